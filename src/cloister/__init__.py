@@ -1,0 +1,20 @@
+"""cloister: clustering the rows that nobody is allowed to see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cloister.estimators import KMeans as KMeans
+
+__version__ = "0.1.0"
+__all__ = ["KMeans", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the estimator only when somebody uses it: the command line must start without NumPy."""
+    if name == "KMeans":
+        from cloister.estimators import KMeans
+
+        return KMeans
+    raise AttributeError(f"module 'cloister' has no attribute '{name}'")

@@ -1,0 +1,124 @@
+"""Budgets and events: plain data. What they mean in (epsilon, delta) is accounting's business."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, TypeAlias, final
+
+import attrs
+
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import PublicRng, unit_floats
+from cloister.core.types import Bools, Ids
+
+Measure: TypeAlias = Literal["pure", "gaussian", "zcdp", "exact"]
+"""What adds up: epsilon (pure), mu^2 (gaussian), rho (zcdp); 'exact' is no privacy at all, for benchmarks."""
+
+
+@final
+@attrs.frozen
+class Share:
+    """A public random share of the users: a keyed hash of the stable user number falls in [low, high).
+
+    Shares that one ``split_users`` call makes are disjoint. Never a function of a row's position.
+    """
+
+    rng: PublicRng
+    part: int
+    low: float
+    high: float
+
+    @property
+    def fraction(self) -> float:
+        return self.high - self.low
+
+    def holds(self, users: Ids) -> Bools:
+        """Which of the users (n,) are in this share."""
+        u = unit_floats(self.rng.of_users(users))
+        return (u >= self.low) & (u < self.high)
+
+
+@final
+@attrs.frozen
+class Budget:
+    """A share of a run's privacy budget.
+
+    Args:
+        measure: what ``amount`` counts.
+        amount: additive under composition: epsilon in nats (pure), mu^2 (gaussian), rho (zcdp).
+        among: the users who are asked, if not all.
+    """
+
+    measure: Measure
+    amount: float
+    among: Share | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if not self.amount > 0:
+            raise InvalidInput(f"a budget must be positive, not {self.amount}")
+
+    def over(self, rounds: int) -> Budget:
+        """The equal share of one of ``rounds`` rounds."""
+        return attrs.evolve(self, amount=self.amount / rounds)
+
+    def split(self, *weights: float) -> tuple[Budget, ...]:
+        """Shares in proportion to the weights, in the order given; they add up to this budget."""
+        return tuple(attrs.evolve(self, amount=self.amount * w / sum(weights)) for w in weights)
+
+    def split_for(self, *errors: float) -> tuple[Budget, ...]:
+        """The shares that minimise a sum of errors, given what each would be if it had this whole budget.
+
+        Variance falls as amount^-p with p = 2 for pure noise (Laplace: 2 (D/eps)^2) and p = 1 for mu^2 and rho, so by
+        Lagrange the best share of error a is a^(1 / (p + 1)): square roots for Gaussian noise (FastLloyd's sqrt(4 d) : 1,
+        equation 19), cube roots for pure noise (Su et al. 2016).
+        """
+        if self.measure == "exact":
+            return (self,) * len(errors)
+        power = 1 / 3 if self.measure == "pure" else 1 / 2
+        return self.split(*(e**power for e in errors))
+
+    def split_users(self, rng: PublicRng, *weights: float) -> tuple[Budget, ...]:
+        """Disjoint public shares of the users, each spending the whole amount."""
+        total, low, shares = sum(weights), 0.0, list[Budget]()
+        for i, w in enumerate(weights):
+            high = 1.0 if i == len(weights) - 1 else low + w / total
+            shares.append(attrs.evolve(self, among=Share(rng, i, low, high)))
+            low = high
+        return tuple(shares)
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon that a pure mechanism may spend (from rho: eps^2 / 2 <= rho, Bun and Steinke 2016)."""
+        if self.measure == "pure" or self.measure == "exact":
+            return self.amount
+        if self.measure == "zcdp":
+            return math.sqrt(2 * self.amount)
+        raise InvalidInput("a pure oracle was given a Gaussian budget")
+
+    @property
+    def mu(self) -> float:
+        """sensitivity / sigma that a Gaussian mechanism may have."""
+        if self.measure == "gaussian":
+            return math.sqrt(self.amount)
+        if self.measure == "zcdp":
+            return math.sqrt(2 * self.amount)
+        raise InvalidInput("a Gaussian oracle was given a pure budget")
+
+
+@final
+@attrs.frozen
+class Event:
+    """What a mechanism did, for the accountant and the privacy statement.
+
+    Args:
+        mechanism: its registry name.
+        spent: what one row pays for it.
+        touched: how many noised integers one row can change (discrete noise only).
+        sigma: standard deviation of the noise in integers (discrete Gaussian only; what accounting needs to compare it
+            with a rounded real Gaussian).
+    """
+
+    mechanism: str
+    spent: Budget
+    touched: int = 0
+    sigma: float = math.inf

@@ -1,0 +1,88 @@
+"""The public frame of a run: the problem, released points, and the clustering that comes out."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar, final
+
+import attrs
+
+from cloister.core.budget import Budget, Event
+from cloister.core.domains import Domain
+from cloister.core.errors import InvalidInput
+from cloister.core.lattice import CAP
+from cloister.core.types import Floats, Ints
+
+V_co = TypeVar("V_co", covariant=True)
+
+
+@final
+@attrs.frozen
+class Problem:
+    """What is asked for, all of it public.
+
+    Args:
+        k: number of centres.
+        domain: where rows can be.
+        rows: the public number of rows. It enters formulas; the true number stays private under add-or-remove.
+        budget: of the whole run, in the measure that the method's oracles share.
+    """
+
+    k: int
+    domain: Domain
+    rows: int
+    budget: Budget
+
+    def __attrs_post_init__(self) -> None:
+        if self.rows < 1 or self.rows > CAP:
+            raise InvalidInput(f"the public number of rows must be between 1 and {CAP}, not {self.rows}")
+        if self.k < 1:
+            raise InvalidInput(f"k is {self.k}: ask for at least one centre")
+        if self.k > self.rows:
+            raise InvalidInput(f"k is {self.k}, but the public number of rows is {self.rows}: ask for fewer centres")
+
+
+@final
+@attrs.frozen(eq=False)
+class Released(Generic[V_co]):
+    """A value that may be seen: it was computed from public and noised values only. Made by ``Session.release``.
+
+    It guards against mistakes, not malice: what a run spent is stated by its session.
+    """
+
+    value: V_co
+    events: tuple[Event, ...]
+
+
+@final
+@attrs.frozen(eq=False)
+class TreeMetric:
+    """A tree over a coreset's points: node i is point i. Args: parent (m,) with -1 at the root, length (m,) above each."""
+
+    parent: Ints
+    length: Floats
+
+
+@final
+@attrs.frozen(eq=False)
+class Coreset:
+    """Weighted points that stand for the rows. Args: points (m, d) in the caller's units, weights (m,) in rows."""
+
+    points: Floats
+    weights: Floats
+    tree: TreeMetric | None = None
+
+
+@final
+@attrs.frozen(eq=False)
+class Clustering:
+    """What a method returns: released values only.
+
+    Args:
+        centers: (k, d) in the caller's units.
+        weights: (k,) noisy rows per centre, where the method has them.
+        details: other released figures, by name, for statements and pictures.
+    """
+
+    centers: Floats
+    weights: Floats | None = None
+    details: dict[str, Any] = attrs.field(factory=dict)

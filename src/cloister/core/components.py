@@ -1,0 +1,141 @@
+"""Components and their options, declared once: from here come constructor, validation, flags, config files and ``describe``.
+
+A component is a frozen attrs class with ``option`` and ``slot`` fields. A ``Spec`` says where it is found, so that listing
+what is installed imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias, TypeVar, dataclass_transform
+
+import attrs
+
+from cloister.core.errors import InvalidInput
+
+Role: TypeAlias = Literal[
+    "Method", "FrequencyOracle", "VectorSumOracle", "TreeBuilder", "NonPrivateSolver", "Population"
+]
+ROLES: tuple[Role, ...] = (
+    "Method",
+    "FrequencyOracle",
+    "VectorSumOracle",
+    "TreeBuilder",
+    "NonPrivateSolver",
+    "Population",
+)
+
+C = TypeVar("C")
+
+
+@attrs.frozen
+class Spec:
+    """What a plugin offers, without importing it.
+
+    Args:
+        name: kebab-case; unique in its role; API.
+        role: one of ``ROLES``.
+        target: "module:Class".
+        summary: one line.
+        trust: name of the trust marker, or None for what works under any.
+        paper: where it comes from.
+        presets: option values, and component names for slots, that make this name differ from the class's defaults.
+        private: False for what gives no guarantee and must be asked for by an explicit flag.
+    """
+
+    name: str
+    role: Role
+    target: str
+    summary: str
+    trust: str | None = None
+    paper: str = ""
+    presets: Mapping[str, Any] = attrs.field(factory=dict)
+    private: bool = True
+
+
+@attrs.frozen
+class Option:
+    """Facts about an option. Args: help, unit, bounds (low, high; open where ``above``), choices."""
+
+    help: str
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    above: bool = False
+    choices: tuple[Any, ...] = ()
+
+    @property
+    def range(self) -> str:
+        """The allowed values, for people."""
+        if self.choices:
+            return " | ".join(str(c) for c in self.choices)
+        left = "" if self.low is None else f"{'>' if self.above else '>='} {self.low:g}"
+        right = "" if self.high is None else f"<= {self.high:g}"
+        return ", ".join(part for part in (left, right) if part)
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise InvalidInput unless the value is allowed. A NaN never is."""
+        if self.choices:
+            if value not in self.choices:
+                raise InvalidInput(f"option '{name}' is {value!r}: choose from {self.range}")
+        elif value is not None and (self.low is not None or self.high is not None):
+            low = -math.inf if self.low is None else self.low
+            high = math.inf if self.high is None else self.high
+            if not isinstance(value, (int, float)) or not (low <= value <= high) or (self.above and not value > low):
+                raise InvalidInput(f"option '{name}' is {value!r}: it must be {self.range}")
+
+
+@attrs.frozen
+class Slot:
+    """Facts about a slot. Args: default (a component's registry name, or None if it must be filled), help."""
+
+    default: str | None
+    help: str
+
+
+def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
+    """The attrs fields of a class that is known to be one."""
+    return tuple(attrs.fields(cls))
+
+
+def option(
+    default: Any, *, help: str, unit: str = "", low: float | None = None, high: float | None = None,
+    above: bool = False, choices: tuple[Any, ...] = (),
+) -> Any:  # fmt: skip
+    """A public option of a component: its default, what it means, its unit and bounds."""
+    facts = Option(help, unit, low, high, above, choices)
+
+    def valid(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+        facts.check(attribute.name, value)
+
+    return attrs.field(default=default, validator=valid, metadata={"cloister": facts})
+
+
+def slot(prefer: str | None = None, *, help: str) -> Any:
+    """A place for another component. In Python it is a constructor argument; by name, ``prefer`` fills it."""
+    return attrs.field(metadata={"cloister": Slot(prefer, help)})
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option, slot))
+def component(cls: type[C]) -> type[C]:
+    """Make a class a component: frozen, keyword-only, every field an ``option`` or a ``slot``."""
+    made = attrs.frozen(kw_only=True)(cls)
+    for field in fields(made):
+        if "cloister" not in field.metadata:
+            raise TypeError(f"{cls.__name__}.{field.name} is neither an option() nor a slot()")
+    return made
+
+
+def options_of(cls: type[Any]) -> dict[str, tuple[Option, Any]]:
+    """Option facts and defaults of a component class, by name."""
+    return {
+        f.name: (f.metadata["cloister"], f.default)
+        for f in fields(cls)
+        if isinstance(f.metadata.get("cloister"), Option)
+    }
+
+
+def slots_of(cls: type[Any]) -> dict[str, Slot]:
+    """Slot facts of a component class, by name."""
+    return {f.name: f.metadata["cloister"] for f in fields(cls) if isinstance(f.metadata.get("cloister"), Slot)}

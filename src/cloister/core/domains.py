@@ -1,0 +1,254 @@
+"""Public domains and the lattice that rows are put on.
+
+A domain is given by the caller, never read off the data (law 1). It fixes a lattice: the midpoint is 0 and the unit is
+the power of two that makes every lattice point's Euclidean norm at most ``REACH`` = 2^20. With that, products of rows and
+centres, their sums in any order, and every sensitivity are exact in float64 and int64 (law 5); rounding moves a row by at
+most half a unit per column, a millionth of the domain's radius.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol, final
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import InvalidInput
+from cloister.core.types import AnyArray, Floats, Ints
+
+REACH = 2**20
+"""The largest norm of a lattice point."""
+
+
+class Domain(Protocol):
+    """Where rows can be. Rows outside are clipped to it, silently."""
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def unit(self) -> float:
+        """The lattice's spacing, in the caller's units."""
+        ...
+
+    @property
+    def middle(self) -> Floats:
+        """The lattice's origin (d,), in the caller's units."""
+        ...
+
+    @property
+    def sides(self) -> Ints:
+        """The largest lattice coordinate per column (d,)."""
+        ...
+
+    @property
+    def reach(self) -> int:
+        """The largest norm of a lattice point of this domain."""
+        ...
+
+    @property
+    def diameter(self) -> float:
+        """The largest distance of two points, in the caller's units."""
+        ...
+
+    def snap(self, rows: AnyArray) -> Ints:
+        """Finite rows (n, d) clipped and put on the lattice (n, d): a function of each row alone."""
+        ...
+
+    def real(self, points: Ints) -> Floats:
+        """Lattice points (m, d) in the caller's units."""
+        ...
+
+    def truncate(self, points: Floats) -> Floats:
+        """Points (m, d) moved to the nearest point of the domain."""
+        ...
+
+    def fold(self, points: Floats) -> Floats:
+        """Points (m, d) reflected at the border until they are inside (FastLloyd, section 5.3.5)."""
+        ...
+
+    def sample(self, g: np.random.Generator, n: int, margin: float) -> Floats:
+        """n points (n, d), uniform over the domain less a margin (caller's units) at its border."""
+        ...
+
+
+def _power_of_two_unit(radius: float, dimension: int) -> float:
+    room = REACH - math.sqrt(dimension) - 1
+    return 2.0 ** math.ceil(math.log2(radius / room))
+
+
+def _norm(sides: Ints) -> int:
+    """The integer norm bound of a box of lattice points: rounded up."""
+    return math.isqrt(sum(int(s) ** 2 for s in sides) - 1) + 1 if sides.any() else 1
+
+
+def _finite(values: Sequence[float], what: str) -> tuple[float, ...]:
+    out = tuple(float(v) for v in values)
+    if not all(math.isfinite(v) for v in out):
+        raise InvalidInput(
+            f"{what} must be finite numbers, not {list(values)}: bounds are public and never read off the data"
+        )
+    return out
+
+
+def _finite_lower(values: Sequence[float]) -> tuple[float, ...]:
+    return _finite(values, "lower bounds")
+
+
+def _finite_upper(values: Sequence[float]) -> tuple[float, ...]:
+    return _finite(values, "upper bounds")
+
+
+def _finite_center(values: Sequence[float]) -> tuple[float, ...]:
+    return _finite(values, "the centre")
+
+
+@final
+@attrs.frozen
+class Box:
+    """All points with lower <= x <= upper, column by column.
+
+    Args:
+        lower, upper: d numbers each, finite, lower < upper, in the caller's units.
+    """
+
+    lower: tuple[float, ...] = attrs.field(converter=_finite_lower)
+    upper: tuple[float, ...] = attrs.field(converter=_finite_upper)
+    unit: float = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if not self.lower or len(self.lower) != len(self.upper):
+            raise InvalidInput(
+                f"a box needs as many lower as upper bounds, at least one: got {len(self.lower)} and {len(self.upper)}"
+            )
+        for j, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
+            if not low < high:
+                raise InvalidInput(f"bounds of column {j} are {low:g} and {high:g}: the lower one must be smaller")
+        radius = math.hypot(*((high / 2 - low / 2) for low, high in zip(self.lower, self.upper, strict=True)))
+        if not math.isfinite(radius) or radius < 1e-300:
+            raise InvalidInput(
+                "these bounds are too wide or too narrow for 64-bit numbers: give the columns another unit"
+            )
+        object.__setattr__(self, "unit", _power_of_two_unit(radius, len(self.lower)))
+
+    @property
+    def dimension(self) -> int:
+        return len(self.lower)
+
+    @property
+    def middle(self) -> Floats:
+        return np.array(self.lower) / 2 + np.array(self.upper) / 2
+
+    @property
+    def half_widths(self) -> Floats:
+        """(d,), in the caller's units."""
+        return np.array(self.upper) / 2 - np.array(self.lower) / 2
+
+    @property
+    def sides(self) -> Ints:
+        return np.floor(self.half_widths / self.unit).astype(np.int64)
+
+    @property
+    def reach(self) -> int:
+        return _norm(self.sides)
+
+    @property
+    def diameter(self) -> float:
+        return float(2 * np.linalg.norm(self.half_widths))
+
+    def snap(self, rows: AnyArray) -> Ints:
+        inside = np.clip(np.asarray(rows, np.float64), np.array(self.lower), np.array(self.upper))
+        inside -= self.middle
+        inside *= 1 / self.unit
+        sides = self.sides.astype(np.float64)
+        return np.clip(np.rint(inside, out=inside), -sides, sides, out=inside).astype(np.int64)
+
+    def real(self, points: Ints) -> Floats:
+        return self.truncate(points * self.unit + self.middle)
+
+    def truncate(self, points: Floats) -> Floats:
+        return np.clip(points, np.array(self.lower), np.array(self.upper))
+
+    def fold(self, points: Floats) -> Floats:
+        low, width = np.array(self.lower), np.array(self.upper) - np.array(self.lower)
+        around = np.mod(points - low, 2 * width)
+        return self.truncate(np.where(around > width, 2 * width - around, around) + low)
+
+    def sample(self, g: np.random.Generator, n: int, margin: float) -> Floats:
+        room = np.maximum(self.half_widths - margin, 0.0)
+        return self.middle + g.uniform(-1.0, 1.0, (n, self.dimension)) * room
+
+
+@final
+@attrs.frozen
+class Ball:
+    """All points at most ``radius`` from ``center``.
+
+    Args:
+        center: d finite numbers, in the caller's units.
+        radius: positive, in the caller's units.
+    """
+
+    center: tuple[float, ...] = attrs.field(converter=_finite_center)
+    radius: float
+    unit: float = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if not self.center:
+            raise InvalidInput("a ball needs a centre of at least one number")
+        if not (math.isfinite(self.radius) and self.radius > 1e-300):
+            raise InvalidInput(f"a ball needs a positive finite radius, not {self.radius}")
+        object.__setattr__(self, "unit", _power_of_two_unit(self.radius, len(self.center)))
+
+    @property
+    def dimension(self) -> int:
+        return len(self.center)
+
+    @property
+    def middle(self) -> Floats:
+        return np.array(self.center)
+
+    @property
+    def sides(self) -> Ints:
+        return np.full(self.dimension, self.reach, np.int64)
+
+    @property
+    def reach(self) -> int:
+        return int(self.radius / self.unit)
+
+    @property
+    def diameter(self) -> float:
+        return 2 * self.radius
+
+    def snap(self, rows: AnyArray) -> Ints:
+        from cloister.core.lattice import Bound, shrink
+
+        inside = np.clip((np.asarray(rows, np.float64) - self.middle) / self.unit, -(2.0**80), 2.0**80)
+        # the largest coordinate, unlike a norm of floats, does not depend on the order of a sum
+        inside *= np.minimum(1.0, self.reach / np.maximum(np.abs(inside).max(axis=1, initial=0.0), 1.0))[:, None]
+        return shrink(np.rint(inside).astype(np.int64), Bound(l2=self.reach, dimension=self.dimension))
+
+    def real(self, points: Ints) -> Floats:
+        return self.truncate(points * self.unit + self.middle)
+
+    def truncate(self, points: Floats) -> Floats:
+        away = points - self.middle
+        norms = np.linalg.norm(away, axis=1, keepdims=True)
+        inside: Floats = self.middle + away * np.minimum(1.0, self.radius / np.maximum(norms, 1e-300))
+        return inside
+
+    def fold(self, points: Floats) -> Floats:
+        away = points - self.middle
+        norms = np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-300)
+        around = np.mod(norms, 2 * self.radius)
+        return self.truncate(
+            self.middle + away * (np.where(around > self.radius, 2 * self.radius - around, around) / norms)
+        )
+
+    def sample(self, g: np.random.Generator, n: int, margin: float) -> Floats:
+        direction = g.standard_normal((n, self.dimension))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        length = g.random(n) ** (1 / self.dimension) * max(self.radius - margin, 0.0)
+        return self.middle + direction * length[:, None]

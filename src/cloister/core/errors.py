@@ -1,0 +1,61 @@
+"""Errors: what was given, what was expected, what to do next. The command line shows one line and exits with 2."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CloisterError(Exception):
+    """Base of all errors that a user can cause or should see."""
+
+
+class InvalidInput(CloisterError):
+    """An argument, option, file or row that cannot be used."""
+
+
+class UnknownName(InvalidInput):
+    """A component, slot, option or column that is not there.
+
+    Attributes: kind (what was looked for), name (what was given), near (the closest names that exist).
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        choices = sorted(known)
+        self.kind, self.name = kind, name
+        self.near = difflib.get_close_matches(name, choices, n=3, cutoff=0.5)
+        offer = (
+            f"did you mean {' or '.join(self.near)}?" if self.near else f"choose from: {', '.join(choices) or 'none'}"
+        )
+        super().__init__(f"no {kind} '{name}': {offer}{' ' + hint if hint else ''}")
+
+
+class WrongComposition(InvalidInput):
+    """Components that do not fit: names the slot, what it needs, what it was given, what is installed."""
+
+
+class MissingExtra(CloisterError):
+    """A library that an optional feature needs is not installed."""
+
+    def __init__(self, library: str, extra: str, purpose: str) -> None:
+        self.library, self.extra = library, extra
+        super().__init__(f"{purpose} needs {library}: pip install 'cloister[{extra}]'")
+
+
+class BudgetExceeded(CloisterError):
+    """More privacy was asked for than is left. No row was read.
+
+    Attributes: asked, left (both as text in the budget's own measure).
+    """
+
+    def __init__(self, asked: str, left: str, where: str = "the budget") -> None:
+        self.asked, self.left = asked, left
+        super().__init__(f"{where} has {left} left, {asked} was asked: nothing was read or spent")
+
+
+class Refused(CloisterError):
+    """A round, record or plan that does not belong to this run. Nothing was answered."""
+
+
+class Damaged(CloisterError):
+    """A ledger, result or plan file that cannot be trusted."""

@@ -1,0 +1,74 @@
+"""Exact arithmetic on lattice points: norm bounds, and clipping to them.
+
+Why exact: a sensitivity that holds only up to rounding is not a sensitivity, and a distance from a floating-point matrix
+product depends on the batch a row came in, so that one row could move another one's bucket (law 5).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import InvalidInput
+from cloister.core.types import Bools, Floats, Ints
+
+CAP = 2**31
+"""Most rows that one run may read. It only rules out overflow; more rows than the public number change nothing else."""
+
+EXACT = 2.0**53
+"""Below this every integer is a float64."""
+
+
+@final
+@attrs.frozen
+class Bound:
+    """What one row's vector is clipped to, in lattice integers: an L2 norm, and an L1 norm that follows or is tighter.
+
+    Args:
+        l2: the largest Euclidean norm, an integer of at least 1.
+        dimension: numbers per vector; the L1 norm is at most sqrt(dimension) * l2 whatever the vector is.
+        l1: the largest L1 norm, if a smaller one is known.
+    """
+
+    l2: int = attrs.field(validator=attrs.validators.ge(1))
+    dimension: int = attrs.field(validator=attrs.validators.ge(1))
+    l1: int = attrs.field(default=attrs.Factory(lambda self: self.implied, takes_self=True))
+
+    @property
+    def implied(self) -> int:
+        """The L1 norm that the L2 norm implies (Cauchy and Schwarz)."""
+        return math.isqrt(self.dimension * self.l2**2)
+
+    def __attrs_post_init__(self) -> None:
+        if not 1 <= self.l1 <= self.implied:
+            raise InvalidInput(
+                f"an L1 bound of {self.l1} does not go with an L2 bound of {self.l2} in dimension {self.dimension}"
+            )
+
+
+def shrink(vectors: Ints, bound: Bound) -> Ints:
+    """Vectors (n, d) with those beyond a bound scaled onto it and truncated towards zero: a function of each row alone.
+
+    Sums of squares of integers are exact in float64 below 2^53, and from there on certainly beyond any bound. The scale
+    is taken too small by 2^-30 so that rounding in the product cannot cross an integer.
+    """
+    wide = vectors.astype(np.float64)
+    squares = np.einsum("ij,ij->i", wide, wide)
+    beyond = squares > float(bound.l2) ** 2
+    if beyond.any():
+        vectors = _scaled(vectors, beyond, bound.l2 / np.sqrt(squares[beyond]))
+    if bound.l1 < bound.implied:
+        lengths = np.abs(vectors).sum(axis=1)
+        beyond = lengths > bound.l1
+        if beyond.any():
+            vectors = _scaled(vectors, beyond, bound.l1 / lengths[beyond])
+    return vectors
+
+
+def _scaled(vectors: Ints, which: Bools, factor: Floats) -> Ints:
+    out = vectors.copy()
+    out[which] = np.trunc(vectors[which] * (factor * (1 - 2.0**-30))[:, None]).astype(np.int64)
+    return out

@@ -1,0 +1,145 @@
+"""Questions about rows, and what opened questions are made of.
+
+A method asks only two kinds: how many rows fall in each bucket (``count``), and what the vectors of the rows in each
+bucket add up to (``add_up``). A question names the oracle that makes its answer private and the budget it may spend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar, final
+
+import attrs
+
+from cloister.core.budget import Budget, Event, Share
+from cloister.core.digests import digest
+from cloister.core.domains import Domain
+from cloister.core.lattice import Bound
+from cloister.core.randomness import PublicRng
+from cloister.core.roles import Channel, Counts, FrequencyOracle, Sums, VectorSumOracle
+from cloister.core.trust import T, T_co
+from cloister.core.types import Ints
+
+V_co = TypeVar("V_co", covariant=True)
+
+
+@final
+@attrs.frozen
+class Space:
+    """How many buckets there are: ids of level l are 0 <= id < sizes[l]; -1 means 'in no bucket'."""
+
+    sizes: tuple[int, ...]
+
+    @property
+    def levels(self) -> int:
+        return len(self.sizes)
+
+
+@final
+@attrs.frozen
+class Setting:
+    """Public facts about one question, the same on every machine.
+
+    Args:
+        rows: the public number of rows (users) that are asked.
+        unit: the lattice's spacing in the caller's units.
+        seed: of this question alone.
+    """
+
+    rows: int
+    unit: float
+    seed: PublicRng
+
+
+class Bucketing(Protocol):
+    """Which bucket a row falls in: a function of that row alone, on exact integers, ties to the lowest id."""
+
+    @property
+    def space(self) -> Space: ...
+
+    def locate(self, rows: Ints) -> Ints:
+        """Lattice rows (n, d) to bucket ids (n, levels), -1 for none."""
+        ...
+
+
+class Vectors(Protocol):
+    """One vector per row, to be added up per bucket of ``cells``. Vectors beyond ``bound`` are clipped to it."""
+
+    @property
+    def cells(self) -> Bucketing: ...
+
+    @property
+    def bound(self) -> Bound: ...
+
+    def values(self, rows: Ints, buckets: Ints) -> Ints:
+        """Lattice rows (n, d) and their bucket ids (n, levels) to vectors (n, dimension)."""
+        ...
+
+
+@final
+@attrs.frozen(eq=False)
+class Placed:
+    """Vectors (n, dimension) with the buckets (n, levels) that they are added to."""
+
+    buckets: Ints
+    values: Ints
+
+
+@final
+@attrs.frozen(eq=False)
+class Question(Generic[T_co, V_co]):
+    """What is asked, of which oracle, for how much. Made by ``count`` and ``add_up``."""
+
+    trust: type[T_co]
+    cells: Bucketing
+    vectors: Vectors | None
+    spend: Budget
+    open: Callable[[Setting], Channel[Any, Any, Any, V_co]]
+
+
+def count(cells: Bucketing, *, via: FrequencyOracle[T], spend: Budget) -> Question[T, Counts]:
+    """How many rows fall in each bucket?"""
+
+    def opened(setting: Setting) -> Channel[Any, Any, Any, Counts]:
+        return via.open(cells.space, spend, setting)
+
+    return Question(via.trust, cells, None, spend, opened)
+
+
+def add_up(vectors: Vectors, *, via: VectorSumOracle[T], spend: Budget) -> Question[T, Sums]:
+    """What do the vectors of the rows in each bucket add up to?"""
+
+    def opened(setting: Setting) -> Channel[Any, Any, Any, Sums]:
+        return via.open(vectors.cells.space, vectors.bound, spend, setting)
+
+    return Question(via.trust, vectors.cells, vectors, spend, opened)
+
+
+@final
+@attrs.frozen(eq=False)
+class Part:
+    """An opened question: all that a data holder needs. Plain data, so it pickles and has a digest."""
+
+    cells: Bucketing
+    vectors: Vectors | None
+    among: Share | None
+    channel: Channel[Any, Any, Any, Any]
+
+
+@final
+@attrs.frozen(eq=False)
+class Round(Generic[T_co]):
+    """The opened questions of one call of ``ask``: asked together, answered in one pass over the rows."""
+
+    index: int
+    trust: type[T_co]
+    domain: Domain
+    parts: tuple[Part, ...]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(event for part in self.parts for event in part.channel.events)
+
+    def digest(self) -> str:
+        """A hash of everything public in this round. A data holder whose replay gives another one refuses."""
+        return digest((self.index, self.trust, self.domain, self.parts))

@@ -1,0 +1,158 @@
+"""Two kinds of chance that must never meet: public coins and secret noise.
+
+``PublicRng`` is a key with named children: anybody may know it, every machine draws the same coins from it, in whatever
+order. ``NoiseRng`` is secret: its draws are what privacy rests on. They are different types, so that a seed can never
+become noise and noise can never be replayed by accident.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cloister.core.types import Floats, Ids, Ints
+
+
+@final
+@attrs.frozen
+class PublicRng:
+    """A public key, not a stream: ``child`` names a purpose, ``generator`` draws for it.
+
+    Args:
+        key: 32 bytes.
+    """
+
+    key: bytes = attrs.field(repr=False, validator=attrs.validators.min_len(16))
+
+    @classmethod
+    def fresh(cls) -> PublicRng:
+        """A key that nobody could foresee (and everybody may know from now on)."""
+        return cls(os.urandom(32))
+
+    @classmethod
+    def from_seed(cls, seed: int) -> PublicRng:
+        """The key that belongs to a small number, for runs whose public choices should be repeatable."""
+        return cls(hashlib.sha256(b"cloister public seed" + str(int(seed)).encode()).digest())
+
+    def child(self, *path: str | int) -> PublicRng:
+        """The key for a named purpose below this one; other names give independent keys."""
+        return PublicRng(hashlib.sha256(self.key + repr(path).encode()).digest())
+
+    def generator(self) -> np.random.Generator:
+        """A NumPy generator that starts from this key. Call it once per named purpose."""
+        return np.random.Generator(np.random.Philox(key=int.from_bytes(self.key[:16], "little")))
+
+    def of_users(self, users: Ids) -> Ids:
+        """One public 64-bit word per user number (n,), the same on every machine and in every order (SplitMix64)."""
+        z: Ids = users * np.uint64(0x9E3779B97F4A7C15) + np.uint64(int.from_bytes(self.key[:8], "little"))
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31)) ^ np.uint64(int.from_bytes(self.key[8:16], "little"))
+
+
+@final
+@attrs.frozen
+class NoiseRng:
+    """Secret noise on integers. Unseeded, every draw comes from OpenDP's exact samplers and the system's entropy.
+
+    A seeded one is for tests and benchmarks: its draws come from NumPy, and a run that uses it says
+    ``not private: seeded``.
+    """
+
+    _seed: PublicRng | None = attrs.field(repr=False)
+
+    @classmethod
+    def secret(cls) -> NoiseRng:
+        """Noise that nobody can repeat. What every real run uses."""
+        return cls(None)
+
+    @classmethod
+    def for_tests(cls, seed: int) -> NoiseRng:
+        """Noise that can be repeated, and that protects nobody."""
+        return cls(PublicRng.from_seed(seed).child("noise"))
+
+    @property
+    def seeded(self) -> bool:
+        return self._seed is not None
+
+    def child(self, *path: str | int) -> NoiseRng:
+        """The noise of a named purpose: independent draws when secret, repeatable ones when seeded."""
+        return self if self._seed is None else NoiseRng(self._seed.child(*path))
+
+    def __reduce__(self) -> Any:
+        if self._seed is None:
+            return NoiseRng, (None,)
+        return NoiseRng, (self._seed,)
+
+    def bytes(self, n: int) -> bytes:
+        """n secret bytes."""
+        return secrets.token_bytes(n) if self._seed is None else self._seed.generator().bytes(n)
+
+    def discrete_laplace(self, scale: float, size: int) -> Ints:
+        """Integers with P(x) proportional to exp(-|x| / scale): eps-DP for L1 sensitivity ``scale * eps``.
+
+        Source: Ghosh, Roughgarden, Sundararajan 2009; sampler of Canonne, Kamath, Steinke 2020 as in OpenDP.
+        """
+        if not 0 < scale < 2.0**62:
+            raise InvalidInput(f"noise scale {scale} is outside (0, 2^62)")
+        if self._seed is not None:
+            p = -np.expm1(-1.0 / scale)
+            g = self._seed.generator()
+            return np.asarray(g.geometric(p, size) - g.geometric(p, size), np.int64)
+        from opendp.measurements import make_laplace
+
+        return _drawn(make_laplace(*_integers("l1_distance", "i64"), scale=float(scale)), size)
+
+    def discrete_gaussian(self, sigma: float, size: int) -> Ints:
+        """Integers with P(x) proportional to exp(-x^2 / 2 sigma^2): (D / sigma)^2 / 2 - zCDP for L2 sensitivity D.
+
+        Source: Canonne, Kamath, Steinke 2020, Theorem 4 and Algorithm 3, as in OpenDP.
+        """
+        if not 0 < sigma < 2.0**61:
+            raise InvalidInput(f"noise sigma {sigma} is outside (0, 2^61)")
+        if self._seed is not None:
+            return _seeded_gaussian(self._seed.generator(), sigma, size)
+        from opendp.measurements import make_gaussian
+
+        return _drawn(make_gaussian(*_integers("l2_distance", "f64"), scale=float(sigma)), size)
+
+
+def _integers(metric: str, distance: str) -> tuple[Any, Any]:
+    import opendp.domains as domains
+    import opendp.metrics as metrics
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return domains.vector_domain(domains.atom_domain(T="i64")), getattr(metrics, metric)(T=distance)
+
+
+def _drawn(measurement: Any, size: int) -> Ints:
+    return np.array(measurement([0] * size), np.int64) if size else np.zeros(0, np.int64)
+
+
+def _seeded_gaussian(g: np.random.Generator, sigma: float, size: int) -> Ints:
+    """Rejection from discrete Laplace (Canonne et al. 2020, Algorithm 3) in floating point: for tests only."""
+    t = np.floor(sigma) + 1
+    p = -np.expm1(-1.0 / t)
+    out: list[Ints] = []
+    have = 0
+    while have < size:
+        m = int(1.5 * (size - have)) + 16
+        y = np.asarray(g.geometric(p, m) - g.geometric(p, m), np.int64)
+        keep = g.random(m) < np.exp(-((np.abs(y) - sigma**2 / t) ** 2) / (2 * sigma**2))
+        out.append(y[keep])
+        have += int(keep.sum())
+    return np.concatenate(out)[:size] if out else np.zeros(0, np.int64)
+
+
+def unit_floats(words: Ids) -> Floats:
+    """Public 64-bit words as numbers in [0, 1), 53 bits each."""
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53

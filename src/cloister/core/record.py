@@ -1,0 +1,66 @@
+"""What a run has released so far, and where it is written down before anybody sees it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import attrs
+
+from cloister.core.types import Floats, Ints
+
+
+@attrs.frozen(eq=False)
+class Look:
+    """One look at a table: the bucket ids asked for, and what was answered.
+
+    Args:
+        round, question, level: where the table stands; levels of a flat bucketing are 0.
+        error: whether the standard errors were asked instead of the values.
+        ids: bucket ids (m,).
+        values: (m,) counts or errors, or (m, dim) sums.
+    """
+
+    round: int
+    question: int
+    level: int
+    error: bool
+    ids: Ints
+    values: Floats
+
+
+class Journal(Protocol):
+    """Durable memory of a run. Each call returns only after the entry would survive a crash."""
+
+    def open_round(self, index: int, digest: str) -> None:
+        """Round ``index`` is charged and about to be asked."""
+        ...
+
+    def close_round(self, index: int) -> None:
+        """The answers of round ``index`` are in: it is never asked of anybody again, except to look further."""
+        ...
+
+    def write(self, look: Look) -> None:
+        """These values are about to be released."""
+        ...
+
+
+@attrs.define
+class Record:
+    """What has been released so far: per round its digest, how many are closed, every look in order.
+
+    A run that starts from a record replays it: the same public choices, the same values, nothing paid twice.
+    """
+
+    digests: list[str] = attrs.field(factory=list)
+    closed: int = 0
+    looks: list[Look] = attrs.field(factory=list)
+
+    def open_round(self, index: int, digest: str) -> None:
+        if index == len(self.digests):
+            self.digests.append(digest)
+
+    def close_round(self, index: int) -> None:
+        self.closed = max(self.closed, index + 1)
+
+    def write(self, look: Look) -> None:
+        self.looks.append(look)

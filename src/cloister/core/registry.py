@@ -1,0 +1,128 @@
+"""What is installed: built-ins and strangers' plugins, through one pluggy hook. Imports nothing heavy.
+
+A broken plugin is reported, never fatal. Two components with one name are an error, raised when the name is used, that
+names both plugins.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any
+
+import attrs
+import pluggy
+
+from cloister.core.components import ROLES, Role, Spec
+from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
+
+GROUP = "cloister"
+BUILT_IN = "cloister.plugins.manifest"
+hookspec = pluggy.HookspecMarker(GROUP)
+hookimpl = pluggy.HookimplMarker(GROUP)
+
+
+class Hooks:
+    """The hooks a plugin may implement."""
+
+    @hookspec
+    def cloister_components(self) -> Iterable[Spec]:  # type: ignore[empty-body]  # a hook specification has no body
+        """The components that this plugin offers. Import nothing heavy here: a Spec names its class as text."""
+
+
+@attrs.frozen
+class Plugin:
+    """One plugin as found. Args: name, origin (distribution or module), specs, error (None if it loaded)."""
+
+    name: str
+    origin: str
+    specs: tuple[Spec, ...] = ()
+    error: str | None = None
+
+
+@attrs.frozen
+class Registry:
+    """Components by role and name."""
+
+    plugins: tuple[Plugin, ...]
+
+    def specs(self, role: Role | None = None) -> tuple[Spec, ...]:
+        """All components, or those of one role, in the order of roles and names."""
+        every = [s for p in self.plugins for s in p.specs if role in (None, s.role)]
+        return tuple(sorted(every, key=lambda s: (ROLES.index(s.role), s.name)))
+
+    def spec(self, role: Role, name: str) -> Spec:
+        """The component of that name.
+
+        Raises:
+            UnknownName: with the nearest names.
+            WrongComposition: two plugins offer this name.
+        """
+        found = [(p, s) for p in self.plugins for s in p.specs if (s.role, s.name) == (role, name)]
+        if len(found) > 1:
+            owners = " and ".join(f"'{p.name}' ({p.origin})" for p, _ in found)
+            raise WrongComposition(f"the {role} '{name}' is offered by two plugins, {owners}: uninstall one of them")
+        if not found:
+            others = [s.role for s in self.specs() if s.name == name]
+            hint = f"('{name}' is a {others[0]})" if others else ""
+            raise UnknownName(role, name, (s.name for s in self.specs(role)), hint)
+        return found[0][1]
+
+    def find(self, name: str) -> tuple[Spec, ...]:
+        """Every component of that name, whatever its role."""
+        found = tuple(s for s in self.specs() if s.name == name)
+        if not found:
+            raise UnknownName("component", name, (s.name for s in self.specs()))
+        return found
+
+    def load(self, spec: Spec) -> type[Any]:
+        """Import a component's class.
+
+        Raises:
+            InvalidInput: it cannot be imported, or it is not what its spec says.
+        """
+        module, _, name = spec.target.partition(":")
+        try:
+            cls: type[Any] = getattr(importlib.import_module(module), name)
+        except CloisterError:
+            raise
+        except Exception as error:
+            raise InvalidInput(f"the {spec.role} '{spec.name}' cannot be loaded from {spec.target}: {error}") from error
+        trust = getattr(cls, "trust", None)
+        if spec.trust is not None and isinstance(trust, type) and trust.__name__ != spec.trust:
+            raise InvalidInput(f"the spec of '{spec.name}' says trust {spec.trust}, its class says {trust.__name__}")
+        return cls
+
+
+def _hooked(module: object, name: str, origin: str) -> Plugin:
+    """Ask one plugin for its components, in a manager of its own so that it can only break itself."""
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(Hooks)
+    manager.register(module, name=name)
+    manager.check_pending()
+    specs = tuple(spec for found in manager.hook.cloister_components() for spec in found)
+    for spec in specs:
+        if not isinstance(spec, Spec):
+            raise TypeError(f"cloister_components returned {spec!r}, which is not a Spec")
+        if spec.role not in ROLES:
+            raise TypeError(f"'{spec.name}' has the role '{spec.role}': roles are {', '.join(ROLES)}")
+    return Plugin(name, origin, specs)
+
+
+def _plugin(name: str, origin: str, load: Any) -> Plugin:
+    try:
+        return _hooked(load(), name, origin)
+    except Exception as error:  # a stranger's code: whatever it raises is reported, not spread
+        return Plugin(name, origin, error=f"{type(error).__name__}: {error}".splitlines()[0])
+
+
+@cache
+def registry() -> Registry:
+    """Everything that is installed in this environment."""
+    found = [_hooked(importlib.import_module(BUILT_IN), "cloister", "built in")]
+    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+        origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+        found.append(_plugin(point.name, origin, point.load))
+    return Registry(tuple(found))

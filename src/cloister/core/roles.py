@@ -1,0 +1,197 @@
+"""The roles that components play. All are Protocols: implementations never subclass.
+
+Laws that every implementer keeps stand in the Protocol's docstring; ``cloister.testing`` checks them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
+
+from cloister.core.budget import Budget, Event, Measure
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.trust import T, T_co, T_contra
+from cloister.core.types import Floats, Ids, Ints
+
+if TYPE_CHECKING:
+    from cloister.core.clustering import Clustering, Coreset, Problem, Released
+    from cloister.core.lattice import Bound
+    from cloister.core.questions import Bucketing, Placed, Round, Setting, Space
+    from cloister.core.session import Session
+
+V_co = TypeVar("V_co", covariant=True)
+I_contra = TypeVar("I_contra", contravariant=True)
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+class Table(Protocol):
+    """Answers, asked for and not listed, so that a domain of 2^60 buckets works. Neither pickles nor prints.
+
+    Laws: the same id gives the same value however often and in whatever order it is asked.
+    """
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        """Values of the buckets ids (m,) of one level: (m,) counts, or (m, dimension) sums."""
+        ...
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        """Standard deviation (m,) of the noise in each value (of one coordinate, for sums). Public: no row enters it."""
+        ...
+
+
+class Counts(Table, Protocol):
+    """``at(ids (m,)) -> (m,)`` rows."""
+
+
+class Sums(Table, Protocol):
+    """``at(ids (m,)) -> (m, dimension)``, in the caller's units."""
+
+
+class Summary(Protocol):
+    """Merged reports. Merging is associative and commutative, on integers, and changes neither side."""
+
+    def merge(self, other: Self, /) -> Self: ...
+
+
+class Encoder(Protocol[I_contra, V_co]):
+    """The data holder's half of a question.
+
+    Laws: ``items`` is bucket ids (n, levels), -1 for none, or those with vectors (``Placed``). Under Local trust report i
+    depends on row i, user i and a fixed number of draws of her own, and a user in no bucket reports like any other.
+    Under Central trust nothing is drawn.
+    """
+
+    def encode(self, items: I_contra, users: Ids, rng: NoiseRng) -> V_co: ...
+
+
+class Decoder(Protocol[I_contra, S, V_co]):
+    """The server's half of a question.
+
+    Laws: ``absorb`` is exact, draws nothing and refuses what no encoder sends. ``decode`` draws the noise of a Central
+    question, once per released value; of other trusts it draws nothing.
+    """
+
+    def absorb(self, report: I_contra) -> S: ...
+
+    def decode(self, summary: S, rng: NoiseRng) -> V_co: ...
+
+
+class Channel(Encoder[I_contra, R], Decoder[R, S, V_co], Protocol[I_contra, R, S, V_co]):
+    """An opened question: both halves, and what they cost. Plain public data with a digest.
+
+    Laws: ``events`` is fixed when the channel is opened; their sum is at most the budget it was opened with.
+    """
+
+    @property
+    def events(self) -> tuple[Event, ...]: ...
+
+
+class FrequencyOracle(Protocol[T_co]):
+    """Makes counts of rows per bucket private, under one trust model.
+
+    Laws: the guarantee (trust, neighbouring relation, measure) and its derivation stand in the class's docstring. A row
+    may fall in one bucket of every level; the oracle pays for all of them.
+    """
+
+    @property
+    def trust(self) -> type[T_co]: ...
+
+    @property
+    def measure(self) -> Measure: ...
+
+    def open(self, space: Space, budget: Budget, setting: Setting) -> Channel[Ints, Any, Any, Counts]: ...
+
+    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+        """Variance of one count's noise, in rows^2, had it this budget: what methods choose their shares by."""
+        ...
+
+
+class VectorSumOracle(Protocol[T_co]):
+    """Makes sums of bounded vectors per bucket private, under one trust model. Laws as for ``FrequencyOracle``."""
+
+    @property
+    def trust(self) -> type[T_co]: ...
+
+    @property
+    def measure(self) -> Measure: ...
+
+    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Channel[Placed, Any, Any, Sums]: ...
+
+    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
+        """Variance of one coordinate's noise, in the caller's units squared, had it this budget."""
+        ...
+
+
+class Tree(Protocol):
+    """A public bucketing with levels, root first, that can be grown from noisy counts. ``nested``: parent id = id >> 1."""
+
+    @property
+    def space(self) -> Space: ...
+
+    @property
+    def nested(self) -> bool: ...
+
+    def locate(self, rows: Ints) -> Ints: ...
+
+    def grow(self, counts: Counts) -> Coreset:
+        """Released weighted points, looking a level's frontier at a time."""
+        ...
+
+
+class TreeBuilder(Protocol):
+    """Partitions a domain. Public: reads no rows."""
+
+    def open(self, problem: Problem, seed: PublicRng) -> Tree: ...
+
+
+class NonPrivateSolver(Protocol):
+    """Clusters released weighted points. Post-processing: takes only what is ``Released``, draws only public coins."""
+
+    def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
+        """Centres (k, d) in the caller's units."""
+        ...
+
+
+class Method(Protocol[T]):
+    """A clustering algorithm: a short program that asks questions in rounds.
+
+    Laws: the schedule (rounds, questions, what each spends) does not depend on answers. It sees no row and no exact
+    figure. It is a pure function of the problem, ``rng`` and the answers.
+    """
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering: ...
+
+
+class Population(Protocol[T_contra]):
+    """Where the rows are. The round is opaque to it: one merged summary per question, in one pass."""
+
+    def gather(self, round: Round[T_contra], rng: NoiseRng) -> tuple[Any, ...]: ...
+
+
+@runtime_checkable
+class Ring(Protocol):
+    """What an Aggregated report is: a vector of 64-bit words, so that a party can mask it and a coordinator add it."""
+
+    @property
+    def vector(self) -> Ids: ...
+
+
+@runtime_checkable
+class Noisy(Protocol):
+    """A channel whose noise is drawn by a coordinator or in shares by the parties (Aggregated trust)."""
+
+    def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids: ...
+
+
+class Charging(Protocol):
+    """An accountant, as a session sees it."""
+
+    def charge(self, index: int, events: tuple[Event, ...]) -> None:
+        """Pay for round ``index``, or raise ``BudgetExceeded`` or ``Refused`` before any row is read."""
+        ...
+
+
+__all__ = [
+    "Bucketing", "Channel", "Charging", "Counts", "Decoder", "Encoder", "FrequencyOracle", "Method", "NonPrivateSolver",
+    "Noisy", "Population", "Ring", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
+]  # fmt: skip

@@ -1,0 +1,266 @@
+"""What a method sees: a session that opens, charges, gathers, records, replays, and captures plans. Written once.
+
+One call of ``ask`` is one round. The order is fixed (law 2): check the forecast, charge, journal the opened round, gather,
+close, and journal every look before its values are seen. So a killed run resumes without paying twice, and a run is a
+pure function of the plan, the public seed and the answers so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic, NoReturn, TypeVar, final, overload
+
+import attrs
+import numpy as np
+
+from cloister.core.budget import Event
+from cloister.core.clustering import Problem, Released
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.questions import Part, Question, Round, Setting, Space
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.record import Journal, Look, Record
+from cloister.core.roles import Charging, Method, Population, Table
+from cloister.core.trust import Aggregated, Central, T
+from cloister.core.types import Floats, Ints
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+V = TypeVar("V")
+
+
+class Pending(BaseException):
+    """The method asks a round that nobody has answered yet. Carries that round: this is the plan.
+
+    Not an Exception, so that a method's ``except Exception`` cannot swallow it.
+    """
+
+    def __init__(self, round: Round[Any]) -> None:
+        super().__init__(f"round {round.index} is open")
+        self.round = round
+
+
+@final
+class Looked:
+    """A table that answers from the record and, where that ends, from the live table; every look is written down first."""
+
+    def __init__(
+        self, at: tuple[int, int], space: Space, dimension: int, scale: float, past: list[Look],
+        write: Callable[[Look], None], live: Callable[[], Table],
+    ) -> None:  # fmt: skip
+        self._round, self._question = at
+        self._space, self._dimension, self._scale = space, dimension, scale
+        self._past, self._write, self._live, self._count = past, write, live, 0
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a table can hold exact counts: keep what at() gave, never the table")
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        return self._look(ids, level, error=False)
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        return self._look(ids, level, error=True)
+
+    def _look(self, ids: Ints, level: int, error: bool) -> Floats:
+        asked = _checked(ids, level, self._space)
+        self._count += 1
+        if self._count <= len(self._past):
+            seen = self._past[self._count - 1]
+            if (seen.level, seen.error) != (level, error) or not np.array_equal(seen.ids, asked):
+                raise Refused(
+                    f"the replay of round {self._round} looks elsewhere than the record: another version or another plan"
+                )
+            return seen.values
+        values = self._fresh(asked, level, error)
+        self._write(Look(self._round, self._question, level, error, asked, values))
+        return values
+
+    def _fresh(self, ids: Ints, level: int, error: bool) -> Floats:
+        """Live values, except where the record already released one: that bucket's noise is never drawn again."""
+        live = self._live()
+        values = (live.standard_error(ids, level) if error else live.at(ids, level)) * self._scale
+        if not error:
+            for seen in (look for look in self._past if look.level == level and not look.error and len(look.ids)):
+                order = np.argsort(seen.ids, kind="stable")
+                where = np.minimum(np.searchsorted(seen.ids[order], ids), len(order) - 1)
+                known = seen.ids[order][where] == ids
+                values[known] = seen.values[order][where[known]]
+        return values
+
+
+def _checked(ids: Ints, level: int, space: Space) -> Ints:
+    asked = np.ascontiguousarray(ids, np.int64)
+    if not 0 <= level < space.levels:
+        raise InvalidInput(f"level {level} was looked at, but the space has {space.levels}")
+    if asked.ndim != 1 or (len(asked) and not (asked.min() >= 0 and asked.max() < space.sizes[level])):
+        raise InvalidInput(f"bucket ids of level {level} are a one-dimensional array of 0 .. {space.sizes[level] - 1}")
+    return asked.copy()
+
+
+@attrs.frozen
+class _Zeros:
+    """The answers of a forecast."""
+
+    dimension: int
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        return np.zeros((len(ids), self.dimension) if self.dimension else len(ids))
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        return np.ones(len(ids))
+
+
+@final
+class Session(Generic[T]):
+    """A method's only way to the rows.
+
+    Args:
+        problem: the public frame.
+        seed: of the run's public choices.
+        population: where the rows are; without one, the first round that the record does not answer raises ``Pending``.
+        accountant: is charged before each round that the record does not hold.
+        record: what was released before (a resumed run, a published transcript).
+        journal: where this run is written down, durably, before anything is seen; by default only the record.
+        noise: secret unless a test says otherwise.
+        forecasting: answer everything with zeros, read nothing, charge nothing.
+    """
+
+    def __init__(
+        self, problem: Problem, seed: PublicRng, population: Population[T] | None = None, *,
+        accountant: Charging | None = None, record: Record | None = None, journal: Journal | None = None,
+        noise: NoiseRng | None = None, forecasting: bool = False,
+    ) -> None:  # fmt: skip
+        self.problem, self.seed = problem, seed
+        self.rounds: list[Round[T]] = []
+        self.record = Record() if record is None else record
+        self._population: Population[T] | None = population
+        self._accountant, self._journal, self._forecasting = accountant, journal, forecasting
+        self._noise = NoiseRng.secret() if noise is None else noise
+        self._past = list(self.record.looks)
+
+    @property
+    def released(self) -> tuple[Event, ...]:
+        """What the rounds so far have cost."""
+        return tuple(event for round in self.rounds for event in round.events)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the noise can be repeated, which protects nobody."""
+        return self._noise.seeded
+
+    def release(self, value: V) -> Released[V]:
+        """Mark a value that was computed from this session's answers as fit to be seen by a solver."""
+        return Released(value, self.released)
+
+    @overload
+    def ask(self, q1: Question[T, A], /) -> tuple[A]: ...
+    @overload
+    def ask(self, q1: Question[T, A], q2: Question[T, B], /) -> tuple[A, B]: ...
+    @overload
+    def ask(self, q1: Question[T, A], q2: Question[T, B], q3: Question[T, C], /) -> tuple[A, B, C]: ...
+    @overload
+    def ask(self, *questions: Question[T, A]) -> tuple[A, ...]: ...
+    def ask(self, *questions: Question[T, Any]) -> tuple[Any, ...]:
+        """Ask all questions in one round, in one pass over the rows, and return one table for each.
+
+        Raises:
+            BudgetExceeded, Refused: before any row is read.
+        """
+        round = self._opened(questions)
+        self.rounds.append(round)
+        if self._forecasting:
+            return tuple(_Zeros(_dimension(part)) for part in round.parts)
+        tables = self._answered(round)
+        return tuple(
+            Looked(
+                (round.index, i), part.cells.space, _dimension(part), 1 / part.among.fraction if part.among else 1.0,
+                [look for look in self._past if (look.round, look.question) == (round.index, i)],
+                self._write, partial(tables, i),
+            )
+            for i, part in enumerate(round.parts)
+        )  # fmt: skip
+
+    def _opened(self, questions: tuple[Question[T, Any], ...]) -> Round[T]:
+        index, trusts = len(self.rounds), {q.trust for q in questions}
+        if len(trusts) != 1:
+            raise Refused(f"the questions of one round share one trust model, not {sorted(t.__name__ for t in trusts)}")
+        if trusts & {Central, Aggregated} and any(q.spend.among for q in questions):
+            raise Refused("under add-or-remove a row has no public number: split the budget, not the users")
+        parts = tuple(self._part(index, i, q) for i, q in enumerate(questions))
+        return Round(index, questions[0].trust, self.problem.domain, parts)
+
+    def _part(self, index: int, number: int, q: Question[T, Any]) -> Part:
+        among = q.spend.among
+        rows = self.problem.rows if among is None else max(1, round(self.problem.rows * among.fraction))
+        setting = Setting(rows, self.problem.domain.unit, self.seed.child("round", index, number))
+        return Part(q.cells, q.vectors, among, q.open(setting))
+
+    def _answered(self, round: Round[T]) -> Callable[[int], Table]:
+        """Bring the round's answers in, unless the record has them; return what gives each question's live table."""
+        opened, closed = round.index < len(self.record.digests), round.index < self.record.closed
+        if opened and self.record.digests[round.index] != round.digest():
+            raise Refused(
+                f"round {round.index} is not the one that was opened before: other options, another version, or a platform "
+                "that computes its public choices differently"
+            )
+        if not closed and self._population is None:
+            raise Pending(round)
+        if not opened and self._accountant is not None:
+            self._accountant.charge(round.index, round.events)
+        if not opened:
+            self._note(lambda journal: journal.open_round(round.index, round.digest()))
+        cache: list[tuple[Table, ...]] = []
+
+        def table(i: int) -> Table:
+            if not cache:
+                cache.append(self._gather(round))
+            return cache[0][i]
+
+        if not closed:
+            table(0)  # one round, one pass, before anything else is asked
+            self._note(lambda journal: journal.close_round(round.index))
+        return table
+
+    def _gather(self, round: Round[T]) -> tuple[Table, ...]:
+        if self._population is None:
+            raise Refused(f"the record of round {round.index} ends early, and there are no rows to go on with")
+        summaries = self._population.gather(round, self._noise)
+        return tuple(
+            part.channel.decode(summary, self._noise.child("decode", round.index, i))
+            for i, (part, summary) in enumerate(zip(round.parts, summaries, strict=True))
+        )
+
+    def _note(self, entry: Callable[[Journal], None]) -> None:
+        if self._journal is not None:
+            entry(self._journal)
+        entry(self.record)
+
+    def _write(self, look: Look) -> None:
+        self._note(lambda journal: journal.write(look))
+
+
+def _dimension(part: Part) -> int:
+    return 0 if part.vectors is None else part.vectors.bound.dimension
+
+
+def forecast(method: Method[T], problem: Problem, seed: PublicRng) -> list[Round[T]]:
+    """Every round that the method will ask, had all answers been zero: what it will cost, and a coordinator's script."""
+    session: Session[T] = Session(problem, seed, forecasting=True)
+    method.cluster(problem, session, seed.child("method"))
+    return session.rounds
+
+
+def next_round(method: Method[T], problem: Problem, seed: PublicRng, record: Record | None = None) -> Round[T]:
+    """The open round after the recorded ones: with an empty record, the plan.
+
+    Raises:
+        Refused: the method has no further round, or the record does not belong to it.
+    """
+    copy = None if record is None else Record(list(record.digests), record.closed, list(record.looks))
+    session: Session[T] = Session(problem, seed, record=copy)
+    try:
+        method.cluster(problem, session, seed.child("method"))
+    except Pending as pending:
+        return pending.round
+    raise Refused("the method has no open round left")

@@ -1,0 +1,56 @@
+"""Who may see a row: the trust markers, and the neighbouring relation that comes with each.
+
+A marker is a type, never an instance. Oracles, questions, rounds, populations and sessions carry one as a type
+argument, so that a wrong swap is an error in the editor. The TypeVars are *constrained*: a bound one would let
+``Central | Local`` through.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, TypeVar
+
+Relation: TypeAlias = Literal["add-or-remove one row", "replace one row"]
+
+
+class Trust:
+    """Base of the markers. Attributes: relation (neighbouring data sets), promise (one sentence for statements)."""
+
+    relation: Relation
+    promise: str
+
+
+class Central(Trust):
+    """A curator sees the rows and adds the noise."""
+
+    relation: Relation = "add-or-remove one row"
+    promise = (
+        "Whoever runs cloister sees the rows; whoever gets the result does not learn whether any one row was there."
+    )
+
+
+class Aggregated(Trust):
+    """Parties pool sums that none of them can read alone."""
+
+    relation: Relation = "add-or-remove one row"
+    promise = "Each party sees its own rows; nobody sees another party's rows or an un-noised sum."
+
+
+class Local(Trust):
+    """Every person randomises her own row before it leaves her device."""
+
+    relation: Relation = "replace one row"
+    promise = "Nobody but the person herself sees her row; every report is private by itself."
+
+
+class Shuffled(Trust):
+    """Every person randomises a little; a shuffler hides who sent what."""
+
+    relation: Relation = "replace one row"
+    promise = "Nobody but the person herself sees her row; the stated guarantee needs an honest shuffler."
+
+
+T = TypeVar("T", Central, Local, Shuffled, Aggregated)
+T_co = TypeVar("T_co", Central, Local, Shuffled, Aggregated, covariant=True)
+T_contra = TypeVar("T_contra", Central, Local, Shuffled, Aggregated, contravariant=True)
+
+TRUSTS: dict[str, type[Trust]] = {t.__name__: t for t in (Central, Local, Shuffled, Aggregated)}

@@ -1,0 +1,169 @@
+"""Lloyd's algorithm on private answers: FastLloyd, and its forerunners as presets.
+
+Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the
+accountant. The schedule is fixed before any answer; starts, rounds and radii come from public figures; every iterate is
+covered, so that nothing is lost by publishing them all.
+
+Source: Diaa, Humphries, Kerschbaum 2024, Algorithm 1 without the aggregation, equations 5-14, 19-25, 31-33; Su, Cao, Li,
+Bertino, Jin 2016. Corrections, with reasons in ERRATA of the project: integers instead of rounded noise; a row counts iff its
+integer distance is within the integer radius, so that the radius is the sensitivity; the public number of rows in the
+number of rounds; a public floor below which a noisy count moves nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Generic, Literal
+
+import attrs
+import numpy as np
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.components import component, option, slot
+from cloister.core.domains import Domain
+from cloister.core.lattice import Bound
+from cloister.core.nearest import NearestCenter, Rows
+from cloister.core.questions import Setting, Space, Vectors, add_up, count
+from cloister.core.randomness import PublicRng
+from cloister.core.roles import FrequencyOracle, VectorSumOracle
+from cloister.core.session import Session
+from cloister.core.trust import T
+from cloister.core.types import Floats
+from cloister.plugins.packing import sphere_packing
+
+
+@attrs.frozen
+class Schedule:
+    """What one run will do, from public figures. Args: rounds, and what each round's counts and sums may spend."""
+
+    rounds: int
+    per_count: Budget
+    per_sum: Budget
+
+
+@component
+class Lloyd(Generic[T]):
+    """k-means by rounds of noisy counts and noisy sums per nearest centre."""
+
+    counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows are nearest to each centre")
+    sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what those rows add up to")
+    updates: Literal["relative", "absolute"] = option(
+        "relative", choices=("relative", "absolute"),
+        help="sum rows relative to their centre (sensitivity: the radius) or to the domain's middle (its half diagonal)",
+    )  # fmt: skip
+    radius: Literal["step", "constant", "none"] = option(
+        "step", choices=("step", "constant", "none"),
+        help="rows farther than a radius count nowhere: after a wide first round, in all rounds, or in none",
+    )  # fmt: skip
+    radius_scale: float = option(
+        0.8, low=0.0, above=True, help="alpha of equation 25: the radius over that of k equal cells"
+    )
+    clip_steps: bool = option(True, help="move no centre farther than the radius in one round")
+    border: Literal["none", "truncate", "fold"] = option(
+        "fold",
+        choices=("none", "truncate", "fold"),
+        help="centres that leave the domain: leave, move to its border, reflect",
+    )
+    rounds: int | None = option(
+        None, low=1, help="number of rounds; by default the papers' error formula, within the next two"
+    )
+    fewest_rounds: int = option(2, low=1, help="least number of rounds that the formula may choose")
+    most_rounds: int = option(7, low=1, help="largest number of rounds that the formula may choose")
+    error_target: float = option(
+        0.004,
+        low=0.0,
+        above=True,
+        unit="mean squared half width",
+        help="largest predicted squared error of a centre per round",
+    )
+    offset: float = option(
+        0.225, low=0.0, unit="half width", help="rho of Su et al.: expected coordinate of a centre, absolute updates"
+    )
+    floor: float = option(1.0, low=0.0, unit="rows", help="a centre with a smaller noisy count keeps its place")
+    average: int = option(1, low=1, unit="rounds", help="return the mean of this many last iterates")
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        domain, every = problem.domain, np.arange(problem.k)
+        schedule = self.schedule(problem)
+        centers = sphere_packing(problem.k, domain, rng.child("start"))
+        iterates: list[Floats] = []
+        weights = np.zeros(problem.k)
+        for reach in self.radii(problem, schedule.rounds):
+            near = NearestCenter(domain.snap(centers), domain.reach, _steps(reach, domain))
+            vectors = self._vectors(near, domain)
+            counts, sums = session.ask(
+                count(near, via=self.counts, spend=schedule.per_count),
+                add_up(vectors, via=self.sums, spend=schedule.per_sum),
+            )
+            weights, shift = counts.at(every), sums.at(every)
+            centers = domain.real(near.centers)
+            moved = shift / np.maximum(weights, self.floor or 1e-9)[:, None]
+            target = moved + (centers if self.updates == "relative" else domain.middle)
+            centers = np.where((weights >= self.floor)[:, None], self._settled(centers, target, reach, domain), centers)
+            iterates.append(centers)
+        return Clustering(
+            np.mean(iterates[-self.average :], axis=0),
+            np.maximum(weights, 0.0),
+            {"rounds": schedule.rounds, "iterates": np.array(iterates)},
+        )
+
+    def schedule(self, problem: Problem) -> Schedule:
+        """Rounds and shares that the error analysis of equations 16-21 and 28-33 asks for, whatever the noise law."""
+        fixed = (
+            range(self.rounds, self.rounds + 1) if self.rounds else range(self.most_rounds, self.fewest_rounds - 1, -1)
+        )
+        target = self.error_target * (problem.domain.diameter / 2) ** 2 / problem.domain.dimension
+        chosen = Schedule(1, problem.budget, problem.budget)
+        for rounds in fixed:
+            budget = problem.budget.over(rounds)
+            chosen = Schedule(rounds, *budget.split_for(*self.errors(problem, budget, budget)))
+            if sum(self.errors(problem, chosen.per_count, chosen.per_sum)) <= target:
+                break
+        return chosen
+
+    def errors(self, problem: Problem, per_count: Budget, per_sum: Budget) -> tuple[float, float]:
+        """Expected squared error of one centre in one round from count noise and from sum noise (caller's units squared).
+
+        Relative updates, equation 16: k^3 / 4n^2 (Var(count) eta^2 + 4 d Var(sum)). Absolute updates, equation 28 summed over
+        columns: k^3 / n^2 (4 rho^2 H^2 Var(count) + d Var(sum)) with H half the domain's diagonal.
+        """
+        domain, space = problem.domain, Space((problem.k,))
+        setting = Setting(problem.rows, domain.unit, PublicRng(bytes(32)))
+        eta = self.radii(problem, 2)[-1]
+        near = NearestCenter(np.zeros((problem.k, domain.dimension), np.int64), domain.reach, _steps(eta, domain))
+        of_count = self.counts.variance(space, per_count, setting)
+        of_sum = domain.dimension * self.sums.variance(space, self._vectors(near, domain).bound, per_sum, setting)
+        scale = problem.k**3 / problem.rows**2
+        if self.updates == "relative":
+            return scale * of_count * (eta if math.isfinite(eta) else domain.diameter / 2) ** 2 / 4, scale * of_sum
+        return scale * of_count * (self.offset * domain.diameter) ** 2, scale * of_sum
+
+    def radii(self, problem: Problem, rounds: int) -> list[float]:
+        """The radius of each round, in the caller's units: equations 22-25."""
+        if self.radius == "none":
+            return [math.inf] * rounds
+        diagonal = problem.domain.diameter
+        eta = self.radius_scale * diagonal / (2 * problem.k ** (1 / problem.domain.dimension))
+        return [diagonal / 2 if self.radius == "step" else eta] * min(1, rounds) + [eta] * (rounds - 1)
+
+    def _vectors(self, near: NearestCenter, domain: Domain) -> Vectors:
+        if self.updates == "relative":
+            return near.offsets()
+        implied = math.isqrt(domain.dimension * domain.reach**2)
+        return Rows(near, Bound(domain.reach, domain.dimension, min(implied, int(domain.sides.sum()))))
+
+    def _settled(self, before: Floats, target: Floats, reach: float, domain: Domain) -> Floats:
+        """Radius clipping, then the border."""
+        if self.clip_steps and math.isfinite(reach):
+            step = target - before
+            length = np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-300)
+            target = before + step * np.minimum(1.0, reach / length)
+        if self.border == "fold":
+            return domain.fold(target)
+        return domain.truncate(target) if self.border == "truncate" else target
+
+
+def _steps(radius: float, domain: Domain) -> int | None:
+    """A radius in whole lattice steps, rounded down; at least one."""
+    return max(1, int(radius / domain.unit)) if math.isfinite(radius) else None

@@ -1,0 +1,1 @@
+"""Oracles: how an answer is made private."""

@@ -1,0 +1,46 @@
+"""Sphere packing: k starting centres that no row has a say in (Su et al. 2016; FastLloyd, section 5.3.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cloister.core.domains import Domain
+from cloister.core.randomness import PublicRng
+from cloister.core.types import Floats
+
+TRIES = 100
+
+
+def sphere_packing(k: int, domain: Domain, rng: PublicRng, steps: int = 20) -> Floats:
+    """k points (k, d) at least 2a apart and a from the border, for the largest radius a that a binary search finds.
+
+    Args:
+        steps: halvings of the search interval.
+    """
+    low, high = 0.0, domain.diameter / 2
+    found = _packed(k, domain, rng.child("none"), 0.0)
+    for step in range(steps):
+        radius = (low + high) / 2
+        points = _packed(k, domain, rng.child("step", step), radius)
+        if points is None:
+            high = radius
+        else:
+            low, found = radius, points
+    assert found is not None  # with radius 0 the first candidate always fits
+    return found
+
+
+def _packed(k: int, domain: Domain, rng: PublicRng, radius: float) -> Floats | None:
+    """k points chosen one after the other, or None when one of them finds no room in ``TRIES`` tries."""
+    g = rng.generator()
+    if not (domain.sides * domain.unit >= radius).all():
+        return None
+    chosen = domain.sample(g, 1, radius)
+    for _ in range(k - 1):
+        tries = domain.sample(g, TRIES, radius)
+        gaps = ((tries[:, None, :] - chosen[None]) ** 2).sum(axis=2).min(axis=1)
+        fits = np.flatnonzero(gaps >= 4 * radius**2)
+        if not len(fits):
+            return None
+        chosen = np.vstack([chosen, tries[fits[0]]])
+    return chosen

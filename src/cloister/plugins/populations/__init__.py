@@ -1,0 +1,1 @@
+"""Populations: where the rows are."""

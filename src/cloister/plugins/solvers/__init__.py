@@ -1,0 +1,1 @@
+"""Solvers: k-means and its kin on released points."""

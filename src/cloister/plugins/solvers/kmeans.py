@@ -1,0 +1,50 @@
+"""Weighted k-means on released points."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cloister.core.clustering import Coreset, Released
+from cloister.core.components import component, option
+from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.core.randomness import PublicRng
+from cloister.core.types import Floats
+
+
+@component
+class KMeansPlusPlus:
+    """scikit-learn's k-means with k-means++ starts, on points that are released already: post-processing.
+
+    Source: Arthur and Vassilvitskii 2007; scikit-learn.
+    """
+
+    starts: int = option(10, low=1, help="independent starts; the best on the released points is kept")
+    rounds: int = option(300, low=1, help="largest number of Lloyd rounds per start")
+
+    def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
+        """Centres (k, d) in the caller's units; points of weight at most 0 are left out.
+
+        Raises:
+            InvalidInput: no point has a positive weight.
+        """
+        try:
+            from sklearn.cluster import KMeans
+        except ImportError:
+            raise MissingExtra("scikit-learn", "sklearn", "the solver 'kmeans++'") from None
+        points, weights = coreset.value.points, coreset.value.weights
+        heavy = weights > 0
+        if not heavy.any():
+            raise InvalidInput("no released point has a positive weight: there is nothing to cluster at this budget")
+        points, weights = points[heavy], weights[heavy]
+        if len(points) <= k:  # every point is a centre; the rest stand on the heaviest
+            return points[np.r_[np.arange(len(points)), np.full(k - len(points), np.argmax(weights))]]
+        seed = int(rng.child("k-means++").generator().integers(2**31))
+        # n_init takes a number as well as the text that scikit-learn's annotation-free default suggests
+        solver = KMeans(
+            k,
+            n_init=self.starts,  # pyright: ignore[reportArgumentType]
+            max_iter=self.rounds,
+            random_state=seed,
+        )
+        centers: Floats = np.asarray(solver.fit(points, sample_weight=weights).cluster_centers_, np.float64)
+        return centers

@@ -1,0 +1,1 @@
+"""The conformance kit: what plugin authors run on their own components."""
