@@ -62,16 +62,14 @@ class NearestCenter:
         packed = (-2.0 * step * some) @ wide.T
         packed += (step * (some**2).sum(axis=1) + np.arange(len(some)))[:, None]
         least = packed.min(axis=0).astype(np.int64)
-        return (least & (step - 1)) + start, least // step
+        return (least & (step - 1)) + start, least >> (step.bit_length() - 1)
 
     def offsets(self) -> Offsets:
-        """x - c for the nearest centre c, for rows within the limit: of norm at most ``within``, so no row is clipped."""
-        limit = self.reach + self._farthest if self.within is None else self.within
-        return Offsets(self, Bound(limit, self.centers.shape[1]))
+        """x - c for the nearest centre c: of norm at most ``within``, so that no row is clipped; without a limit, 2 R.
 
-    @property
-    def _farthest(self) -> int:
-        return int(np.sqrt((self.centers**2).sum(axis=1).max())) + 1
+        The bound is public: it never depends on where the centres are.
+        """
+        return Offsets(self, Bound(2 * self.reach if self.within is None else self.within, self.centers.shape[1]))
 
 
 @final

@@ -92,9 +92,11 @@ class NoiseRng:
             return NoiseRng, (None,)
         return NoiseRng, (self._seed,)
 
-    def bytes(self, n: int) -> bytes:
-        """n secret bytes."""
-        return secrets.token_bytes(n) if self._seed is None else self._seed.generator().bytes(n)
+    def words(self, n: int) -> Ids:
+        """n uniform 64-bit words: from the system's entropy when secret. What a person's own randomiser draws with."""
+        if self._seed is None:
+            return np.frombuffer(secrets.token_bytes(8 * n), np.uint64)
+        return self._seed.generator().integers(0, 2**64, n, dtype=np.uint64)
 
     def discrete_laplace(self, scale: float, size: int) -> Ints:
         """Integers with P(x) proportional to exp(-|x| / scale): eps-DP for L1 sensitivity ``scale * eps``.

@@ -134,7 +134,7 @@ class Tree(Protocol):
     def locate(self, rows: Ints) -> Ints: ...
 
     def grow(self, counts: Counts) -> Coreset:
-        """Released weighted points, looking a level's frontier at a time."""
+        """Released weighted points, looking a level's frontier at a time. At least one, also when all counts are zero."""
         ...
 
 
@@ -145,7 +145,11 @@ class TreeBuilder(Protocol):
 
 
 class NonPrivateSolver(Protocol):
-    """Clusters released weighted points. Post-processing: takes only what is ``Released``, draws only public coins."""
+    """Clusters released weighted points. Post-processing: takes only what is ``Released``, draws only public coins.
+
+    Laws: it never fails on released values, whatever noise made of them, since their budget is spent; weights may be zero or
+    negative, all of them too (a forecast answers zero everywhere).
+    """
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
         """Centres (k, d) in the caller's units."""

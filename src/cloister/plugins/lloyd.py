@@ -7,7 +7,8 @@ covered, so that nothing is lost by publishing them all.
 Source: Diaa, Humphries, Kerschbaum 2024, Algorithm 1 without the aggregation, equations 5-14, 19-25, 31-33; Su, Cao, Li,
 Bertino, Jin 2016. Corrections, with reasons in ERRATA of the project: integers instead of rounded noise; a row counts iff its
 integer distance is within the integer radius, so that the radius is the sensitivity; the public number of rows in the
-number of rounds; a public floor below which a noisy count moves nothing.
+number of rounds; a public floor under noisy counts, so that a negative one flips no step; folding with period twice the
+width (with the paper's modulus, its section 5.3.5, an inner point would be reflected at the middle).
 """
 
 from __future__ import annotations
@@ -80,7 +81,20 @@ class Lloyd(Generic[T]):
     offset: float = option(
         0.225, low=0.0, unit="half width", help="rho of Su et al.: expected coordinate of a centre, absolute updates"
     )
-    floor: float = option(1.0, low=0.0, unit="rows", help="a centre with a smaller noisy count keeps its place")
+    floor: float = option(
+        1.0,
+        low=0.0,
+        unit="standard errors of a count",
+        help="divide by at least this much, so that a small or negative count flips no step",
+    )
+    keep_below: float | None = option(
+        None, unit="rows", help="a centre with a smaller noisy count keeps its place; none: it wanders"
+    )
+    shrink: float = option(
+        0.0,
+        low=0.0,
+        help="shorten a step by this times its expected squared noise over its squared length (James and Stein)",
+    )
     average: int = option(1, low=1, unit="rounds", help="return the mean of this many last iterates")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
@@ -96,11 +110,12 @@ class Lloyd(Generic[T]):
                 count(near, via=self.counts, spend=schedule.per_count),
                 add_up(vectors, via=self.sums, spend=schedule.per_sum),
             )
-            weights, shift = counts.at(every), sums.at(every)
+            weights, total = counts.at(every), sums.at(every)
+            least = self.floor * counts.standard_error(every)
             centers = domain.real(near.centers)
-            moved = shift / np.maximum(weights, self.floor or 1e-9)[:, None]
-            target = moved + (centers if self.updates == "relative" else domain.middle)
-            centers = np.where((weights >= self.floor)[:, None], self._settled(centers, target, reach, domain), centers)
+            moved = self._moved(centers, weights, total, least, sums.standard_error(every), domain)
+            stay = np.zeros(problem.k, bool) if self.keep_below is None else weights < self.keep_below
+            centers = np.where(stay[:, None], centers, self._settled(centers, moved, reach, domain))
             iterates.append(centers)
         return Clustering(
             np.mean(iterates[-self.average :], axis=0),
@@ -146,6 +161,20 @@ class Lloyd(Generic[T]):
         diagonal = problem.domain.diameter
         eta = self.radius_scale * diagonal / (2 * problem.k ** (1 / problem.domain.dimension))
         return [diagonal / 2 if self.radius == "step" else eta] * min(1, rounds) + [eta] * (rounds - 1)
+
+    def _moved(
+        self, centers: Floats, weights: Floats, total: Floats, least: Floats, error: Floats, domain: Domain
+    ) -> Floats:
+        """Equation 10, or S / C for absolute updates, with a floor under the count; then the optional shrinking."""
+        size = np.maximum(weights, np.maximum(least, 1e-9))[:, None]
+        mean = total / size + (centers if self.updates == "relative" else domain.middle)
+        if not self.shrink:
+            return mean
+        step = mean - centers
+        noise = domain.dimension * (error[:, None] / size) ** 2
+        squares = np.maximum((step**2).sum(axis=1, keepdims=True), 1e-300)
+        shorter: Floats = centers + step * np.maximum(0.0, 1 - self.shrink * noise / squares)
+        return shorter
 
     def _vectors(self, near: NearestCenter, domain: Domain) -> Vectors:
         if self.updates == "relative":

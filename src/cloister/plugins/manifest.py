@@ -10,7 +10,7 @@ from cloister.core.registry import hookimpl
 LLOYD = "cloister.plugins.lloyd:Lloyd"
 DIAA = "Diaa, Humphries, Kerschbaum: FastLloyd (2024)"
 SU = "Su, Cao, Li, Bertino, Jin: Differentially private k-means clustering (2016)"
-ABSOLUTE = {"updates": "absolute", "radius": "none", "clip_steps": False, "border": "truncate"}
+ABSOLUTE = {"updates": "absolute", "radius": "none", "clip_steps": False, "keep_below": 1.0}
 
 
 @hookimpl

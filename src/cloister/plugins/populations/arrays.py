@@ -2,65 +2,189 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, final
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core.domains import Domain
 from cloister.core.encoding import absorb, chunk_rows, encode_lattice, map_merge, merge_summaries
+from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.types import AnyArray
+from cloister.core.types import AnyArray, Floats, Ids
+from cloister.plugins.populations.reading import (
+    Piece, Progress, as_first, as_missing, chosen, finite, fit, refuse_too_many, regroup, user_numbers, validate,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+PIECE = 65_536
+"""Rows of a data frame that are converted at once."""
+
+
+@final
+@attrs.frozen(eq=False)
+class _Chunk:
+    """Rows that are encoded at once.
+
+    Args:
+        start: position of its first row in the table.
+        rows: how many rows of the table it covers.
+        low, high: where those that can be used are in the lattice.
+        used: their positions in the chunk; None if all can be used.
+    """
+
+    start: int
+    rows: int
+    low: int
+    high: int
+    used: NDArray[np.uint16] | None
+
+    def users(self, first: int) -> Ids:
+        if self.used is None:
+            return user_numbers(first + self.start, self.rows)
+        return self.used + np.uint64(first + self.start)
 
 
 class Arrays:
     """A curator's or a simulator's rows, put on the lattice once and kept there (int32, half of float64's size).
 
-    Rows with a cell that is not a finite number are dropped. User i is the row's position plus ``first``.
+    Rows with a missing or infinite cell are dropped, by a rule that looks at each row alone; whether ``check`` lets them
+    pass is said by ``missing``. User i is the row's position plus ``first``. Numbers are integers, floats, booleans and
+    decimals.
 
     Args:
-        rows: (n, d) numbers.
+        rows: an array (n, d), or a data frame of pandas, polars or pyarrow.
+        columns: names (of a frame) or positions (in an array) to use, in this order; by default all that hold numbers.
+        missing: 'refuse' or 'drop'.
         first: number of the first user.
-        progress: told how many rows were just encoded.
+        progress: told how many more rows of a round are done.
+
+    Attributes:
+        columns: names of the columns in use; those of an array are called '0', '1', ...
+        dimension: how many they are.
+
+    Raises:
+        UnknownName, InvalidInput: these are no rows of numbers, or there is no such column.
     """
 
-    def __init__(self, rows: AnyArray, first: int = 0, progress: Callable[[int], None] | None = None) -> None:
-        self._rows, self._first, self._progress = rows, first, progress
-        self._lattice: NDArray[np.int32] | None = None
+    def __init__(
+        self, rows: AnyArray | IntoDataFrame, columns: Sequence[str | int] | str | None = None, missing: str = "refuse",
+        first: int = 0, progress: Progress | None = None,
+    ) -> None:  # fmt: skip
+        self._table = _Array(rows) if isinstance(rows, np.ndarray) else _Frame(rows)
+        self.columns = chosen(columns, self._table.known)
+        self._missing, self._first, self._progress = as_missing(missing), as_first(first), progress
         self._domain: Domain | None = None
+        self._lattice = np.empty((0, 0), np.int32)
+        self._parts: list[_Chunk] = []
+
+    @property
+    def dimension(self) -> int:
+        return len(self.columns)
+
+    def check(self) -> None:
+        """The validation pass, for the data holder's eyes: rows outside the bounds are fine.
+
+        Raises:
+            InvalidInput: there are no rows, too many, or missing or infinite cells that were not to be dropped.
+        """
+        refuse_too_many(self._table.length)
+        validate(self._chunks(), self._missing)
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
-        lattice = self._snapped(round.domain)
-        size = chunk_rows(round.domain.dimension)
+        self._snap(round.domain)
+        lattice = self._lattice
 
-        def encoded(start: int) -> tuple[Any, ...]:
-            some = lattice[start : start + size].astype(np.int64)
-            users = self._users[start : start + size]
-            report = absorb(round, encode_lattice(round, some, users, rng.child("chunk", start)))
+        def encoded(part: _Chunk) -> tuple[Any, ...]:
+            some = lattice[part.low : part.high].astype(np.int64)
+            report = encode_lattice(round, some, part.users(self._first), rng.child("chunk", part.start))
+            summary = absorb(round, report)
             if self._progress is not None:
-                self._progress(len(some))
-            return report
+                self._progress(part.rows)
+            return summary
 
-        return map_merge(range(0, max(len(lattice), 1), size), encoded, merge_summaries)
+        return map_merge(self._parts, encoded, merge_summaries)
 
-    def _snapped(self, domain: Domain) -> NDArray[np.int32]:
-        if self._lattice is None or self._domain != domain:
-            whole = [
-                np.isfinite(c).all(axis=1) if c.dtype.kind == "f" else np.ones(len(c), bool) for c in self._chunks()
-            ]
-            keep = np.concatenate(whole) if whole else np.zeros(0, bool)
-            self._users = np.flatnonzero(keep).astype(np.uint64) + np.uint64(self._first)
-            self._lattice = np.empty((len(self._users), domain.dimension), np.int32)
-            start = 0
-            for chunk, fine in zip(self._chunks(), whole, strict=True):
-                stop = start + int(fine.sum())
-                self._lattice[start:stop] = domain.snap(chunk[fine])
-                start = stop
-            self._domain = domain
-        return self._lattice
+    def _snap(self, domain: Domain) -> None:
+        """Put the rows on this domain's lattice, unless they are there."""
+        if self._domain == domain:
+            return
+        fit(domain, self.columns)
+        refuse_too_many(self._table.length)
+        self._domain, self._parts, self._lattice = None, [], np.empty((0, 0), np.int32)
+        lattice, parts, start, low = np.empty((self._table.length, self.dimension), np.int32), list[_Chunk](), 0, 0
+        for chunk in self._chunks():
+            whole = finite(chunk)
+            used = None if whole.all() else np.flatnonzero(whole).astype(np.uint16)
+            high = low + (len(chunk) if used is None else len(used))
+            lattice[low:high] = domain.snap(chunk if used is None else chunk[used])
+            parts.append(_Chunk(start, len(chunk), low, high, used))
+            start, low = start + len(chunk), high
+        self._lattice, self._parts, self._domain = lattice, parts or [_Chunk(0, 0, 0, 0, None)], domain
 
-    def _chunks(self) -> Iterator[AnyArray]:
-        size = chunk_rows(self._rows.shape[1])
-        return (self._rows[i : i + size] for i in range(0, len(self._rows), size))
+    def _chunks(self) -> Iterator[Floats]:
+        return regroup(self._table.pieces(self.columns), self.dimension, chunk_rows(self.dimension))
+
+
+class _Array:
+    """An array as a table whose columns are called by their positions."""
+
+    def __init__(self, rows: AnyArray) -> None:
+        if isinstance(rows, np.ma.MaskedArray):
+            raise InvalidInput("rows are a masked array: fill masked cells with NaN, as in rows.filled(numpy.nan)")
+        if rows.ndim != 2:
+            advice = "use rows.reshape(-1, 1) for a single column" if rows.ndim == 1 else "it needs two dimensions"
+            raise InvalidInput(f"rows are an array of shape (rows, columns), not {rows.ndim}-dimensional: {advice}")
+        if rows.dtype.kind not in "biuf":
+            raise InvalidInput(
+                f"rows are an array of {rows.dtype.name}: convert it to numbers, as in rows.astype(float)"
+            )
+        self._rows, self.length = np.asarray(rows), len(rows)
+        self.known = [(str(j), True) for j in range(rows.shape[1])]
+
+    def pieces(self, columns: Sequence[str]) -> Iterable[Piece]:
+        if list(columns) == [name for name, _ in self.known]:
+            return [self._rows.T]
+        return [[self._rows[:, int(name)] for name in columns]]
+
+
+class _Frame:
+    """A data frame, converted a piece of its columns at a time."""
+
+    def __init__(self, rows: Any) -> None:
+        import narwhals as nw
+        from narwhals.exceptions import NarwhalsError
+
+        try:
+            self._frame = nw.from_native(rows, eager_only=True)
+            schema = self._frame.schema
+        except (TypeError, ValueError, NarwhalsError):
+            raise InvalidInput(
+                f"rows are a {type(rows).__qualname__}: give a NumPy array (rows, columns), or a data frame of pandas, "
+                "polars or pyarrow that is in memory and whose columns have different names"
+            ) from None
+        self.length = len(self._frame)
+        self._names = {str(name): name for name in schema}
+        self.known = [
+            (str(name), kind.is_numeric() or kind in (nw.Boolean, nw.Decimal)) for name, kind in schema.items()
+        ]
+
+    def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+        for start in range(0, self.length, PIECE):
+            some = self._frame[start : start + PIECE]
+            yield [_numbers(some[self._names[name]]) for name in columns]
+
+
+def _numbers(column: Any) -> Floats:
+    """A column in float64, each number rounded correctly; nulls become NaN."""
+    import narwhals as nw
+
+    if column.dtype == nw.Decimal:
+        column = column.cast(nw.String)
+    values: Floats = column.cast(nw.Float64).to_numpy()
+    return values

@@ -22,20 +22,20 @@ class KMeansPlusPlus:
     rounds: int = option(300, low=1, help="largest number of Lloyd rounds per start")
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
-        """Centres (k, d) in the caller's units; points of weight at most 0 are left out.
+        """Centres (k, d) in the caller's units; points of weight at most 0 are left out, unless all are.
 
         Raises:
-            InvalidInput: no point has a positive weight.
+            InvalidInput: there is no point at all.
         """
         try:
             from sklearn.cluster import KMeans
         except ImportError:
             raise MissingExtra("scikit-learn", "sklearn", "the solver 'kmeans++'") from None
         points, weights = coreset.value.points, coreset.value.weights
+        if not len(points):
+            raise InvalidInput("a coreset without a point cannot be clustered: trees return at least one")
         heavy = weights > 0
-        if not heavy.any():
-            raise InvalidInput("no released point has a positive weight: there is nothing to cluster at this budget")
-        points, weights = points[heavy], weights[heavy]
+        points, weights = (points[heavy], weights[heavy]) if heavy.any() else (points, np.ones(len(points)))
         if len(points) <= k:  # every point is a centre; the rest stand on the heaviest
             return points[np.r_[np.arange(len(points)), np.full(k - len(points), np.argmax(weights))]]
         seed = int(rng.child("k-means++").generator().integers(2**31))

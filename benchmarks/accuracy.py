@@ -1,0 +1,260 @@
+"""NICV of the Lloyd family beside its rivals: the tables in docs/accuracy.md.
+
+    python benchmarks/accuracy.py peers             the twelve sets, against the measured rivals
+    python benchmarks/accuracy.py more              yeast, breast cancer, G2 (d = 2 ... 256)
+    python benchmarks/accuracy.py synth             Synth (k = 2 ... 32, d = 2 ... 512) and Synth-K (k to 128): AUC
+    python benchmarks/accuracy.py ablation          radius scale and post-processing at epsilon = 0.1 (the paper's figure 5)
+
+Every run draws secret, exact noise and a fresh start; only the data sets' own seeds are fixed. The public number of rows is
+n and delta is 1 / (n ln n), as in the paper. ``CLOISTER_DATA`` names the folder with the real sets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import attrs
+import datasets
+import numpy as np
+import peers
+from datasets import EPSILONS, DataSet
+
+from cloister.metrics import Mean, auc, mean_interval, nicv
+from cloister.runs import Request, fit, source
+
+METHODS = ("su-lloyd", "gauss-lloyd", "fastlloyd")
+BAR = {"su-lloyd": "SuLloyd*", "gauss-lloyd": "GLloyd*", "fastlloyd": "FastLloyd*"}
+SLACK = 1.10
+G2 = tuple(f"g2-{d}-{sd}" for d in (2, 8, 32, 128, 256) for sd in (10, 50, 100))
+
+
+@attrs.frozen
+class Cell:
+    """One figure of a table. Args: data (name or generator call), method, epsilon, runs, options."""
+
+    data: str
+    method: str
+    epsilon: float
+    runs: int
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@lru_cache(maxsize=2)
+def data_of(name: str) -> DataSet:
+    """A data set by name, or by the words of a generator: 'synth 4 8 1', 'synth_k 16 1', 'ablation 4 8 0.25 1'."""
+    kind, *words = name.split()
+    if not words:
+        return datasets.load(name)
+    numbers = [float(w) if "." in w else int(w) for w in words]
+    return getattr(datasets, kind)(*numbers)
+
+
+@lru_cache(maxsize=2)
+def population_of(name: str) -> Any:
+    """Its rows, kept on the lattice over the runs of all cells that share the set."""
+    return source(data_of(name).rows, None, "refuse")
+
+
+def measure(cell: Cell) -> list[float]:
+    """NICV of each run of a cell."""
+    data = data_of(cell.data)
+    n = len(data.rows)
+    private = cell.method != "lloyd"
+    request = Request(
+        k=data.k, method=cell.method, epsilon=cell.epsilon, delta=0.0 if cell.method == "su-lloyd" else datasets.delta(n),
+        bounds=(-1.0, 1.0), rows=n, options=dict(cell.options), not_private=not private,
+    )  # fmt: skip
+    return [nicv(data.rows, fit(request, population_of(cell.data)).centers) for _ in range(cell.runs)]
+
+
+def run(cells: Iterable[Cell], processes: int, store: Path | None) -> dict[Cell, list[float]]:
+    """Measure all cells, the ones of one data set together; cells that the store has are not measured again."""
+    known = _stored(store)
+    todo = [cell for cell in cells if cell not in known]
+    with ProcessPoolExecutor(processes) as pool:
+        for done, (cell, values) in enumerate(zip(todo, pool.map(measure, todo), strict=True), 1):
+            known[cell] = values
+            print(f"\r{done} of {len(todo)} cells", end="", file=sys.stderr)
+            if store is not None:
+                with store.open("a") as file:
+                    file.write(json.dumps({"cell": attrs.asdict(cell), "values": values}) + "\n")
+    print(file=sys.stderr)
+    return known
+
+
+def _stored(store: Path | None) -> dict[Cell, list[float]]:
+    if store is None or not store.exists():
+        return {}
+    found = {}
+    for line in store.read_text().splitlines():
+        entry = json.loads(line)
+        facts = entry["cell"] | {"options": tuple((a, b) for a, b in entry["cell"]["options"])}
+        found[Cell(**facts)] = entry["values"]
+    return found
+
+
+def runs_for(n: int) -> int:
+    """How many runs a figure is the mean of."""
+    return 100 if n <= 10_000 else 20
+
+
+def show(mean: Mean) -> str:
+    return f"{mean.value:.3g} ± {mean.standard_error:.2g}"
+
+
+def rows_of(title: str, figures: Iterable[str]) -> str:
+    return f"| {title} | " + " | ".join(figures) + " |"
+
+
+def head(first: str, names: Iterable[Any]) -> Iterator[str]:
+    titles = [str(name) for name in names]
+    yield rows_of(first, titles)
+    yield rows_of("---", ["---"] * len(titles))
+
+
+def against_peers(processes: int, store: Path | None, names: tuple[str, ...], scale: float) -> None:
+    """The twelve sets: a table each, and every figure that misses the bar."""
+    cells, missed = [], []
+    for name in names:
+        runs = max(2, round(scale * runs_for(len(data_of(name).rows))))
+        cells += [Cell(name, method, eps, runs) for eps in EPSILONS for method in METHODS]
+        cells.append(Cell(name, "lloyd", 1.0, min(runs, 20)))
+    found = run(cells, processes, store)
+    for name in names:
+        data = data_of(name)
+        mine = {cell: values for cell, values in found.items() if cell.data == name and not cell.options}
+        print(f"\n**{name}** n={len(data.rows)} d={data.rows.shape[1]} k={data.k}\n")
+        print("\n".join(head("method", EPSILONS)))
+        for method in ("lloyd", *METHODS):
+            figures = []
+            for eps in EPSILONS:
+                values = next(
+                    (
+                        v
+                        for c, v in mine.items()
+                        if (c.method, c.epsilon) == (method, 1.0 if method == "lloyd" else eps)
+                    ),
+                    None,
+                )
+                if values is None:
+                    figures.append("-")
+                    continue
+                mean = mean_interval(values)
+                mark = ""
+                if method in BAR:
+                    bar, error = peers.PEERS[name][BAR[method]][eps]
+                    limit = SLACK * bar + 2 * float(np.hypot(mean.standard_error, error))
+                    if mean.value > limit:
+                        mark = " (!)"
+                        missed.append(
+                            f"{name} {method} eps={eps}: {show(mean)} against {bar:g} ± {error:g}, limit {limit:.3g}"
+                        )
+                figures.append(show(mean) + mark)
+            print(rows_of(method if method != "lloyd" else "lloyd (not private)", figures))
+        for rival in peers.PEERS[name]:
+            row = peers.PEERS[name][rival]
+            print(
+                rows_of(
+                    f"*{rival}*", (f"{row[e][0]:.3g}" + (f" ± {row[e][1]:.2g}" if row[e][1] else "") for e in EPSILONS)
+                )
+            )
+    print(
+        f"\n{len(missed)} of {len(names) * len(METHODS) * len(EPSILONS)} figures miss {SLACK} x the rival + 2 standard errors"
+    )
+    print("\n".join(missed))
+
+
+def areas(title: str, names: Mapping[str, list[str]], processes: int, store: Path | None, runs: int) -> None:
+    """AUC over epsilon (equation 26) per method, averaged over the sets of each row."""
+    cells = [
+        Cell(name, m, eps, runs) for group in names.values() for name in group for eps in EPSILONS for m in METHODS
+    ]
+    found = run(cells, processes, store)
+    print(f"\n**{title}**: AUC of NICV over epsilon, mean of {runs} runs per set\n")
+    print("\n".join(head("set", METHODS)))
+    for label, group in names.items():
+        figures = []
+        for method in METHODS:
+            curves = [[float(np.mean(found[Cell(name, method, eps, runs)])) for eps in EPSILONS] for name in group]
+            figures.append(f"{np.mean([auc(EPSILONS, curve) for curve in curves]):.4g}")
+        print(rows_of(label, figures))
+
+
+def ablation(processes: int, store: Path | None, runs: int) -> None:
+    """The paper's figure 5: NICV over that of no radius and no post-processing, epsilon = 0.1, mean over 48 sets."""
+    grid = datasets.ABLATION_GRID
+    sets = [f"ablation {k} {d} {sep} 1" for k in grid for d in grid for sep in datasets.ABLATION_SEPARATIONS]
+    alphas = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
+    plain = (("border", "none"), ("clip_steps", False), ("radius", "none"))
+    variants = {"no radius": plain}
+    for radius in ("step", "constant"):
+        for border in ("none", "truncate", "fold"):
+            for clip in (False, True):
+                for alpha in alphas:
+                    label = f"{radius}, {border}{', clipped' if clip else ''}"
+                    variants[f"{label}|{alpha}"] = (
+                        ("border", border),
+                        ("clip_steps", clip),
+                        ("radius", radius),
+                        ("radius_scale", alpha),
+                    )
+    found = run([Cell(s, "fastlloyd", 0.1, runs, o) for s in sets for o in variants.values()], processes, store)
+    base = {s: np.mean(found[Cell(s, "fastlloyd", 0.1, runs, plain)]) for s in sets}
+    print("\n**Ablation** (epsilon = 0.1, NICV relative to no radius and no post-processing)\n")
+    print("\n".join(head("radius, border", alphas)))
+    for label in dict.fromkeys(v.split("|")[0] for v in variants if "|" in v):
+        ratios = [
+            np.mean([np.mean(found[Cell(s, "fastlloyd", 0.1, runs, variants[f"{label}|{a}"])]) / base[s] for s in sets])
+            for a in alphas
+        ]
+        print(rows_of(label, (f"{r:.3f}" for r in ratios)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("peers", "more", "synth", "ablation"))
+    parser.add_argument("--sets", nargs="*", help="only these sets (peers)")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--store", type=Path, help="a JSON-lines file of finished cells, to go on with after an interruption"
+    )
+    parser.add_argument("--runs", type=int, default=20, help="runs per figure (more, synth, ablation)")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the usual number of runs (peers)")
+    o = parser.parse_args()
+    if o.what == "peers":
+        against_peers(o.processes, o.store, tuple(o.sets or datasets.TWELVE), o.scale)
+    elif o.what == "more":
+        areas(
+            "Further real sets", {n: [n] for n in ("yeast", "breast_wisconsin_699", *G2)}, o.processes, o.store, o.runs
+        )
+    elif o.what == "synth":
+        grid = {
+            f"k={k} d={d}": [f"synth {k} {d} {s}" for s in (1, 2, 3)]
+            for k in datasets.SYNTH_CLUSTERS
+            for d in datasets.SYNTH_DIMENSIONS
+        }
+        areas("Synth", grid, o.processes, o.store, o.runs)
+        areas(
+            "Synth-K",
+            {f"k={k} d=2": [f"synth_k {k} {s}" for s in (1, 2, 3)] for k in datasets.SYNTH_K_CLUSTERS},
+            o.processes,
+            o.store,
+            o.runs,
+        )
+    else:
+        ablation(o.processes, o.store, o.runs)
+
+
+if __name__ == "__main__":
+    main()

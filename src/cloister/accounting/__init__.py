@@ -1,0 +1,40 @@
+"""Privacy accounting: what noise costs, what a run may cost, and what a data set has left.
+
+Trusts what mechanisms declare (``core.budget.Event``), knows no mechanism, sees no rows. Every conversion errs to the
+safe side: it may say that more privacy was spent than was, never less.
+"""
+
+from cloister.accounting.accountant import Accountant
+from cloister.accounting.discrete import epsilon_of_discrete, eta
+from cloister.accounting.gaussian import delta_of_mu, epsilon_of_mu, mu_of
+from cloister.accounting.journal import Run
+from cloister.accounting.ledger import Ledger
+from cloister.accounting.lifetime import Composition, Cost, Lifetime
+from cloister.accounting.spent import Spent, compose, parallel
+from cloister.accounting.status import DatasetStatus, RunStatus
+from cloister.accounting.total import Total
+from cloister.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of, rho_of_pure
+
+__all__ = [
+    "Accountant",
+    "Composition",
+    "Cost",
+    "DatasetStatus",
+    "Ledger",
+    "Lifetime",
+    "Run",
+    "RunStatus",
+    "Spent",
+    "Total",
+    "compose",
+    "delta_of_mu",
+    "delta_of_rho",
+    "epsilon_of_discrete",
+    "epsilon_of_mu",
+    "epsilon_of_rho",
+    "eta",
+    "mu_of",
+    "parallel",
+    "rho_of",
+    "rho_of_pure",
+]

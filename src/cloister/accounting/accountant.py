@@ -1,0 +1,116 @@
+"""The accountant of one run: forecast, then charge, then touch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import attrs
+
+from cloister.accounting.spent import Spent
+from cloister.accounting.total import Total
+from cloister.core.budget import Budget, Event, Measure
+from cloister.core.errors import BudgetExceeded, Refused, WrongComposition
+
+ROUNDING = 1 + 1e-9
+"""Shares of a budget may add up to this times the budget: floating-point sums of many shares, no privacy."""
+
+_FITS: dict[Measure, frozenset[Measure]] = {
+    "pure": frozenset({"pure"}),
+    "gaussian": frozenset({"gaussian"}),
+    "zcdp": frozenset({"pure", "gaussian", "zcdp"}),
+    "exact": frozenset({"pure", "gaussian", "zcdp", "exact"}),
+}
+
+
+@final
+@attrs.define
+class Accountant:
+    """Adds up what the oracles declare, and refuses what was not forecast or is not covered. It sees no rows.
+
+    Args:
+        total: the (epsilon, delta) that the run may cost.
+        budget: what that buys, from ``total.measured``.
+    """
+
+    total: Total = attrs.field(on_setattr=attrs.setters.frozen)
+    budget: Budget = attrs.field(on_setattr=attrs.setters.frozen)
+    _rounds: tuple[tuple[Event, ...], ...] = attrs.field(default=(), init=False)
+    _charged: int = attrs.field(default=0, init=False)
+
+    def forecast(self, rounds: Sequence[Sequence[Event]]) -> Spent:
+        """Check, before any row is read, that all rounds together are within the budget and the total.
+
+        Both must hold: the sum in the budget's measure is at most the budget, and the epsilon of everything at the
+        total's delta, discreteness included, is at most the total's epsilon. A run with exact answers is not checked.
+
+        Args:
+            rounds: the events of each round, in order.
+
+        Returns:
+            What the whole run will have spent.
+
+        Raises:
+            BudgetExceeded: the sum is too large, or the noise is too coarse in integers for the Gaussian accounting.
+            WrongComposition: an event in a measure that the budget cannot pay.
+            Refused: a round was charged already.
+        """
+        if self._charged:
+            raise Refused("a forecast comes before the first round: this run has charged rounds already")
+        plan = tuple(tuple(events) for events in rounds)
+        spent = Spent.on(event for events in plan for event in events)
+        for event in (event for events in plan for event in events):
+            if event.spent.measure not in _FITS[self.budget.measure]:
+                raise WrongComposition(
+                    f"'{event.mechanism}' pays in {event.spent.measure}, the budget is {self.budget.measure}: make the "
+                    "budget with Total.measured from the measures of all oracles"
+                )
+        if self.budget.measure != "exact":
+            self._check(spent)
+        self._rounds = plan
+        return spent
+
+    def charge(self, index: int, events: Sequence[Event]) -> None:
+        """Charge round ``index``: once each, in order.
+
+        Earlier rounds count as charged with it: the process that this one resumes has asked them.
+
+        Raises:
+            Refused: no such round was forecast, its events differ from the forecast, or it was charged before.
+        """
+        if not 0 <= index < len(self._rounds):
+            raise Refused(f"round {index} was not forecast: the forecast has {len(self._rounds)} rounds")
+        if tuple(events) != self._rounds[index]:
+            raise Refused(
+                f"round {index} asks for other events than its forecast: a schedule must not depend on answers "
+                f"(forecast: {_names(self._rounds[index])}; asked: {_names(events)})"
+            )
+        if index < self._charged:
+            raise Refused(f"round {index} was charged already: a round is asked once")
+        self._charged = index + 1
+
+    @property
+    def spent(self) -> Spent:
+        """What the rounds up to the last one charged cost."""
+        return Spent.on(event for events in self._rounds[: self._charged] for event in events)
+
+    @property
+    def left(self) -> float:
+        """What is left of the budget, in its own measure."""
+        if self.budget.measure == "exact":
+            return self.budget.amount
+        return max(0.0, self.budget.amount - self.spent.amount(self.budget.measure))
+
+    def _check(self, spent: Spent) -> None:
+        measure, amount = self.budget.measure, self.budget.amount
+        if not spent.amount(measure) <= amount * ROUNDING:
+            raise BudgetExceeded(f"{spent.amount(measure):.6g}", f"{amount:.6g}", f"the run's {measure} budget")
+        epsilon = spent.epsilon(self.total.delta)
+        if not epsilon <= self.total.epsilon * ROUNDING:
+            asked = f"{epsilon:.6g} (discrete noise is too coarse: scale the rows up until sigma is 2^16 or more)"
+            raise BudgetExceeded(asked, f"{self.total.epsilon:.6g}", f"the run's epsilon at delta {self.total.delta:g}")
+
+
+def _names(events: Sequence[Event]) -> str:
+    parts = (f"{e.mechanism} {e.spent.measure} {e.spent.amount:.4g}" for e in events)
+    return ", ".join(parts) or "none"

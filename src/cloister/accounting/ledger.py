@@ -1,0 +1,146 @@
+"""A lifetime budget per data set, kept over many runs and processes in one SQLite file."""
+
+from __future__ import annotations
+
+import secrets
+from os import PathLike
+from pathlib import Path
+from typing import Self, final
+
+import attrs
+
+from cloister.accounting import database
+from cloister.accounting.database import NOW, transaction
+from cloister.accounting.journal import Run, recorded
+from cloister.accounting.lifetime import Composition, Cost, Lifetime
+from cloister.accounting.status import DatasetStatus, RunStatus, lifetime_of, lifetimes, runs_of, status_of
+from cloister.accounting.total import Total
+from cloister.core.budget import Budget
+from cloister.core.errors import InvalidInput, Refused, UnknownName
+from cloister.core.record import Record
+
+
+@final
+@attrs.frozen
+class Ledger:
+    """Reserves a run's whole budget before it starts; returns what is left only when it ends.
+
+    A crash at any point leaves at least what was spent recorded as spent: a reservation counts until ``finish``. Runs
+    that processes reserve at the same time are admitted one after the other. The ledger guards against accidents: whoever
+    can write the file can also restore an old copy.
+
+    Args:
+        path: the file. ``Ledger.open`` checks it first.
+
+    Raises (all methods):
+        CloisterError: the file cannot be used now (locked, full disk, read-only), with what to do. Damaged: it is no
+        ledger, or a broken one. InvalidInput: it is not there.
+    """
+
+    path: Path = attrs.field(converter=Path)
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], create: bool = False) -> Self:
+        """A ledger whose file was read and checked.
+
+        Args:
+            path: the file.
+            create: make an empty one if there is none.
+        """
+        ledger = cls(Path(path))
+        if create:
+            database.create(ledger.path)
+        else:
+            database.verify(ledger.path)
+        return ledger
+
+    def declare(self, dataset: str, epsilon: float, delta: float = 0.0, composition: Composition = "basic") -> None:
+        """Give a data set its lifetime budget. Saying the same again is fine; figures never change.
+
+        Args:
+            dataset: a name for the data, whatever file it is in: two names for one data set are two budgets.
+            epsilon, delta: what all runs together may cost.
+            composition: how runs add up, see ``lifetime``.
+
+        Raises:
+            InvalidInput: figures out of range, an empty name, or ``zcdp`` with delta = 0.
+            Refused: the data set was declared with other figures.
+        """
+        total = Total(epsilon, delta)
+        if not dataset:
+            raise InvalidInput("a data set needs a name")
+        if composition not in ("basic", "zcdp"):
+            raise InvalidInput(f"composition is '{composition}', expected 'basic' or 'zcdp'")
+        if composition == "zcdp" and total.delta == 0:
+            raise InvalidInput("a lifetime in zCDP needs delta > 0: pass delta, or composition 'basic'")
+        with transaction(self.path, "writing") as db:
+            known = lifetimes(db).get(dataset)
+            if known is None:
+                row = [dataset, total.epsilon, total.delta, composition]
+                db.execute(f"insert into datasets values (?, ?, ?, ?, {NOW})", row)
+            elif known != Lifetime(dataset, total, composition):
+                raise Refused(
+                    f"data set '{dataset}' was declared with epsilon {known.total.epsilon}, delta {known.total.delta}, "
+                    f"composition {known.composition}: a lifetime budget cannot be changed"
+                )
+
+    def reserve(self, dataset: str, total: Total, budget: Budget, plan: str, seed: bytes) -> Run:
+        """Take a run's whole budget out of the data set's lifetime, before any row is read.
+
+        Args:
+            dataset: a declared name.
+            total, budget: what the run may cost (``budget`` from ``total.measured``).
+            plan: digest of the public plan; whoever resumes must bring the same.
+            seed: the run's public seed, kept for ``resume``.
+
+        Raises:
+            BudgetExceeded: not enough is left, and how much is. UnknownName: no such data set.
+        """
+        cost = Cost.reserved(total, budget)
+        run, owner = secrets.token_hex(6), secrets.token_hex(16)
+        with transaction(self.path, "writing") as db:
+            lifetime = lifetime_of(db, dataset)
+            lifetime.admit(Cost.summed(r.cost for r in runs_of(db, dataset)), cost)
+            row = [run, dataset, budget.measure, cost.epsilon, cost.delta, cost.rho, plan, seed, owner]
+            db.execute(f"insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', {NOW}, null)", row)
+        return Run(run, dataset, seed, Record(), self.path, owner)
+
+    def resume(self, run: str, plan: str) -> Run:
+        """Take over a run that did not finish, with what it has journalled. Whoever held it can write no more.
+
+        Args:
+            run: its id.
+            plan: digest of the public plan.
+
+        Raises:
+            UnknownName: no such run. Refused: it is finished, or its plan is another.
+        """
+        owner = secrets.token_hex(16)
+        with transaction(self.path, "writing") as db:
+            row = db.execute("select dataset, plan, seed, state from runs where id = ?", [run]).fetchone()
+            if row is None:
+                raise UnknownName(
+                    "run", run, (str(r[0]) for r in db.execute("select id from runs where state = 'open'"))
+                )
+            dataset, known, seed, state = row
+            if state != "open":
+                raise Refused(f"run {run} is finished: its result is final, start a new run")
+            if plan != known:
+                raise Refused(f"run {run} was reserved for plan {known}, this plan is {plan}: give it the same options")
+            db.execute("update runs set owner = ? where id = ?", [owner, run])
+            return Run(run, dataset, bytes(seed), recorded(db, run), self.path, owner)
+
+    def status(self) -> tuple[DatasetStatus, ...]:
+        """All data sets, by name."""
+        with transaction(self.path, "reading") as db:
+            declared = dict(db.execute("select name, declared from datasets"))
+            return tuple(status_of(life, declared[name], runs_of(db, name)) for name, life in lifetimes(db).items())
+
+    def runs(self, dataset: str | None = None) -> tuple[RunStatus, ...]:
+        """The runs on one data set, or on all, oldest first.
+
+        Raises:
+            UnknownName: no such data set.
+        """
+        with transaction(self.path, "reading") as db:
+            return runs_of(db, dataset if dataset is None else lifetime_of(db, dataset).dataset)

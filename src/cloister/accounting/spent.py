@@ -1,0 +1,180 @@
+"""What a run pays: events added up, in every measure at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from typing import final
+
+import attrs
+
+from cloister.accounting.checks import checked_delta
+from cloister.accounting.discrete import BEYOND, epsilon_of_discrete, eta
+from cloister.accounting.zcdp import epsilon_of_rho, rho_of_pure
+from cloister.core.budget import Budget, Event, Measure
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import PublicRng
+from cloister.core.trust import Relation
+
+
+@final
+@attrs.frozen
+class Spent:
+    """What one row has paid for a set of events. Every figure adds under sequential and adaptive composition.
+
+    Args:
+        pure: sum of the epsilons of events stated in epsilon.
+        mu_squared: sum of mu^2 of events stated in mu^2.
+        rho: sum of rho of events stated in rho.
+        all_rho: everything in rho: epsilon^2 / 2, mu^2 / 2 and rho.
+        drift, tail: what discrete noise costs beside the analytic Gaussian (see ``discrete``).
+    """
+
+    pure: float = 0.0
+    mu_squared: float = 0.0
+    rho: float = 0.0
+    all_rho: float = 0.0
+    drift: float = 0.0
+    tail: float = 0.0
+
+    @classmethod
+    def on(cls, events: Iterable[Event]) -> Spent:
+        """What one row pays for all the events, at most.
+
+        Events add. Those whose ``among`` are shares of one key are asked of users whose keyed hash falls in
+        [low, high): a user pays for the intervals that hold her hash, so the worst hash counts, under both neighbouring
+        relations (a row that is replaced keeps its user number). Shares of different keys add. Where events of one key
+        differ in measure, each figure takes its own worst hash, which can only say too much.
+        """
+        shared: dict[PublicRng, list[Event]] = {}
+        total = cls()
+        for event in events:
+            if event.spent.among is None:
+                total = total.plus(_price(event))
+            else:
+                shared.setdefault(event.spent.among.rng, []).append(event)
+        for group in shared.values():
+            total = total.plus(_worst(group))
+        return total
+
+    def plus(self, other: Spent) -> Spent:
+        """Both, one after the other."""
+        return Spent(*(a + b for a, b in zip(attrs.astuple(self), attrs.astuple(other), strict=True)))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon, in nats, that this module can prove at ``delta``, rounded up.
+
+        Only pure events: their sum, whatever delta is. Otherwise the smaller of zCDP for everything, and basic
+        composition of the pure events with the rest, which is exact Gaussian composition (with the price of discrete
+        noise) where the rest is Gaussian and zCDP where it is not.
+
+        Args:
+            delta: probability, 0 or in [1e-300, 1).
+
+        Returns:
+            Infinity where there is no guarantee: exact events, or noise that needs delta > 0 at delta = 0.
+        """
+        if delta != 0:
+            checked_delta(delta)
+        if math.isinf(self.all_rho):
+            return math.inf
+        if not self.needs_delta:
+            return self.pure
+        if delta == 0:
+            return math.inf
+        if self.rho:
+            rest = epsilon_of_rho(self.rho + self.mu_squared / 2, delta)
+        else:
+            rest = epsilon_of_discrete(math.sqrt(self.mu_squared), self.drift, self.tail, delta)
+        return min(self.pure + rest, epsilon_of_rho(self.all_rho, delta))
+
+    @property
+    def needs_delta(self) -> bool:
+        """Whether any noise was paid that no finite epsilon covers at delta = 0."""
+        return self.mu_squared > 0 or self.rho > 0
+
+    def amount(self, measure: Measure) -> float:
+        """What was paid in one measure (everything, if it is zCDP)."""
+        match measure:
+            case "pure":
+                return self.pure
+            case "gaussian":
+                return self.mu_squared
+            case "zcdp":
+                return self.all_rho
+            case "exact":
+                return math.inf
+
+
+def compose(events: Iterable[Event], delta: float) -> float:
+    """The epsilon of all the events together at ``delta``, under sequential and adaptive composition.
+
+    Args:
+        events: what the mechanisms declare.
+        delta: probability, 0 or in [1e-300, 1).
+    """
+    return Spent.on(events).epsilon(delta)
+
+
+def parallel(budgets: Collection[Budget], relation: Relation) -> Budget:
+    """What all parts of a partition of the *data* cost together: cells of space, say, each asked with its own budget.
+
+    The budgets are what one row pays when it is added to or removed from a part. Under add-or-remove a row is in one
+    part: the largest counts. Under replace it leaves one part and joins another, or does both in one. Two steps cost
+    2 epsilon; in mu^2 and rho they cost 4 times as much in one part (group privacy) and 2 times in two: 4 counts.
+    Never for a partition of rows by position, where one removed row moves all others. A partition of the *users* needs
+    no such factor: see ``Spent.on``.
+
+    Args:
+        budgets: one per part, all in one measure, asked of the same users.
+        relation: neighbouring data sets.
+
+    Raises:
+        InvalidInput: no budgets, or different measures or shares.
+
+    Source: McSherry 2009, Theorem 4; group privacy: Bun and Steinke 2016, Proposition 1.9; Dong, Roth and Su 2022,
+    Theorem 2.14.
+    """
+    kinds = {(b.measure, b.among) for b in budgets}
+    if len(kinds) != 1:
+        found = sorted({b.measure for b in budgets})
+        raise InvalidInput(
+            f"parallel budgets must share one measure and one share of the users, given: {found or 'none'}"
+        )
+    worst = max(budgets, key=lambda b: b.amount)
+    if relation == "add-or-remove one row":
+        return worst
+    return attrs.evolve(worst, amount=worst.amount * (2 if worst.measure == "pure" else 4))
+
+
+def _worst(group: list[Event]) -> Spent:
+    """The most that one hash pays, figure by figure: sums over intervals can only be largest where one begins."""
+    starts = {e.spent.among.low for e in group if e.spent.among}
+    sums = (_sum(e for e in group if e.spent.among and e.spent.among.low <= u < e.spent.among.high) for u in starts)
+    return Spent(*(max(figure) for figure in zip(*map(attrs.astuple, sums), strict=True)))
+
+
+def _sum(events: Iterable[Event]) -> Spent:
+    total = Spent()
+    for event in events:
+        total = total.plus(_price(event))
+    return total
+
+
+def _price(event: Event) -> Spent:
+    amount = event.spent.amount
+    match event.spent.measure:
+        case "pure":
+            return Spent(pure=amount, all_rho=rho_of_pure(amount))
+        case "zcdp":
+            return Spent(rho=amount, all_rho=amount)
+        case "exact":
+            return Spent(pure=math.inf, all_rho=math.inf)
+        case "gaussian":
+            if (event.touched > 0) != math.isfinite(event.sigma):
+                raise InvalidInput(
+                    f"'{event.mechanism}' declares touched = {event.touched} with sigma = {event.sigma}: discrete "
+                    "Gaussian noise declares both, continuous noise neither"
+                )
+            drift = event.touched * eta(event.sigma)
+            return Spent(mu_squared=amount, all_rho=amount / 2, drift=drift, tail=event.touched * BEYOND)

@@ -1,0 +1,84 @@
+"""What the caller is willing to pay, and the budget that it buys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import final
+
+import attrs
+
+from cloister.accounting.gaussian import mu_of
+from cloister.accounting.zcdp import rho_of
+from cloister.core.budget import Budget, Measure
+from cloister.core.errors import InvalidInput
+
+SLACK = 1e-4
+"""The share of epsilon and of delta that a Gaussian run keeps to pay for its noise being discrete (see ``discrete``).
+
+With noise of 2^16 and more it covers 25,000 touched coordinates at epsilon 1; the accountant checks each run.
+"""
+
+
+def _number(value: float) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"epsilon and delta are numbers, given: {value!r}") from None
+
+
+def _check_epsilon(_: object, __: object, value: float) -> None:
+    if not 0 < value < math.inf:
+        raise InvalidInput(f"epsilon is {value}, expected a finite number > 0: pass epsilon=1, or what you may spend")
+
+
+def _check_delta(_: object, __: object, value: float) -> None:
+    if not 0 <= value < 1:
+        raise InvalidInput(
+            f"delta is {value}, expected a probability in [0, 1): pass delta=0 for pure noise, or less than one over "
+            "the number of rows"
+        )
+
+
+@final
+@attrs.frozen
+class Total:
+    """The (epsilon, delta) of a run, or of a data set's life.
+
+    Args:
+        epsilon: nats, > 0 and finite. 1 is customary; above 10 little is promised.
+        delta: probability in [0, 1), well below one over the number of rows. 0 is pure differential privacy.
+
+    Raises:
+        InvalidInput: anything else, NaN included.
+    """
+
+    epsilon: float = attrs.field(converter=_number, validator=_check_epsilon)
+    delta: float = attrs.field(default=0.0, converter=_number, validator=_check_delta)
+
+    def measured(self, measures: Collection[Measure]) -> Budget:
+        """The budget that this total buys, in the measure that all these noises share.
+
+        All pure: epsilon. All Gaussian: mu^2, calibrated at (epsilon, delta) less ``SLACK``, which the discreteness of
+        the noise then spends. Pure and Gaussian together, or anything in rho: rho (basic composition would fix the
+        split between the two in advance; zCDP leaves it to the method). Anything exact: no privacy, an infinite budget.
+
+        Args:
+            measures: those of the oracles that will share the budget, in any order; none is free and counts as pure.
+
+        Raises:
+            InvalidInput: noise that needs delta > 0 at delta = 0.
+        """
+        kinds = set(measures)
+        if "exact" in kinds:
+            return Budget("exact", math.inf)
+        if kinds <= {"pure"}:
+            return Budget("pure", self.epsilon)
+        if self.delta == 0:
+            raise InvalidInput(
+                "delta is 0, but Gaussian noise and zCDP need delta > 0: pass delta (less than one over the number of "
+                "rows, 1e-6 say), or choose components with pure noise, such as discrete Laplace"
+            )
+        if kinds == {"gaussian"}:
+            return Budget("gaussian", mu_of(self.epsilon * (1 - SLACK), self.delta * (1 - SLACK)) ** 2)
+        return Budget("zcdp", rho_of(self.epsilon, self.delta))

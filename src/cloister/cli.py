@@ -1,0 +1,416 @@
+"""The command line: parse, call, print. Heavy libraries are imported by the command that needs them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cloister.core.errors import CloisterError, InvalidInput
+
+if TYPE_CHECKING:
+    from cloister.core.results import Result
+    from cloister.runs import Plan
+
+app = typer.Typer(
+    name="cloister", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+    help="Cluster rows that nobody is allowed to see.",
+)  # fmt: skip
+ledger_app = typer.Typer(no_args_is_help=True, help="Lifetime privacy budgets of data sets, in one file.")
+app.add_typer(ledger_app, name="ledger")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Rows = Annotated[
+    list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
+]
+Columns = Annotated[str | None, typer.Option(help="Columns to use, separated by commas; default: all numeric ones.")]
+Missing = Annotated[str | None, typer.Option(help="Rows with missing or infinite cells: refuse (default) or drop.")]
+
+
+def main() -> None:
+    """Run the command line: a refusal is one line and exit code 2."""
+    try:
+        app()
+    except CloisterError as error:
+        typer.echo(f"cloister: {error}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from cloister import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Cluster rows that nobody is allowed to see."""
+
+
+@app.command("list")
+def list_components(
+    role: Annotated[str | None, typer.Argument(help="Method, FrequencyOracle, VectorSumOracle, TreeBuilder, NonPrivateSolver, Population.")] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """What is installed: methods, oracles, trees, solvers, populations."""
+    from cloister.core.components import ROLES
+    from cloister.core.errors import UnknownName
+    from cloister.core.registry import registry
+
+    known = {r.lower(): r for r in ROLES}
+    if role is not None and role.lower().replace("-", "").rstrip("s") not in known:
+        raise UnknownName("role", role, ROLES)
+    wanted = None if role is None else known[role.lower().replace("-", "").rstrip("s")]
+    specs = registry().specs(wanted)
+    if as_json:
+        _print_json(
+            [
+                {
+                    "name": s.name,
+                    "role": s.role,
+                    "trust": s.trust,
+                    "summary": s.summary,
+                    "paper": s.paper,
+                    "private": s.private,
+                }
+                for s in specs
+            ]
+        )
+        return
+    width = max((len(s.name) for s in specs), default=0)
+    for group in ROLES:
+        members = [s for s in specs if s.role == group]
+        if members:
+            typer.echo(f"{group}")
+            for s in members:
+                typer.echo(f"  {s.name:<{width}}  {(s.trust or 'any trust'):<10}  {s.summary}")
+
+
+@app.command("describe")
+def describe_component(
+    name: Annotated[str, typer.Argument(help="A component's name, as 'list' prints it.")], as_json: AsJson = False
+) -> None:
+    """A component's options, slots, guarantee and source."""
+    from cloister.core.describe import describe
+    from cloister.core.registry import registry
+
+    found = [describe(registry(), spec) for spec in registry().find(name)]
+    if as_json:
+        _print_json(found)
+        return
+    for facts in found:
+        typer.echo(f"{facts['name']} ({facts['role']}): {facts['summary']}")
+        typer.echo(
+            f"trust: {facts['trust'] or 'any'}; runs under: {', '.join(facts['runs under'])}"
+            + (f"; from {facts['paper']}" if facts["paper"] else "")
+        )
+        typer.echo(f"\n{facts['documentation']}\n")
+        for slot in facts["slots"]:
+            typer.echo(
+                f"  --with {slot['name']}={slot['default']}  {slot['help']} ({slot['role']}: {', '.join(slot['takes'])})"
+            )
+        for option in facts["options"]:
+            limits = ", ".join(filter(None, (option["range"], option["unit"])))
+            typer.echo(
+                f"  --set {option['name']}={option['default']}  {option['help']}" + (f" [{limits}]" if limits else "")
+            )
+        typer.echo("")
+
+
+@app.command("plugins")
+def list_plugins(as_json: AsJson = False) -> None:
+    """Which plugins were found, what they offer, and which of them are broken."""
+    from cloister.core.registry import registry
+
+    found = registry().plugins
+    if as_json:
+        _print_json(
+            [
+                {"name": p.name, "origin": p.origin, "error": p.error, "components": [s.name for s in p.specs]}
+                for p in found
+            ]
+        )
+        return
+    for p in found:
+        typer.echo(f"{p.name} ({p.origin}): " + (f"BROKEN: {p.error}" if p.error else f"{len(p.specs)} components"))
+
+
+@app.command()
+def fit(
+    rows: Rows,
+    k: Annotated[int | None, typer.Option("-k", "--k", help="Number of centres.")] = None,
+    method: Annotated[str | None, typer.Option(help="Which algorithm; see 'cloister list Method'. Default: fastlloyd.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy budget of this run, in nats.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Probability of failure of the guarantee; well below 1 / rows.")] = None,
+    bounds: Annotated[str | None, typer.Option(help="Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or ball:RADIUS.")] = None,
+    public_rows: Annotated[int | None, typer.Option("--rows", help="Public number of rows: a round figure of the right size.")] = None,
+    columns: Columns = None,
+    wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component, e.g. counts=discrete-laplace. Repeatable.")] = None,
+    values: Annotated[list[str] | None, typer.Option("--set", help="option=value, e.g. rounds=5. Repeatable.")] = None,
+    missing: Missing = None,
+    ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Declared name of the data set in the ledger.")] = None,
+    resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A .toml or .json file with the same options.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Repeat the public choices (the start). Never the noise.")] = None,
+    not_private: Annotated[bool, typer.Option("--not-private", help="Allow methods that give no guarantee.")] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Release k private centres of the rows."""
+    from cloister.core.results import checked_target
+    from cloister.runs import Account, Request, source
+    from cloister.runs import fit as run
+
+    given = {
+        "k": k, "method": method, "epsilon": epsilon, "delta": delta, "bounds": bounds, "rows": public_rows, "columns": columns,
+        "missing": missing, "ledger": ledger, "dataset": dataset, "out": out, "seed": seed, "not_private": not_private or None,
+        "with": _pairs(wire, "--with"), "set": _pairs(values, "--set"),
+    }  # fmt: skip
+    o = _merged(given, _config(config))
+    for name, flag in (("k", "-k"), ("epsilon", "--epsilon")):
+        if o[name] is None:
+            raise InvalidInput(f"no {name}: give {flag}")
+    request = Request(
+        k=_typed(o["k"], int, "k"), method=o["method"] or "fastlloyd", epsilon=_typed(o["epsilon"], float, "epsilon"),
+        delta=_typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], wires=o["with"], options=o["set"],
+        not_private=bool(o["not_private"]), seed=o["seed"],
+    )  # fmt: skip
+    target = None if o["out"] is None else checked_target(o["out"])
+    if (o["ledger"] is None) != (o["dataset"] is None):
+        raise InvalidInput(
+            "a ledger goes with the declared name of the data set: give both --ledger and --dataset, or none"
+        )
+    if resume is not None and o["ledger"] is None:
+        raise InvalidInput("--resume needs the ledger that the run is in: give --ledger and --dataset")
+    account = None if o["ledger"] is None else Account(ledger=o["ledger"], dataset=o["dataset"], resume=resume)
+    names = o["columns"].split(",") if isinstance(o["columns"], str) else o["columns"]
+    with _progress() as (advance, started):
+        population = source(rows, names, o["missing"] or "refuse", advance)
+        result = run(
+            request,
+            population,
+            account=account,
+            started=started,
+            keep=None if target is None else lambda r: r.save(target),
+        )
+    if as_json:
+        _print_json(result.as_dict())
+    else:
+        _print_result(result)
+        if target is not None:
+            typer.echo(f"\nsaved to {target}")
+
+
+@app.command()
+def evaluate(
+    result: Annotated[Path, typer.Argument(help="A result that fit saved.")],
+    rows: Rows,
+    columns: Columns = None,
+    reference: Annotated[bool, typer.Option(help="Also compare with non-private k-means++ on the same rows.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """How well released centres fit rows. NOT private: the figures tell about the rows."""
+    from cloister import metrics
+    from cloister.core.results import Result
+    from cloister.runs import source
+
+    loaded = Result.load(result)
+    names = columns.split(",") if columns else list(loaded.columns)
+    table = source(rows, names, "drop").table()
+    other = metrics.reference_centers(table, len(loaded.centers), seed=0) if reference else None
+    figures = metrics.evaluate(table, loaded.centers, other).as_dict()
+    if as_json:
+        _print_json({"private": False, **figures})
+        return
+    typer.echo(
+        "NOT private: these figures were computed from the rows themselves. Do not publish them with the result."
+    )
+    for name, value in figures.items():
+        typer.echo(f"  {name:<16} {'-' if value is None else value}")
+
+
+@ledger_app.command("declare")
+def ledger_declare(
+    ledger: Annotated[Path, typer.Argument(help="The ledger's file; made if it is not there.")],
+    dataset: Annotated[str, typer.Argument(help="The data set's name.")],
+    epsilon: Annotated[float, typer.Option(help="Lifetime budget, in nats.")],
+    delta: Annotated[float, typer.Option(help="Lifetime probability of failure.")] = 0.0,
+    composition: Annotated[str, typer.Option(help="basic: epsilons and deltas add; zcdp: rho adds, better for many runs.")] = "basic",
+) -> None:  # fmt: skip
+    """Give a data set a lifetime budget."""
+    from cloister.accounting.ledger import Ledger
+
+    if composition not in ("basic", "zcdp"):
+        raise InvalidInput(f"composition is '{composition}': choose basic or zcdp")
+    how: Literal["basic", "zcdp"] = "zcdp" if composition == "zcdp" else "basic"
+    Ledger.open(ledger, create=True).declare(dataset, epsilon, delta, how)
+    typer.echo(
+        f"'{dataset}' may spend epsilon = {epsilon:g}, delta = {delta:g} in its lifetime ({composition} composition)"
+    )
+
+
+@ledger_app.command("show")
+def ledger_show(ledger: Annotated[Path, typer.Argument(help="The ledger's file.")], as_json: AsJson = False) -> None:
+    """What every data set may spend, has spent, and which runs were cut off."""
+    import attrs
+
+    from cloister.accounting.ledger import Ledger
+
+    found = Ledger.open(ledger).status()
+    if as_json:
+        _print_json([attrs.asdict(data) for data in found])
+        return
+    for data in found:
+        life = data.lifetime
+        typer.echo(
+            f"{data.dataset}: lifetime epsilon {life.epsilon:g}, delta {life.delta:g} ({data.composition}); left: {data.left}"
+        )
+        for run in data.runs:
+            state = (
+                "cut off or running: resume with --resume " + run.id if run.state == "open" else f"done {run.finished}"
+            )
+            cost = f"epsilon {run.epsilon:g}, delta {run.delta:g}"
+            typer.echo(f"  run {run.id}, started {run.started}, {cost}, {run.rounds} rounds, {state}")
+
+
+@app.command()
+def demo(
+    epsilon: Annotated[float, typer.Option(help="Privacy budget, in nats.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee.")] = 1e-5,
+    k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")] = 10,
+    seed: Annotated[int | None, typer.Option(help="Repeat the public choices. Never the noise.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cluster handwritten digits privately, beside what needs no privacy."""
+    from cloister.demo import demonstrate
+
+    with _progress() as (advance, started):
+        shown = demonstrate(epsilon, delta, k, seed, advance, started)
+    if as_json:
+        _print_json({"costs": shown.costs, "result": shown.result.as_dict()})
+        return
+    n, d = shown.shape
+    typer.echo(f"{n:,} handwritten digits of {d} pixels, {k} clusters. Mean squared distance to the nearest centre:\n")
+    widest = max(shown.costs.values())
+    for name, cost in shown.costs.items():
+        typer.echo(f"  {name:<28} {cost:8.1f}  {'#' * round(40 * cost / widest)}")
+    typer.echo(f"\n{shown.result.privacy.text()}")
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=1))
+
+
+def _print_result(result: Result) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = min(len(result.columns), 12)
+    table = Table(title=f"{len(result.centers)} private centres by {result.method['name']}")
+    table.add_column("centre", justify="right")
+    if result.weights is not None:
+        table.add_column("rows (noisy)", justify="right")
+    for name in result.columns[:shown]:
+        table.add_column(name, justify="right")
+    if shown < len(result.columns):
+        table.add_column(f"... {len(result.columns) - shown} more")
+    for i, center in enumerate(result.centers):
+        weight = [] if result.weights is None else [f"{result.weights[i]:.0f}"]
+        table.add_row(str(i), *weight, *(f"{v:.6g}" for v in center[:shown]))
+    Console().print(table)
+    typer.echo(result.privacy.text())
+
+
+@contextmanager
+def _progress() -> Iterator[tuple[Callable[[int], None] | None, Callable[[Plan, int], None] | None]]:
+    """A progress bar on a terminal, nothing elsewhere. Its total is the public number of rows times rounds."""
+    if not sys.stderr.isatty():
+        yield None, None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("reading", total=None)
+        yield (
+            lambda n: bar.advance(task, n),
+            lambda plan, rounds: bar.update(task, description=f"{rounds} rounds", total=rounds * plan.problem.rows),
+        )
+
+
+def _pairs(items: list[str] | None, flag: str) -> dict[str, str]:
+    pairs = {}
+    for item in items or []:
+        name, equals, value = item.partition("=")
+        if not equals or not name or not value:
+            raise InvalidInput(f"{flag} takes name=value, not '{item}'")
+        pairs[name] = value
+    return pairs
+
+
+def _config(path: Path | None) -> dict[str, Any]:
+    """Options from a file, under the names of the flags."""
+    if path is None:
+        return {}
+    import tomllib
+
+    try:
+        text = path.read_text()
+        loaded = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise InvalidInput(f"cannot read the config file {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InvalidInput(f"the config file {path} is neither TOML nor JSON: {error}") from error
+    if not isinstance(loaded, dict):
+        raise InvalidInput(f"the config file {path} holds no table of options")
+    return {name.replace("-", "_"): value for name, value in loaded.items()}
+
+
+def _merged(given: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+    """Flags win over the file; ``with`` and ``set`` are merged."""
+    from cloister.core.errors import UnknownName
+
+    for name in config:
+        if name not in given:
+            raise UnknownName("option", name, given, "(in the config file)")
+    merged = {name: config.get(name) if value is None else value for name, value in given.items()}
+    for name in ("with", "set"):
+        tables = config.get(name, {})
+        if not isinstance(tables, dict):
+            raise InvalidInput(f"'{name}' in the config file is a table of names and values")
+        merged[name] = {**tables, **given[name]}
+    return merged
+
+
+def _typed(value: Any, kind: Callable[[Any], Any], name: str) -> Any:
+    try:
+        if isinstance(value, (bool, str)):
+            raise TypeError
+        return kind(value)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} is {value!r}, which is not a number") from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""What a run promises, in data and in words. Written from the session's rounds, never by the method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from cloister.core.questions import Round
+from cloister.core.trust import TRUSTS
+
+UNITS = {"pure": "epsilon", "gaussian": "mu^2", "zcdp": "rho", "exact": "unlimited"}
+
+
+@attrs.frozen
+class Spend:
+    """One line of the budget. Args: round, question (position and kind), mechanism, measure, amount, users (their share)."""
+
+    round: int
+    question: str
+    mechanism: str
+    measure: str
+    amount: float
+    users: float = 1.0
+
+
+@attrs.frozen
+class PrivacyStatement:
+    """Who learns what, and how that was paid for.
+
+    Args:
+        trust: name of the trust marker.
+        epsilon, delta: of the whole run, for one row, under the marker's neighbouring relation.
+        spends: every question of every round.
+        seeded: noise that can be repeated: nobody is protected.
+        private: False when an oracle added no noise.
+    """
+
+    trust: str
+    epsilon: float
+    delta: float
+    spends: tuple[Spend, ...]
+    seeded: bool = False
+    private: bool = True
+
+    @property
+    def relation(self) -> str:
+        return TRUSTS[self.trust].relation
+
+    @property
+    def headline(self) -> str:
+        """The guarantee in one line."""
+        if not self.private:
+            return "NOT PRIVATE: exact answers were released"
+        if self.seeded:
+            return "not private: seeded (the noise can be repeated)"
+        delta = f", delta = {self.delta:g}" if self.delta else ""
+        return f"({self.relation}) epsilon = {self.epsilon:g}{delta}, {self.trust} trust"
+
+    def text(self) -> str:
+        """The whole statement, for people."""
+        lines = [self.headline]
+        if self.private and not self.seeded:
+            lines += [
+                TRUSTS[self.trust].promise,
+                "One row is one person unless you know otherwise. All rounds' answers are covered, not only the last.",
+            ]
+        lines += [
+            "Rows outside the public bounds were clipped to them. The check for missing or infinite cells tells only the data holder "
+            "go or refuse; it is outside the guarantee, as are running times.",
+            "Budget, by round and question:",
+        ]
+        for s in self.spends:
+            users = "" if s.users == 1.0 else f" of {s.users:.1%} of the users"
+            lines.append(
+                f"  round {s.round + 1}, {s.question}: {s.mechanism}, {UNITS[s.measure]} {s.amount:.6g}{users}"
+            )
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, with the derived sentences for readers of JSON."""
+        return {**attrs.asdict(self), "relation": self.relation, "headline": self.headline}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> PrivacyStatement:
+        """The statement that ``as_dict`` wrote."""
+        spends = tuple(Spend(**s) for s in data["spends"])
+        return cls(data["trust"], data["epsilon"], data["delta"], spends, data["seeded"], data["private"])
+
+
+def state(
+    rounds: Sequence[Round[Any]], epsilon: float, delta: float, *, trust: str, seeded: bool, private: bool
+) -> PrivacyStatement:
+    """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta)."""
+    spends = []
+    for round in rounds:
+        for number, part in enumerate(round.parts):
+            kind = "counts" if part.vectors is None else "sums"
+            users = part.among.fraction if part.among else 1.0
+            for event in part.channel.events:
+                amount = event.spent.amount
+                spends.append(
+                    Spend(
+                        round.index,
+                        f"question {number + 1} ({kind})",
+                        event.mechanism,
+                        event.spent.measure,
+                        amount,
+                        users,
+                    )
+                )
+    return PrivacyStatement(trust, epsilon, delta, tuple(spends), seeded, private)

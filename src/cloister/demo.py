@@ -1,0 +1,51 @@
+"""The demonstration: handwritten digits, clustered without showing any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import MissingExtra
+from cloister.core.results import Result
+from cloister.metrics import nicv
+from cloister.runs import Plan, Request, fit, source
+
+
+@attrs.frozen(eq=False)
+class Demo:
+    """What the demonstration shows. Args: result, costs (name to mean squared distance), rows and columns of the data."""
+
+    result: Result
+    costs: dict[str, float]
+    shape: tuple[int, int]
+
+
+def demonstrate(
+    epsilon: float, delta: float, k: int, seed: int | None,
+    progress: Callable[[int], None] | None = None, started: Callable[[Plan, int], None] | None = None,
+) -> Demo:  # fmt: skip
+    """Cluster the 1,797 digits that scikit-learn carries (8 x 8 pixels, 0 to 16), beside what needs no privacy.
+
+    Raises:
+        MissingExtra: scikit-learn is not installed.
+    """
+    try:
+        from sklearn.cluster import KMeans
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise MissingExtra("scikit-learn", "sklearn", "the demonstration") from None
+    loaded: Any = load_digits()
+    rows = np.asarray(loaded.data, np.float64)
+    request = Request(k=k, epsilon=epsilon, delta=delta, bounds=(0.0, 16.0), rows=1800, seed=seed)
+    result = fit(request, source(rows, None, "refuse", progress), started=started)
+    open_handed: Any = KMeans(k, n_init=10, random_state=0).fit(rows)
+    costs = {
+        "scikit-learn, not private": nicv(rows, open_handed.cluster_centers_),
+        "cloister, private": nicv(rows, result.centers),
+        "the exact mean, not private": nicv(rows, rows.mean(axis=0, keepdims=True)),
+        "the midpoint of the bounds": nicv(rows, np.full((1, rows.shape[1]), 8.0)),
+    }
+    return Demo(result, costs, rows.shape)

@@ -1,0 +1,137 @@
+"""scikit-learn estimators over the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.core.results import Result
+from cloister.core.types import AnyArray, Floats, Ints
+from cloister.runs import Account, Request, fit, source
+
+try:
+    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError:
+    raise MissingExtra("scikit-learn", "sklearn", "cloister.KMeans") from None
+
+
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
+    """Private k-means with scikit-learn's interface.
+
+    Fitted attributes hold released values only: there are no ``labels_`` and no ``inertia_``, since both would carry every
+    row. ``predict``, ``transform`` and ``score`` work on the rows you pass to them and tell you, who hold those rows, about
+    them: what they return is NOT private and must not be published as if it were.
+
+    Args:
+        n_clusters: number of centres.
+        method: registry name of the method (``cloister list Method``).
+        epsilon: privacy budget of one ``fit``, in nats.
+        delta: probability with which the guarantee may fail; 0 for methods with pure noise only.
+        bounds: public bounds: a pair for all columns, a pair per column, a mapping of column names to pairs.
+        rows: public number of rows, a round figure.
+        components: component name per slot, e.g. {"counts": "discrete-laplace"}.
+        options: option values, e.g. {"rounds": 5}.
+        missing: 'refuse' rows with missing cells, or 'drop' them.
+        ledger, dataset: file and declared name of a lifetime budget that this fit is charged to.
+        not_private: allow methods that give no guarantee.
+        random_state: repeats the public choices (the start). The noise is never repeatable.
+
+    Attributes:
+        cluster_centers_: (n_clusters, n_features) released centres.
+        cluster_weights_: (n_clusters,) noisy rows per centre, or None.
+        privacy_: the privacy statement.
+        result_: everything that was released.
+    """
+
+    def __init__(
+        self, n_clusters: int = 8, *, method: str = "fastlloyd", epsilon: float = 1.0, delta: float = 0.0, bounds: Any = None,
+        rows: int | None = None, components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
+        missing: str = "refuse", ledger: str | None = None, dataset: str | None = None, not_private: bool = False,
+        random_state: int | None = None,
+    ) -> None:  # fmt: skip
+        self.n_clusters = n_clusters
+        self.method = method
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.rows = rows
+        self.components = components
+        self.options = options
+        self.missing = missing
+        self.ledger = ledger
+        self.dataset = dataset
+        self.not_private = not_private
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
+        """Release centres of X (n, d), spending epsilon and delta.
+
+        Raises:
+            CloisterError (a ValueError for scikit-learn): anything that cannot be used, before any budget is spent.
+        """
+        try:
+            self.result_: Result = self._fitted(X)
+        except InvalidInput as error:
+            raise InvalidRows(str(error)) from error
+        self.cluster_centers_: Floats = self.result_.centers
+        self.cluster_weights_ = self.result_.weights
+        self.privacy_ = self.result_.privacy
+        self._n_features_out = len(self.cluster_centers_)
+        return self
+
+    def _fitted(self, rows: Any) -> Result:
+        checked = self._checked(rows, reset=True)
+        if (self.ledger is None) != (self.dataset is None):
+            raise InvalidInput(
+                "a ledger goes with the declared name of the data set: give both ledger= and dataset=, or none"
+            )
+        account = (
+            None if self.ledger is None or self.dataset is None else Account(ledger=self.ledger, dataset=self.dataset)
+        )
+        names = getattr(self, "feature_names_in_", None)
+        bounds = self.bounds
+        if isinstance(bounds, Mapping) and names is not None:
+            bounds = {str(list(names).index(key)) if key in names else key: pair for key, pair in bounds.items()}
+        request = Request(
+            k=self.n_clusters, method=self.method, epsilon=self.epsilon, delta=self.delta, bounds=bounds, rows=self.rows,
+            wires=self.components or {}, options=self.options or {}, not_private=self.not_private, seed=self.random_state,
+        )  # fmt: skip
+        return fit(request, source(checked, None, self.missing), account=account)
+
+    def predict(self, X: Any) -> Ints:  # noqa: N803
+        """Index (n,) of the nearest released centre of each row of X. NOT private: it tells about the rows you pass."""
+        nearest: Ints = np.argmin(self.transform(X), axis=1)
+        return nearest
+
+    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Ints:  # noqa: N803
+        """``fit`` and then ``predict`` on the same rows. The labels are NOT private; only the centres are."""
+        return self.fit(X).predict(X)
+
+    def transform(self, X: Any) -> Floats:  # noqa: N803
+        """Distances (n, n_clusters) to the released centres. NOT private: it tells about the rows you pass."""
+        check_is_fitted(self)
+        rows = self._checked(X, reset=False).astype(np.float64)
+        out = np.empty((len(rows), len(self.cluster_centers_)))
+        for j, center in enumerate(self.cluster_centers_):
+            out[:, j] = np.linalg.norm(rows - center, axis=1)
+        return out
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
+        """Minus the k-means cost of X. NOT private: it tells about the rows you pass."""
+        return -float((self.transform(X).min(axis=1) ** 2).sum())
+
+    def _checked(self, rows: Any, reset: bool) -> AnyArray:
+        """scikit-learn's own validation (shape, finiteness unless rows may be dropped, feature names)."""
+        finite = "allow-nan" if self.missing == "drop" and reset else True
+        checked: AnyArray = validate_data(
+            self, rows, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=finite
+        )
+        return checked
+
+
+class InvalidRows(InvalidInput, ValueError):
+    """The same refusal, as the ValueError that scikit-learn's callers catch."""

@@ -1,0 +1,325 @@
+"""How good released centres are, measured on the caller's own rows.
+
+**Nothing here is private.** Every figure is computed from raw rows, without noise: it is for the data holder's own
+eyes, and to publish it is outside the guarantee of the run that released the centres. Centres that come from a private
+run stay private whatever is measured; the measurements do not become so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Iterator
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.core.types import AnyArray, Floats, Ints
+
+_CHUNK = 2**21
+"""Numbers in a chunk's distance table and its rows: 16 MB of float64, whatever the number of rows."""
+
+
+def cost(rows: ArrayLike, centers: ArrayLike, power: float = 2) -> float:
+    """Sum over the rows of (distance to the nearest centre)^power. Computed from raw rows: NOT private.
+
+    Args:
+        rows: (n, d) numbers of any real type; read in chunks, so that a memory map stays on disk.
+        centers: (k, d).
+        power: 2 is the k-means cost, 1 the k-median cost.
+
+    Raises:
+        InvalidInput: empty, not finite, or shapes that do not fit.
+    """
+    if not (math.isfinite(power) and power > 0):
+        raise InvalidInput(f"the power of a cost must be positive and finite, not {power}: 2 is k-means, 1 k-median")
+    table, places = _fitting(rows, centers)
+    return math.fsum(float(np.sum(squared ** (power / 2))) for _, squared in _nearest(table, places))
+
+
+def nicv(rows: ArrayLike, centers: ArrayLike) -> float:
+    """Normalised intra-cluster variance, the k-means cost over n. Computed from raw rows: NOT private.
+
+    Args:
+        rows: (n, d).
+        centers: (k, d).
+
+    Source: Su et al. 2016; FastLloyd, section 6.2.1.
+    """
+    table, places = _fitting(rows, centers)
+    return cost(table, places) / len(table)
+
+
+def k_median_cost(rows: ArrayLike, centers: ArrayLike) -> float:
+    """Sum over the rows of the distance to the nearest centre. Computed from raw rows: NOT private.
+
+    Args:
+        rows: (n, d).
+        centers: (k, d).
+    """
+    return cost(rows, centers, power=1)
+
+
+def silhouette(rows: ArrayLike, centers: ArrayLike, sample: int = 10_000, seed: int = 0) -> float:
+    """Mean silhouette of the clusters around the centres, in [-1, 1]. Computed from raw rows: NOT private.
+
+    -1 when all rows (of the sample) are nearest to one centre (FastLloyd, appendix D), 0 when every row is alone.
+
+    Args:
+        rows: (n, d).
+        centers: (k, d).
+        sample: at most so many rows, drawn at random: the work grows with its square.
+        seed: which rows are drawn.
+
+    Source: Rousseeuw 1987.
+    """
+    if sample < 2:
+        raise InvalidInput(f"a silhouette needs a sample of at least 2 rows, not {sample}")
+    table, places = _fitting(rows, centers)
+    labels = _labels(table, places)
+    if len(table) > sample:
+        drawn = np.random.default_rng(seed).choice(len(table), sample, replace=False)
+        table, labels = table[drawn], labels[drawn]
+    clusters = len(np.unique(labels))
+    if clusters == 1:
+        return -1.0
+    if clusters == len(labels):
+        return 0.0
+    score = _sklearn("metrics", "the silhouette").silhouette_score
+    return float(score(table.astype(np.float64), labels))
+
+
+def davies_bouldin(rows: ArrayLike, centers: ArrayLike) -> float:
+    """Davies-Bouldin index of the clusters around the centres, small is good. Computed from raw rows: NOT private.
+
+    The clusters' own means count, not the centres. Infinite when all rows are nearest to one centre (FastLloyd,
+    appendix D), 0 when every row is alone.
+
+    Args:
+        rows: (n, d).
+        centers: (k, d).
+
+    Source: Davies and Bouldin 1979.
+    """
+    table, places = _fitting(rows, centers)
+    labels = _labels(table, places)
+    clusters = len(np.unique(labels))
+    if clusters == 1:
+        return math.inf
+    if clusters == len(labels):
+        return 0.0
+    score = _sklearn("metrics", "the Davies-Bouldin index").davies_bouldin_score
+    return float(score(table.astype(np.float64), labels))
+
+
+def center_mse(centers: ArrayLike, reference: ArrayLike) -> float:
+    """Mean squared distance between centres and reference centres, matched one to one so that it is smallest.
+
+    As private as the reference is: centres found without privacy (``reference_centers``) make it NOT private.
+
+    Args:
+        centers: (k, d).
+        reference: (k, d).
+
+    Source: FastLloyd, appendix D; Kuhn 1955.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    found, wanted = _numbers("centers", centers), _numbers("reference", reference)
+    if found.shape != wanted.shape:
+        raise InvalidInput(f"centers of shape {found.shape} cannot be matched with a reference of shape {wanted.shape}")
+    squared = np.square(found[:, None, :] - wanted[None, :, :]).sum(axis=2)
+    row, column = linear_sum_assignment(squared)
+    return float(squared[row, column].mean())
+
+
+def reference_centers(rows: ArrayLike, k: int, seed: int) -> Floats:
+    """Centres (k, d) of scikit-learn's k-means, the best of 10 k-means++ starts. Computed from raw rows: NOT private.
+
+    Args:
+        rows: (n, d), n >= k.
+        k: how many centres.
+        seed: of the starts.
+    """
+    table = _table("rows", rows)
+    if not 1 <= k <= len(table):
+        raise InvalidInput(f"k must be between 1 and the {len(table)} rows, not {k}")
+    kmeans = _sklearn("cluster", "the non-private reference").KMeans
+    found = kmeans(n_clusters=k, init="k-means++", n_init=10, random_state=seed).fit(_numbers("rows", table))
+    return np.asarray(found.cluster_centers_, np.float64)
+
+
+def auc(epsilons: ArrayLike, values: ArrayLike) -> float:
+    """Area under a figure of merit over epsilon, by the trapezoidal rule, not divided by the range of epsilon.
+
+    Args:
+        epsilons: (m,) strictly increasing, m >= 2.
+        values: (m,) the figure at each of them, such as mean NICV.
+
+    Source: FastLloyd, equation 26.
+    """
+    x, y = _list("epsilons", epsilons), _list("values", values)
+    if len(x) != len(y) or len(x) < 2:
+        raise InvalidInput(f"an area needs at least 2 epsilons and as many values, not {len(x)} and {len(y)}")
+    if not np.all(np.diff(x) > 0):
+        raise InvalidInput(f"epsilons must increase strictly, not {x.tolist()}")
+    return float(np.sum((y[:-1] + y[1:]) / 2 * np.diff(x)))
+
+
+@final
+@attrs.frozen
+class Mean:
+    """A mean over independent runs, with its 95% interval.
+
+    Args:
+        value: the mean.
+        standard_error: of the mean; infinite for a single run, which says nothing about its spread.
+        low, high: 95% Student-t interval of the mean.
+    """
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
+
+
+def mean_interval(values: ArrayLike) -> Mean:
+    """The mean of independent runs and its 95% Student-t interval: value +- t(0.975; m - 1) s / sqrt(m).
+
+    Args:
+        values: (m,) finite figures. Leave out infinite ones (Davies-Bouldin of a single cluster) and say how many.
+    """
+    from scipy.special import stdtrit
+
+    x = _list("values", values)
+    if len(x) == 0:
+        raise InvalidInput("a mean needs at least one value")
+    mean = math.fsum(x) / len(x)
+    if len(x) == 1:
+        return Mean(mean, math.inf, -math.inf, math.inf)
+    error = float(np.std(x, ddof=1)) / math.sqrt(len(x))
+    reach = float(stdtrit(len(x) - 1, 0.975)) * error
+    return Mean(mean, error, mean - reach, mean + reach)
+
+
+@final
+@attrs.frozen
+class Evaluation:
+    """All figures of one set of centres. Computed from raw rows: NOT private.
+
+    Args:
+        nicv: k-means cost over n.
+        k_median: sum of distances to the nearest centre.
+        silhouette: mean silhouette, -1 for a single cluster.
+        davies_bouldin: infinite for a single cluster.
+        center_mse: mean squared distance to the matched reference centres; None without a reference.
+    """
+
+    nicv: float
+    k_median: float
+    silhouette: float
+    davies_bouldin: float
+    center_mse: float | None = None
+
+    def as_dict(self) -> dict[str, float | str | None]:
+        """The figures by name, fit for JSON: infinity becomes the text 'inf'."""
+        figures: dict[str, float | None] = attrs.asdict(self)
+        return {name: "inf" if figure == math.inf else figure for name, figure in figures.items()}
+
+
+def evaluate(rows: ArrayLike, centers: ArrayLike, reference: ArrayLike | None = None) -> Evaluation:
+    """All figures at once. Computed from raw rows: NOT private.
+
+    Args:
+        rows: (n, d).
+        centers: (k, d).
+        reference: (k, d), such as ``reference_centers`` finds.
+    """
+    table, places = _fitting(rows, centers)
+    return Evaluation(
+        nicv=nicv(table, places),
+        k_median=k_median_cost(table, places),
+        silhouette=silhouette(table, places),
+        davies_bouldin=davies_bouldin(table, places),
+        center_mse=None if reference is None else center_mse(places, reference),
+    )
+
+
+def _nearest(rows: AnyArray, centers: Floats) -> Iterator[tuple[Ints, Floats]]:
+    """Label and squared distance of every row's nearest centre, a chunk at a time; ties go to the lowest index.
+
+    |x - c|^2 = |x|^2 - 2 x'c + |c|^2 is fast but loses digits far from the origin: it only picks the centre, about the
+    chunk's own mean, and the distance to it is taken from the difference.
+    """
+    step = max(1, _CHUNK // (len(centers) + rows.shape[1]))
+    for first in range(0, len(rows), step):
+        x = rows[first : first + step].astype(np.float64)
+        _check_finite("rows", x, first)
+        middle = x.mean(axis=0)
+        x, c = x - middle, centers - middle
+        label = np.argmin(np.square(c).sum(axis=1) - 2 * (x @ c.T), axis=1)
+        yield label, np.square(x - c[label]).sum(axis=1)
+
+
+def _labels(rows: AnyArray, centers: Floats) -> Ints:
+    return np.concatenate([label for label, _ in _nearest(rows, centers)])
+
+
+def _fitting(rows: ArrayLike, centers: ArrayLike) -> tuple[AnyArray, Floats]:
+    """Rows as they are, centres as float64, checked against each other."""
+    table, places = _table("rows", rows), _numbers("centers", centers)
+    if table.shape[1] != places.shape[1]:
+        raise InvalidInput(f"rows have {table.shape[1]} columns and centers {places.shape[1]}")
+    return table, places
+
+
+def _numbers(what: str, values: ArrayLike) -> Floats:
+    """A non-empty table of finite float64."""
+    numbers = _table(what, values).astype(np.float64)
+    _check_finite(what, numbers)
+    return numbers
+
+
+def _table(what: str, values: ArrayLike) -> AnyArray:
+    """A non-empty table of real numbers, in their own type."""
+    table = _array(what, values)
+    if table.ndim != 2 or 0 in table.shape:
+        raise InvalidInput(f"{what} must be a table of shape (n, d) that is not empty, not of shape {table.shape}")
+    return table
+
+
+def _list(what: str, values: ArrayLike) -> Floats:
+    """A list of finite float64, maybe empty."""
+    numbers = _array(what, values).astype(np.float64)
+    if numbers.ndim != 1:
+        raise InvalidInput(f"{what} must be a plain list of numbers, not of shape {numbers.shape}")
+    if not np.isfinite(numbers).all():
+        raise InvalidInput(f"{what} must be finite: number {int(np.argmin(np.isfinite(numbers)))} is not")
+    return numbers
+
+
+def _array(what: str, values: ArrayLike) -> AnyArray:
+    try:
+        array: AnyArray = np.asarray(values)
+    except ValueError as error:
+        raise InvalidInput(f"{what} must be numbers in a regular shape: {error}") from error
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(f"{what} must be real numbers, not of type {array.dtype}")
+    return array
+
+
+def _check_finite(what: str, numbers: Floats, first: int = 0) -> None:
+    bad = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
+    if len(bad):
+        raise InvalidInput(f"{what} must be finite: row {first + int(bad[0])} holds NaN or infinity")
+
+
+def _sklearn(module: str, purpose: str) -> Any:
+    """A module of scikit-learn, which is an optional dependency."""
+    try:
+        return importlib.import_module(f"sklearn.{module}")
+    except ImportError as error:
+        raise MissingExtra("scikit-learn", "sklearn", purpose) from error

@@ -1,0 +1,143 @@
+"""What all populations that hold rows share: choosing columns, cutting them into chunks, and the validation pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from cloister.core.domains import Domain
+from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.lattice import CAP
+from cloister.core.types import AnyArray, Floats, Ids
+
+Missing: TypeAlias = Literal["refuse", "drop"]
+"""What the validation pass says to rows with a missing or infinite cell."""
+
+Progress: TypeAlias = Callable[[int], None]
+"""Told how many more rows are done."""
+
+Piece: TypeAlias = Sequence[AnyArray] | AnyArray
+"""Some rows, column by column: d numeric arrays (m,), or one array (d, m). A missing cell is NaN."""
+
+
+def chosen(asked: Sequence[str | int] | str | None, known: Sequence[tuple[str, bool]]) -> tuple[str, ...]:
+    """The columns to use: those that were asked for, in that order, or all that hold numbers.
+
+    Args:
+        asked: names, or positions in a table without names.
+        known: each column's name, and whether it holds numbers.
+
+    Raises:
+        UnknownName, InvalidInput: there is no such column, it holds no numbers, or it is not the only one of that name.
+    """
+    names = [name for name, _ in known]
+    if asked is None:
+        wanted = [name for name, number in known if number]
+    else:
+        wanted = [asked] if isinstance(asked, str) else [str(name) for name in asked]
+    if not wanted:
+        raise InvalidInput(
+            f"no column was asked for: choose from {', '.join(names)}" if asked is not None
+            else f"no column holds numbers: there are {', '.join(names) or 'no columns'}"
+        )  # fmt: skip
+    numbers = dict(known)
+    for name in wanted:
+        if name not in numbers:
+            raise UnknownName("column", name, names)
+        if not numbers[name]:
+            raise InvalidInput(f"column '{name}' does not hold numbers: encode it as numbers, or choose other columns")
+        if names.count(name) > 1:
+            raise InvalidInput(f"more than one column is called '{name}': rename them")
+        if wanted.count(name) > 1:
+            raise InvalidInput(f"column '{name}' was asked for more than once")
+    return tuple(wanted)
+
+
+def as_missing(value: str) -> Missing:
+    """Raises: InvalidInput unless the value is 'refuse' or 'drop'."""
+    if value == "refuse" or value == "drop":
+        return value
+    raise InvalidInput(f"missing is '{value}': choose from refuse | drop")
+
+
+def as_first(value: int) -> int:
+    """Raises: InvalidInput unless the rows of one population get numbers of 64 bits."""
+    if 0 <= value <= 2**64 - CAP:
+        return value
+    raise InvalidInput(f"the first user's number is {value}: it must be between 0 and {2**64 - CAP}")
+
+
+def fit(domain: Domain, columns: Sequence[str]) -> None:
+    """Raises: InvalidInput unless the domain bounds these columns; NumPy would stretch a single one over all bounds."""
+    if domain.dimension != len(columns):
+        raise InvalidInput(
+            f"there are bounds for {domain.dimension} columns, but the rows have {len(columns)} "
+            f"({', '.join(columns[:8])}{', ...' if len(columns) > 8 else ''}): give one pair of bounds per column"
+        )
+
+
+def user_numbers(first: int, n: int) -> Ids:
+    """The public numbers (n,) of rows that follow each other."""
+    return np.arange(n, dtype=np.uint64) + np.uint64(first)
+
+
+def regroup(pieces: Iterable[Piece], dimension: int, size: int) -> Iterator[Floats]:
+    """Pieces of any length to chunks (at most ``size``, d) of float64.
+
+    A chunk's columns are contiguous, which makes the lattice several times faster than rows would. All chunks share one
+    memory: a chunk is gone when the next one is asked for.
+    """
+    block, filled = np.empty((dimension, size)), 0
+    for piece in pieces:
+        taken, length = 0, len(piece[0])
+        while taken < length:
+            step = min(size - filled, length - taken)
+            _copy(piece, slice(taken, taken + step), block[:, filled : filled + step])
+            taken, filled = taken + step, filled + step
+            if filled == size:
+                yield block.T
+                filled = 0
+    if filled:
+        yield block[:, :filled].T
+
+
+def _copy(piece: Piece, rows: slice, out: Floats) -> None:
+    with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinite, and is treated as such
+        if isinstance(piece, np.ndarray):
+            out[:] = piece[:, rows]
+        else:
+            for row, column in zip(out, piece, strict=True):
+                row[:] = column[rows]
+
+
+def finite(rows: Floats) -> AnyArray:
+    """Which rows (n,) have no missing or infinite cell."""
+    whole: AnyArray = np.isfinite(rows).all(axis=1)
+    return whole
+
+
+def validate(chunks: Iterable[Floats], missing: Missing) -> None:
+    """The validation pass (law 7). Its only outcome is to return or to raise: no message says how many, which or what.
+
+    Raises:
+        InvalidInput: there are no rows, too many, or some cell is missing or infinite and that was not allowed.
+    """
+    seen = used = 0
+    for chunk in chunks:
+        whole = int(finite(chunk).sum())
+        seen, used = seen + len(chunk), used + whole
+        refuse_too_many(seen)
+        if whole < len(chunk) and missing == "refuse":
+            raise InvalidInput(
+                "some cells are missing or infinite: fill them in, or leave such rows out with --missing drop"
+            )
+    if not used:
+        raise InvalidInput("there are no rows to use")
+
+
+def refuse_too_many(rows: int) -> None:
+    """Raises: InvalidInput beyond the number of rows for which sums cannot overflow."""
+    if rows > CAP:
+        raise InvalidInput(f"there are more than {CAP} rows: one run reads no more")

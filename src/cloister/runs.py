@@ -1,0 +1,214 @@
+"""A run from end to end: what Python and the command line both call.
+
+The order is law 2: everything public is checked first, then the output's place, then the rows (go or refuse), then the whole
+budget is reserved, and only then is anything asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from cloister import __version__
+from cloister.accounting.accountant import Accountant
+from cloister.accounting.ledger import Ledger
+from cloister.accounting.total import Total
+from cloister.bounds import domain_of
+from cloister.core.clustering import Problem
+from cloister.core.digests import digest
+from cloister.core.domains import Ball, Box
+from cloister.core.errors import InvalidInput
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry import registry
+from cloister.core.results import Result
+from cloister.core.session import Session, forecast
+from cloister.core.statement import state
+from cloister.core.wiring import Composed, compose
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """What a caller asks for, all of it public.
+
+    Args:
+        k: number of centres.
+        method: registry name.
+        epsilon: nats, for the whole run.
+        delta: probability, for the whole run; 0 where only pure noise is added.
+        bounds: as ``cloister.bounds.domain_of`` takes them.
+        rows: the public number of rows: a round figure of the right size.
+        wires: component name per slot path.
+        options: value per option path.
+        not_private: allow components that give no guarantee.
+        seed: of the run's public choices; by default a fresh one.
+    """
+
+    k: int
+    method: str = "fastlloyd"
+    epsilon: float
+    delta: float = 0.0
+    bounds: Any = None
+    rows: int | None = None
+    wires: Mapping[str, str] = attrs.field(factory=dict)
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    not_private: bool = False
+    seed: int | None = None
+
+
+@attrs.frozen(eq=False)
+class Plan:
+    """A request that has been found to make sense, before any row is read.
+
+    Args:
+        problem, composed, total: what will run, on what, for how much.
+        columns: names of the columns.
+    """
+
+    problem: Problem
+    composed: Composed
+    total: Total
+    columns: tuple[str, ...]
+
+    def digest(self) -> str:
+        """A hash of all of it: a run is resumed only under the same plan."""
+        p = self.problem
+        return digest((__version__, self.composed.config(), p.k, p.domain, p.rows, self.total, self.columns))
+
+    def forecast(self, seed: PublicRng) -> list[Round[Any]]:
+        """The rounds that will be asked, with what each will cost."""
+        return forecast(self.composed.value, self.problem, seed)
+
+    def describe(self) -> dict[str, Any]:
+        """The problem as plain data."""
+        domain = self.problem.domain
+        if isinstance(domain, Box):
+            bounds: dict[str, Any] = {"lower": list(domain.lower), "upper": list(domain.upper)}
+        else:
+            assert isinstance(domain, Ball)
+            bounds = {"center": list(domain.center), "radius": domain.radius}
+        return {"k": self.problem.k, "rows": self.problem.rows, "bounds": bounds, "lattice unit": domain.unit}
+
+
+def prepare(request: Request, columns: Sequence[str]) -> Plan:
+    """Check everything that does not depend on a row.
+
+    Raises:
+        InvalidInput, UnknownName, WrongComposition: with one line that says what to do.
+    """
+    composed = compose(registry(), "Method", request.method, request.wires, request.options)
+    if not composed.private and not request.not_private:
+        raise InvalidInput(
+            f"'{request.method}' as composed is NOT private: it releases exact answers. For a benchmark on rows that are not "
+            "secret, allow it with --not-private (not_private=True)"
+        )
+    domain = domain_of(request.bounds, columns)
+    if request.rows is None:
+        raise InvalidInput(
+            "no public number of rows: give --rows N (rows=N), a round figure of the right size. The true number is private; "
+            "this one steers the number of rounds and the shares"
+        )
+    total = Total(request.epsilon, request.delta)
+    if not composed.private:
+        return Plan(
+            Problem(request.k, domain, request.rows, total.measured({"exact"})), composed, total, tuple(columns)
+        )
+    return Plan(
+        Problem(request.k, domain, request.rows, total.measured(composed.measures)), composed, total, tuple(columns)
+    )
+
+
+@attrs.frozen(kw_only=True)
+class Account:
+    """A data set's lifetime budget. Args: ledger (file), dataset (declared name), resume (id of a run that was cut off)."""
+
+    ledger: str | Path
+    dataset: str
+    resume: str | None = None
+
+
+def source(
+    rows: Any, columns: Sequence[Any] | None, missing: str, progress: Callable[[int], None] | None = None
+) -> Any:
+    """The population for rows in memory, or for a path, several paths or a pattern of files. Reads names, no rows."""
+    if missing not in {"refuse", "drop"}:
+        raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
+    paths = [rows] if isinstance(rows, (str, Path)) else rows
+    files = isinstance(paths, (list, tuple)) and bool(paths) and all(isinstance(p, (str, Path)) for p in paths)
+    kind = registry().load(registry().spec("Population", "files" if files else "arrays"))
+    return kind(paths if files else rows, columns=columns, missing=missing, progress=progress)
+
+
+def fit(
+    request: Request, population: Any, *, account: Account | None = None, noise: NoiseRng | None = None,
+    started: Callable[[Plan, int], None] | None = None, keep: Callable[[Result], None] | None = None,
+) -> Result:  # fmt: skip
+    """Cluster a population's rows.
+
+    Args:
+        population: from ``source``.
+        account: the ledger that guards the data set, if any.
+        noise: only for tests and benchmarks.
+        started: told the plan and the number of rounds before the first row is read.
+        keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
+
+    Raises:
+        CloisterError: before any row is read or budget spent, unless a row cannot be read.
+    """
+    plan = prepare(request, population.columns)
+    seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
+    _checked_forecast(plan, seed)
+    population.check()
+    run = None
+    if account is not None:
+        if not plan.composed.private or (noise is not None and noise.seeded):
+            raise InvalidInput("a run that protects nobody cannot be charged to a ledger")
+        ledger = Ledger.open(account.ledger)
+        if account.resume is None:
+            run = ledger.reserve(account.dataset, plan.total, plan.problem.budget, plan.digest(), seed.key)
+        else:
+            run = ledger.resume(account.resume, plan.digest())
+            seed = PublicRng(run.seed)
+    rounds, accountant = _checked_forecast(plan, seed)
+    if started is not None:
+        started(plan, rounds)
+    session: Session[Any] = Session(
+        plan.problem, seed, population, accountant=accountant, noise=noise,
+        record=None if run is None else run.record, journal=run,
+    )  # fmt: skip
+    clustering = plan.composed.value.cluster(plan.problem, session, seed.child("method"))
+    trust = plan.composed.trust or "Central"
+    privacy = state(
+        session.rounds,
+        plan.total.epsilon,
+        plan.total.delta,
+        trust=trust,
+        seeded=session.seeded,
+        private=plan.composed.private,
+    )
+    result = Result(
+        clustering.centers,
+        clustering.weights,
+        plan.columns,
+        plan.composed.config(),
+        plan.describe(),
+        privacy,
+        clustering.details,
+        __version__,
+    )
+    if keep is not None:
+        keep(result)
+    if run is not None:
+        run.finish()
+    return result
+
+
+def _checked_forecast(plan: Plan, seed: PublicRng) -> tuple[int, Accountant]:
+    """Ask a forecast, and check that the budget covers it."""
+    rounds = plan.forecast(seed)
+    accountant = Accountant(plan.total, plan.problem.budget)
+    accountant.forecast([round.events for round in rounds])
+    return len(rounds), accountant

@@ -1,0 +1,119 @@
+"""What discrete Gaussian noise costs beside the analytic one: by enumeration of the whole law."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cloister.accounting import epsilon_of_discrete, epsilon_of_mu, eta, mu_of
+from cloister.accounting.discrete import BEYOND, REACH
+from cloister.core.errors import InvalidInput
+
+
+def law(sigma: float, reach: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The discrete Gaussian on |x| <= reach * sigma; beyond 39 sigma it is below 1e-330."""
+    x = np.arange(-int(reach * sigma), int(reach * sigma) + 1)
+    weights = np.exp(-(x**2) / (2 * sigma**2))
+    return x, weights / math.fsum(weights)
+
+
+def delta_of_one(sigma: float, shift: int, epsilon: float) -> float:
+    """delta of one discrete Gaussian release of an integer that a row changes by ``shift``."""
+    x, p = law(sigma, 39)
+    near = np.where(np.abs(x - shift) <= 39 * sigma, np.exp(-((x - shift) ** 2) / (2 * sigma**2)), 0.0)
+    return math.fsum(np.maximum(0.0, p - math.exp(epsilon) * near * p.max()))
+
+
+def delta_of_two(one: tuple[float, int], two: tuple[float, int], epsilon: float) -> float:
+    """delta of two releases together: for each first answer, the second ones beyond a threshold, exactly."""
+    (s1, d1), (s2, d2) = one, two
+    x, p = law(s1, 12)
+    y, q = law(s2, 12)
+    loss = d1 * (2 * x - d1) / (2 * s1**2)  # log of P(x - d1) / P(x)
+    first = np.ceil((2 * s2**2 * (epsilon - loss) / d2 + d2) / 2).astype(np.int64)
+    above = np.concatenate([np.cumsum(q[::-1])[::-1], [0.0]])  # P(Y >= y)
+
+    def tail(at: NDArray[np.int64]) -> NDArray[np.float64]:
+        return above[np.clip(at + int(12 * s2), 0, len(q))]
+
+    shifted = np.exp(-((x - d1) ** 2) / (2 * s1**2)) * p.max()
+    return math.fsum(shifted * tail(first - d2) - math.exp(epsilon) * p * tail(first))
+
+
+@pytest.mark.parametrize("sigma", [139.0, 200.0, 1000.5, 2.0**12])
+def test_eta_bounds_the_ratio_of_the_rounded_and_the_discrete_law_and_is_tight(sigma: float) -> None:
+    import mpmath
+
+    worst = 0.0
+    with mpmath.workdps(60):
+        s = mpmath.mpf(sigma)
+        normaliser = mpmath.sqrt(2 * mpmath.pi) * s * (1 + 2 * mpmath.exp(-2 * (mpmath.pi * s) ** 2))
+        for x in {0, 1, int(sigma), int(5 * sigma), int(10 * sigma), int(REACH * sigma) - 1, int(REACH * sigma)}:
+            rounded = mpmath.ncdf(-(x - mpmath.mpf(1) / 2) / s) - mpmath.ncdf(-(x + mpmath.mpf(1) / 2) / s)
+            discrete = mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * s**2)) / normaliser
+            worst = max(worst, abs(float(mpmath.log(rounded / discrete))))
+    assert 0.9 * eta(sigma) < worst <= eta(sigma)
+
+
+def test_the_normaliser_is_that_of_the_real_gaussian() -> None:
+    for sigma in (0.5, 1.0, 3.0):
+        x = np.arange(-200, 201)
+        total = math.fsum(np.exp(-(x**2) / (2 * sigma**2)))
+        series = 1 + 2 * sum(math.exp(-2 * (math.pi * sigma * k) ** 2) for k in range(1, 9))
+        assert total == pytest.approx(math.sqrt(2 * math.pi) * sigma * series, rel=1e-13)
+
+
+def test_both_laws_are_within_the_stated_tail() -> None:
+    for sigma in (139.0, 500.0):
+        x, p = law(sigma, 30)
+        assert math.fsum(p[np.abs(x) > REACH * sigma]) < BEYOND
+        assert math.erfc((REACH - 0.5 / sigma) / math.sqrt(2)) < BEYOND
+
+
+def test_noise_too_coarse_for_the_proof_has_no_bound() -> None:
+    assert eta(138.0) == math.inf
+    assert eta(139.0) < 1e-3
+    assert eta(math.inf) == 0.0
+    with pytest.raises(InvalidInput):
+        eta(math.nan)
+
+
+def test_raw_counts_at_the_analytic_sigma_break_their_promise() -> None:
+    """The reason for this module."""
+    assert delta_of_one(1 / mu_of(2.0, 1e-5), 1, 2.0) > 1.09 * 1e-5
+    assert delta_of_one(1 / mu_of(8.0, 1e-6), 1, 8.0) > 3 * 1e-6
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
+@pytest.mark.parametrize("sigma", [2.0**10, 2.0**12 + 0.37])
+def test_one_wide_release_keeps_the_promise_with_the_price(sigma: float, epsilon: float) -> None:
+    delta = 1e-5
+    shift = int(mu_of(epsilon, delta) * sigma)
+    claimed = epsilon_of_discrete(shift / sigma, eta(sigma), BEYOND, delta)
+    assert delta_of_one(sigma, shift, claimed) <= delta
+    assert delta_of_one(sigma, shift, claimed * (1 - 1e-3)) > delta
+
+
+@pytest.mark.parametrize("scale", [1, 3])
+def test_two_releases_of_different_width_keep_the_promise_with_the_price(scale: int) -> None:
+    (s1, d1), (s2, d2) = (2048.0 * scale, 410 * scale), (1024.5 * scale, 300 * scale)
+    mu = math.hypot(d1 / s1, d2 / s2)
+    for delta in (1e-4, 1e-7):
+        claimed = epsilon_of_discrete(mu, eta(s1) + eta(s2), 2 * BEYOND, delta)
+        assert delta_of_two((s1, d1), (s2, d2), claimed) <= delta
+        assert delta_of_two((s1, d1), (s2, d2), epsilon_of_mu(mu, delta) * (1 - 1e-3)) > delta
+
+
+def test_the_price_grows_with_the_drift_and_is_nothing_without() -> None:
+    base = epsilon_of_mu(0.3, 1e-6)
+    assert epsilon_of_discrete(0.3, 0.0, 0.0, 1e-6) == base
+    assert base + 2e-5 < epsilon_of_discrete(0.3, 1e-5, 1e-40, 1e-6) < base + 3e-5
+
+
+def test_a_delta_below_the_tails_has_no_bound() -> None:
+    assert epsilon_of_discrete(0.3, 1e-6, 1e-40, 1e-37) < math.inf
+    assert epsilon_of_discrete(0.3, 1e-6, 1e-40, 1e-41) == math.inf
+    assert epsilon_of_discrete(0.3, 2.0, 1e-40, 1e-6) == math.inf

@@ -1,0 +1,157 @@
+"""Composition of events, with shares of the users, and of parts of the data."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloister.accounting import Spent, compose, epsilon_of_mu, epsilon_of_rho, eta, parallel
+from cloister.core.budget import Budget, Event, Measure, Share
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import PublicRng
+
+KEY = PublicRng.from_seed(1)
+OTHER = PublicRng.from_seed(2)
+
+
+def event(
+    measure: Measure, amount: float, among: Share | None = None, touched: int = 0, sigma: float = math.inf
+) -> Event:
+    return Event("test", Budget(measure, amount, among), touched, sigma)
+
+
+def test_nothing_costs_nothing() -> None:
+    assert compose([], 0.0) == 0.0
+    assert compose([], 1e-6) == 0.0
+
+
+def test_pure_epsilons_add_and_need_no_delta() -> None:
+    events = [event("pure", 0.25), event("pure", 0.5)]
+    assert compose(events, 0.0) == compose(events, 1e-6) == 0.75
+
+
+def test_gaussian_amounts_add_in_mu_squared() -> None:
+    assert compose([event("gaussian", 0.09), event("gaussian", 0.16)], 1e-6) == epsilon_of_mu(0.5, 1e-6)
+
+
+def test_rhos_add() -> None:
+    assert compose([event("zcdp", 0.01), event("zcdp", 0.02)], 1e-6) == epsilon_of_rho(0.03, 1e-6)
+
+
+def test_noise_that_needs_delta_has_no_epsilon_without_one() -> None:
+    assert compose([event("gaussian", 0.01)], 0.0) == math.inf
+    assert compose([event("pure", 0.1), event("zcdp", 0.01)], 0.0) == math.inf
+
+
+def test_exact_answers_have_no_epsilon() -> None:
+    assert compose([event("exact", 1.0), event("pure", 0.1)], 1e-6) == math.inf
+    assert Spent.on([event("exact", 1.0)]).amount("exact") == math.inf
+
+
+def test_a_mixed_run_takes_the_smaller_of_rho_and_basic_composition() -> None:
+    few = [event("pure", 2.0), event("gaussian", 1e-4)]
+    assert compose(few, 1e-6) == 2.0 + epsilon_of_mu(0.01, 1e-6) < epsilon_of_rho(2.0 + 5e-5, 1e-6)
+    many = [event("pure", 0.05)] * 100 + [event("gaussian", 0.1)]
+    assert compose(many, 1e-6) == epsilon_of_rho(Spent.on(many).all_rho, 1e-6) < 5.0
+    assert Spent.on(many).all_rho == pytest.approx(100 * 0.05**2 / 2 + 0.05)
+
+
+def test_discrete_gaussian_events_pay_for_touched_coordinates_at_their_own_width() -> None:
+    events = [event("gaussian", 0.04, touched=50, sigma=2.0**16), event("gaussian", 0.05, touched=7, sigma=2.0**14)]
+    spent = Spent.on(events)
+    assert spent.drift == pytest.approx(50 * eta(2.0**16) + 7 * eta(2.0**14))
+    assert epsilon_of_mu(0.3, 1e-6) + 2 * spent.drift < compose(events, 1e-6)
+    assert compose(events, 1e-6) < epsilon_of_mu(0.3, 1e-6) + 5 * spent.drift
+
+
+def test_discrete_gaussian_events_that_are_too_coarse_pay_in_rho() -> None:
+    assert compose([event("gaussian", 0.09, touched=1, sigma=10.0)], 1e-6) == epsilon_of_rho(0.045, 1e-6)
+
+
+@pytest.mark.parametrize(("touched", "sigma"), [(3, math.inf), (0, 2.0**16)])
+def test_a_gaussian_event_that_hides_half_of_its_noise_is_refused(touched: int, sigma: float) -> None:
+    with pytest.raises(InvalidInput, match="touched"):
+        Spent.on([event("gaussian", 0.1, touched=touched, sigma=sigma)])
+
+
+def test_disjoint_shares_of_the_users_cost_the_larger_one() -> None:
+    low, high = Budget("pure", 1.0).split_users(KEY, 1, 3)
+    assert compose([Event("a", low), Event("b", high)], 0.0) == 1.0
+    assert compose([Event("a", low), Event("b", high), Event("c", low)], 0.0) == 2.0
+
+
+def test_shares_of_different_keys_and_unshared_events_add() -> None:
+    first, _ = Budget("pure", 1.0).split_users(KEY, 1, 1)
+    second, _ = Budget("pure", 0.5).split_users(OTHER, 1, 1)
+    assert compose([Event("a", first), Event("b", second), event("pure", 0.25)], 0.0) == 1.75
+
+
+def test_shares_of_one_key_that_overlap_add_whatever_their_part_number() -> None:
+    """Two splits of one key with other weights: part 1 of the second overlaps part 0 of the first."""
+    half, _ = Budget("pure", 1.0).split_users(KEY, 1, 1)
+    _, two_thirds = Budget("pure", 0.5).split_users(KEY, 1, 2)
+    assert compose([Event("a", half), Event("b", two_thirds)], 0.0) == 1.5
+
+
+def test_shares_in_different_measures_never_cost_less_than_the_worst_user() -> None:
+    left, right = Share(KEY, 0, 0.0, 0.5), Share(KEY, 1, 0.5, 1.0)
+    both = compose([event("pure", 0.5, left), event("gaussian", 0.01, right)], 1e-6)
+    assert both >= max(0.5, epsilon_of_mu(0.1, 1e-6))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 7), st.integers(1, 8), st.floats(0.01, 1)), max_size=8),
+    st.lists(st.floats(0.01, 1), max_size=3),
+)
+def test_the_worst_user_pays_what_enumerating_the_users_says(
+    shares: list[tuple[int, int, float]], all_: list[float]
+) -> None:
+    events = [event("pure", x) for x in all_]
+    spans = [(a / 16, (a + b) / 16, x) for a, b, x in shares]
+    events += [event("pure", x, Share(KEY, 0, low, high)) for low, high, x in spans]
+    worst = max(sum(x for low, high, x in spans if low <= u / 16 < high) for u in range(16))
+    assert compose(events, 0.0) == pytest.approx(worst + sum(all_))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.sampled_from([("pure", 0.2), ("gaussian", 0.04), ("zcdp", 0.02)]), max_size=6), st.integers(0, 2))
+def test_one_more_event_never_costs_less(kinds: list[tuple[Measure, float]], more: int) -> None:
+    events = [event(*kind) for kind in kinds]
+    extra = event(*([("pure", 0.1), ("gaussian", 0.01), ("zcdp", 0.01)][more]))  # type: ignore[arg-type]
+    assert compose([*events, extra], 1e-6) >= compose(events, 1e-6)
+
+
+def test_composition_is_never_below_dp_accounting_and_close_to_it() -> None:
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    optimistic = pld.from_gaussian_mechanism(6.0, value_discretization_interval=1e-3, pessimistic_estimate=False)
+    theirs = optimistic.self_compose(20).get_epsilon_for_delta(1e-6)
+    ours = compose([event("gaussian", 1 / 36)] * 20, 1e-6)
+    assert theirs <= ours <= theirs * 1.02
+    mixed = optimistic.self_compose(10).compose(
+        pld.from_laplace_mechanism(2.0, value_discretization_interval=1e-3, pessimistic_estimate=False)
+    )
+    assert mixed.get_epsilon_for_delta(1e-6) <= compose([event("gaussian", 10 / 36), event("pure", 0.5)], 1e-6)
+
+
+def test_parts_of_the_data_cost_the_largest_under_add_or_remove() -> None:
+    budgets = [Budget("zcdp", 0.1), Budget("zcdp", 0.3)]
+    assert parallel(budgets, "add-or-remove one row") == Budget("zcdp", 0.3)
+
+
+def test_parts_of_the_data_cost_two_steps_under_replace() -> None:
+    """Twice in epsilon; in mu^2 and rho two steps within one part are worse than one step in each of two."""
+    assert parallel([Budget("pure", 0.1), Budget("pure", 0.3)], "replace one row").amount == 0.6
+    assert parallel([Budget("gaussian", 0.25)], "replace one row").mu == 2 * 0.5
+    assert parallel([Budget("zcdp", 0.1)], "replace one row").amount == 0.4
+
+
+def test_parallel_refuses_to_compare_measures_or_nothing() -> None:
+    with pytest.raises(InvalidInput, match="one measure"):
+        parallel([Budget("pure", 0.1), Budget("zcdp", 0.1)], "replace one row")
+    with pytest.raises(InvalidInput, match="none"):
+        parallel([], "replace one row")

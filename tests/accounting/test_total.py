@@ -1,0 +1,163 @@
+"""What an (epsilon, delta) buys, and what the accountant lets through."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloister.accounting import Accountant, Total, delta_of_mu, mu_of, rho_of
+from cloister.core.budget import Budget, Event, Measure, Share
+from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, WrongComposition
+from cloister.core.randomness import PublicRng
+
+WIDE = 2.0**16
+
+
+@pytest.mark.parametrize("wrong", [0, -1, math.nan, math.inf, -math.inf, "much", None])
+def test_an_epsilon_that_is_no_positive_number_is_refused(wrong: Any) -> None:
+    with pytest.raises(InvalidInput, match="epsilon"):
+        Total(wrong)
+
+
+@pytest.mark.parametrize("wrong", [-1e-9, 1.0, 2, math.nan, math.inf, "small"])
+def test_a_delta_outside_zero_to_one_is_refused(wrong: Any) -> None:
+    with pytest.raises(InvalidInput, match="delta"):
+        Total(1.0, wrong)
+
+
+def test_totals_are_frozen_floats() -> None:
+    total = Total(1, 0)
+    assert (type(total.epsilon), type(total.delta)) == (float, float)
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        total.epsilon = 2.0  # type: ignore[misc]
+
+
+def test_pure_noise_gets_epsilon_whatever_delta_is() -> None:
+    assert Total(0.7).measured(["pure", "pure"]) == Budget("pure", 0.7)
+    assert Total(0.7, 1e-6).measured({"pure"}) == Budget("pure", 0.7)
+    assert Total(0.7).measured([]) == Budget("pure", 0.7)
+
+
+def test_gaussian_noise_gets_mu_squared_less_the_slack() -> None:
+    budget = Total(1.0, 1e-6).measured(["gaussian"])
+    assert budget.measure == "gaussian"
+    assert mu_of(0.9998, 1e-6) < budget.mu < mu_of(1.0, 1e-6)
+    assert delta_of_mu(budget.mu, 0.9999) <= 1e-6 * 0.9999
+
+
+@pytest.mark.parametrize("measures", [["pure", "gaussian"], ["zcdp"], ["zcdp", "pure"]])
+def test_mixed_noise_gets_rho(measures: list[Measure]) -> None:
+    assert Total(1.0, 1e-6).measured(measures) == Budget("zcdp", rho_of(1.0, 1e-6))
+
+
+def test_exact_answers_get_an_infinite_budget() -> None:
+    assert Total(1.0).measured(["exact", "pure"]) == Budget("exact", math.inf)
+
+
+@pytest.mark.parametrize("measures", [["gaussian"], ["zcdp"], ["pure", "gaussian"]])
+def test_noise_that_needs_delta_says_so(measures: list[Measure]) -> None:
+    with pytest.raises(InvalidInput, match="pass delta .* or choose components with pure noise"):
+        Total(1.0).measured(measures)
+
+
+def accountant(total: Total, *measures: Measure) -> Accountant:
+    return Accountant(total, total.measured(measures))
+
+
+def rounds_of(budget: Budget, rounds: int, touched: int = 0, sigma: float = math.inf) -> list[tuple[Event, ...]]:
+    return [(Event("test", budget.over(rounds), touched, sigma),)] * rounds
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.floats(0.01, 20), st.floats(-12, -2).map(lambda x: 10**x), st.integers(1, 60), st.sampled_from(["pure", "zcdp"])
+)
+def test_equal_shares_of_a_budget_always_pass(epsilon: float, delta: float, rounds: int, measure: Measure) -> None:
+    books = accountant(Total(epsilon, delta), measure)
+    books.forecast(rounds_of(books.budget, rounds))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(0.1, 20), st.floats(-12, -2).map(lambda x: 10**x), st.integers(1, 20), st.integers(1, 100))
+def test_the_slack_covers_wide_discrete_noise(epsilon: float, delta: float, rounds: int, touched: int) -> None:
+    books = accountant(Total(epsilon, delta), "gaussian")
+    spent = books.forecast(rounds_of(books.budget, rounds, touched, WIDE))
+    assert spent.epsilon(delta) <= epsilon
+
+
+def test_coarse_discrete_noise_is_over_budget_and_the_error_says_why() -> None:
+    books = accountant(Total(1.0, 1e-6), "gaussian")
+    with pytest.raises(BudgetExceeded, match="sigma is 2.16 or more"):
+        books.forecast(rounds_of(books.budget, 3, 8, 64.0))
+
+
+def test_a_sum_over_budget_says_what_was_asked_and_what_is_there() -> None:
+    books = accountant(Total(1.0), "pure")
+    with pytest.raises(BudgetExceeded, match=r"has 1 left, 1\.001 was asked: nothing was read"):
+        books.forecast([(Event("a", Budget("pure", 0.5)),), (Event("b", Budget("pure", 0.501)),)])
+    with pytest.raises(Refused, match="not forecast"):
+        books.charge(0, (Event("a", Budget("pure", 0.5)),))
+
+
+def test_rounds_are_charged_as_forecast_once_and_in_order() -> None:
+    books = accountant(Total(1.0), "pure")
+    a, b = Event("a", Budget("pure", 0.25)), Event("b", Budget("pure", 0.5))
+    books.forecast([(a,), (a, b)])
+    assert (books.spent.pure, books.left) == (0.0, 1.0)
+    with pytest.raises(Refused, match="must not depend on answers"):
+        books.charge(0, (b,))
+    books.charge(0, (a,))
+    assert (books.spent.pure, books.left) == (0.25, 0.75)
+    with pytest.raises(Refused, match="already"):
+        books.charge(0, (a,))
+    books.charge(1, (a, b))
+    assert (books.spent.pure, books.left) == (1.0, 0.0)
+    with pytest.raises(Refused, match="not forecast"):
+        books.charge(2, ())
+    with pytest.raises(Refused, match="forecast comes before"):
+        books.forecast([])
+
+
+def test_a_resumed_run_counts_the_rounds_that_were_asked_before() -> None:
+    books = accountant(Total(1.0), "pure")
+    rounds = [(Event("a", Budget("pure", 0.25)),)] * 4
+    books.forecast(rounds)
+    books.charge(2, rounds[2])
+    assert books.spent.pure == 0.75
+
+
+def test_disjoint_users_are_charged_once() -> None:
+    books = accountant(Total(1.0), "pure")
+    shares = books.budget.split_users(PublicRng.from_seed(3), 1, 1, 1)
+    books.forecast([tuple(Event("a", share) for share in shares)])
+    assert isinstance(shares[0].among, Share)
+
+
+def test_a_rho_budget_pays_for_pure_and_gaussian_noise_alike() -> None:
+    total = Total(1.0, 1e-6)
+    books = accountant(total, "pure", "gaussian")
+    half = books.budget.over(2)
+    spent = books.forecast([(Event("laplace", half, 3), Event("gaussian", half, 3, 10.0))])
+    assert spent.epsilon(1e-6) == pytest.approx(1.0)
+    with pytest.raises(BudgetExceeded):
+        books.forecast([(Event("laplace", Budget("pure", half.epsilon * 1.5)), Event("gaussian", half))])
+
+
+def test_an_event_in_another_measure_is_refused() -> None:
+    with pytest.raises(WrongComposition, match="'a' pays in gaussian, the budget is pure"):
+        accountant(Total(1.0, 1e-6), "pure").forecast([(Event("a", Budget("gaussian", 0.01)),)])
+    with pytest.raises(WrongComposition, match="exact"):
+        accountant(Total(1.0, 1e-6), "zcdp").forecast([(Event("a", Budget("exact", 1.0)),)])
+
+
+def test_exact_runs_are_never_over_budget() -> None:
+    books = accountant(Total(1.0), "exact")
+    rounds = [(Event("exact", Budget("exact", math.inf)),)]
+    assert books.forecast(rounds).epsilon(0.0) == math.inf
+    books.charge(0, rounds[0])
+    assert books.left == math.inf

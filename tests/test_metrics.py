@@ -1,0 +1,349 @@
+"""Figures of merit against closed forms, brute force on eight points, SciPy and scikit-learn."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+import math
+import subprocess
+import sys
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from cloister import metrics
+from cloister.core.errors import InvalidInput, MissingExtra
+
+EIGHT = np.array([[0, 0], [1, 0], [0, 2], [1, 3], [9, 9], [8, 9], [9, 7], [5, 5]], np.float64)
+TWO = np.array([[0.5, 1.0], [8.5, 8.0]])
+
+
+def brute_cost(rows: Any, centers: Any, power: float) -> float:
+    return math.fsum(min(math.dist(row, center) for center in centers) ** power for row in rows)
+
+
+def brute_labels(rows: Any, centers: Any) -> list[int]:
+    return [min(range(len(centers)), key=lambda j: math.dist(row, centers[j])) for row in rows]
+
+
+def brute_silhouette(rows: Any, labels: list[int]) -> float:
+    """Rousseeuw's definition, word for word; a row alone in its cluster scores 0."""
+    scores = []
+    for i, own in enumerate(labels):
+
+        def mean_to(label: int, i: int = i) -> float:
+            near = [math.dist(rows[i], rows[j]) for j in range(len(rows)) if labels[j] == label and j != i]
+            return sum(near) / len(near)
+
+        if labels.count(own) == 1:
+            scores.append(0.0)
+            continue
+        a, b = mean_to(own), min(mean_to(other) for other in set(labels) - {own})
+        scores.append((b - a) / max(a, b))
+    return sum(scores) / len(scores)
+
+
+def brute_davies_bouldin(rows: Any, labels: list[int]) -> float:
+    groups = {label: np.array([r for r, own in zip(rows, labels, strict=True) if own == label]) for label in labels}
+    means = {label: group.mean(axis=0) for label, group in groups.items()}
+    spread = {g: float(np.mean([math.dist(r, means[g]) for r in group])) for g, group in groups.items()}
+    worst = [max((spread[a] + spread[b]) / math.dist(means[a], means[b]) for b in groups if b != a) for a in groups]
+    return sum(worst) / len(worst)
+
+
+# costs
+
+
+def test_the_cost_of_a_line_is_its_closed_form() -> None:
+    rows, centers = [[0.0], [1.0], [2.0], [10.0]], [[1.0], [8.0]]
+    assert metrics.cost(rows, centers) == 1 + 0 + 1 + 4
+    assert metrics.nicv(rows, centers) == 6 / 4
+    assert metrics.k_median_cost(rows, centers) == 1 + 0 + 1 + 2
+    assert metrics.cost(rows, centers, power=3) == pytest.approx(1 + 0 + 1 + 8)
+
+
+@pytest.mark.parametrize("power", [1, 2, 2.5])
+def test_the_cost_of_eight_points_is_brute_force(power: float) -> None:
+    assert metrics.cost(EIGHT, TWO, power) == pytest.approx(brute_cost(EIGHT, TWO, power), rel=1e-14)
+
+
+def test_one_center_at_the_mean_costs_the_variance() -> None:
+    rows = np.random.default_rng(0).normal(size=(1000, 7))
+    assert metrics.nicv(rows, rows.mean(axis=0, keepdims=True)) == pytest.approx(rows.var(axis=0).sum(), rel=1e-12)
+
+
+def test_the_cost_agrees_with_the_inertia_of_scikit_learn() -> None:
+    from sklearn.cluster import KMeans
+
+    rows = np.random.default_rng(1).normal(size=(2000, 5))
+    found = KMeans(n_clusters=6, n_init=1, random_state=0).fit(rows)
+    assert metrics.cost(rows, found.cluster_centers_) == pytest.approx(found.inertia_, rel=1e-12)
+
+
+tables = hnp.arrays(np.float64, st.tuples(st.integers(1, 30), st.just(3)), elements=st.floats(-100, 100))
+
+
+@given(rows=tables, centers=tables, power=st.sampled_from([1.0, 2.0]))
+@settings(deadline=None)
+def test_the_cost_of_any_table_is_brute_force(rows: Any, centers: Any, power: float) -> None:
+    wanted = brute_cost(rows, centers, power)
+    assert metrics.cost(rows, centers, power) == pytest.approx(wanted, rel=1e-9, abs=1e-9 * len(rows))
+
+
+@given(rows=tables, centers=tables)
+@settings(deadline=None)
+def test_another_center_never_costs_more(rows: Any, centers: Any) -> None:
+    assert metrics.cost(rows, centers) <= metrics.cost(rows, centers[:1]) * (1 + 1e-9) + 1e-9
+
+
+@given(n=st.integers(1, 40), d=st.integers(1, 6), k=st.integers(1, 9), chunk=st.integers(1, 100))
+@settings(deadline=None)
+def test_chunks_of_any_size_give_the_same_cost(n: int, d: int, k: int, chunk: int) -> None:
+    rng = np.random.default_rng((n, d, k))
+    rows, centers = rng.normal(size=(n, d)), rng.normal(size=(k, d))
+    whole = metrics.cost(rows, centers)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metrics, "_CHUNK", chunk)
+        assert metrics.cost(rows, centers) == pytest.approx(whole, rel=1e-12)
+        assert metrics._labels(rows, centers).tolist() == brute_labels(rows, centers)
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "i8", "i2", "u1", "?"])
+def test_rows_of_any_real_type_are_welcome(kind: str) -> None:
+    rows = np.random.default_rng(2).integers(0, 2, (50, 3)).astype(kind)
+    wanted = brute_cost(rows.astype(float), [[0.25, 0.5, 0.75]], 2)
+    assert metrics.cost(rows, [[0.25, 0.5, 0.75]]) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_the_cost_does_not_lose_digits_far_from_the_origin() -> None:
+    rows = np.random.default_rng(3).integers(-512, 512, (500, 4)) / 1024.0
+    far = 2.0**30
+    assert metrics.cost(rows + far, rows[:5] + far) == pytest.approx(metrics.cost(rows, rows[:5]), rel=1e-12)
+
+
+def test_memory_does_not_grow_with_the_rows() -> None:
+    def peak(n: int) -> int:
+        rows = np.zeros((n, 10), np.float32)
+        centers = np.eye(10)
+        tracemalloc.start()
+        metrics.cost(rows, centers)
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used
+
+    assert peak(1_200_000) < 1.1 * peak(300_000) < 2**27
+
+
+# clusters
+
+
+def test_silhouette_and_davies_bouldin_of_eight_points_are_their_definitions() -> None:
+    labels = brute_labels(EIGHT, TWO)
+    assert metrics.silhouette(EIGHT, TWO) == pytest.approx(brute_silhouette(EIGHT, labels), rel=1e-12)
+    assert metrics.davies_bouldin(EIGHT, TWO) == pytest.approx(brute_davies_bouldin(EIGHT, labels), rel=1e-12)
+
+
+def test_a_cluster_of_one_row_counts_as_the_definitions_say() -> None:
+    centers = [*TWO.tolist(), [5.0, 5.0]]
+    labels = brute_labels(EIGHT, centers)
+    assert labels.count(2) == 1
+    assert metrics.silhouette(EIGHT, centers) == pytest.approx(brute_silhouette(EIGHT, labels), rel=1e-12)
+    assert metrics.davies_bouldin(EIGHT, centers) == pytest.approx(brute_davies_bouldin(EIGHT, labels), rel=1e-12)
+
+
+def test_centers_without_rows_do_not_count() -> None:
+    more = np.vstack([TWO, [[1e6, 1e6]]])
+    assert metrics.silhouette(EIGHT, more) == metrics.silhouette(EIGHT, TWO)
+    assert metrics.davies_bouldin(EIGHT, more) == metrics.davies_bouldin(EIGHT, TWO)
+
+
+@pytest.mark.parametrize("centers", [[[4.0, 4.0]], [[4.0, 4.0], [1e6, 1e6]], [[4.0, 4.0], [4.0, 4.0]]])
+def test_a_single_cluster_has_the_worst_figures(centers: list[list[float]]) -> None:
+    assert metrics.silhouette(EIGHT, centers) == -1.0
+    assert metrics.davies_bouldin(EIGHT, centers) == math.inf
+
+
+def test_rows_that_are_all_alone_have_figures() -> None:
+    assert metrics.silhouette(EIGHT, EIGHT) == 0.0
+    assert metrics.davies_bouldin(EIGHT, EIGHT) == 0.0
+
+
+def test_the_silhouette_of_a_sample_is_seeded_and_close_to_the_whole() -> None:
+    rng = np.random.default_rng(4)
+    rows = np.concatenate([rng.normal(0, 1, (2000, 2)), rng.normal(6, 1, (2000, 2))])
+    centers = [[0.0, 0.0], [6.0, 6.0]]
+    whole = metrics.silhouette(rows, centers, sample=4000)
+    some = metrics.silhouette(rows, centers, sample=1000, seed=7)
+    assert some == metrics.silhouette(rows, centers, sample=1000, seed=7)
+    assert some != metrics.silhouette(rows, centers, sample=1000, seed=8)
+    assert some == pytest.approx(whole, abs=0.03)
+
+
+# centres
+
+
+def test_matched_centers_are_the_best_of_all_permutations() -> None:
+    rng = np.random.default_rng(5)
+    found, wanted = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
+    best = min(np.mean(np.sum((found[list(p)] - wanted) ** 2, axis=1)) for p in itertools.permutations(range(5)))
+    assert metrics.center_mse(found, wanted) == pytest.approx(best, rel=1e-12)
+    assert metrics.center_mse(wanted[::-1], wanted) == 0.0
+
+
+def test_reference_centers_find_clear_clusters_and_are_seeded() -> None:
+    rng = np.random.default_rng(6)
+    wanted = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
+    rows = (wanted[:, None, :] + rng.normal(0, 0.1, (3, 200, 2))).reshape(-1, 2).astype(np.float32)
+    found = metrics.reference_centers(rows, 3, seed=1)
+    assert found.dtype == np.float64
+    assert metrics.center_mse(found, wanted) < 1e-3
+    np.testing.assert_array_equal(found, metrics.reference_centers(rows, 3, seed=1))
+
+
+# summaries
+
+
+def test_the_area_is_the_trapezoid_rule_without_normalisation() -> None:
+    from scipy.integrate import trapezoid
+
+    assert metrics.auc([0.0, 1.0], [3.0, 5.0]) == 4.0
+    assert metrics.auc([0.1, 0.25, 0.5, 0.75, 1.0], [2.0] * 5) == pytest.approx(1.8)
+    x = np.sort(np.random.default_rng(7).random(20))
+    y = np.random.default_rng(8).random(20)
+    assert metrics.auc(x, y) == pytest.approx(trapezoid(y, x), rel=1e-12)
+
+
+def test_the_interval_of_three_runs_is_its_closed_form() -> None:
+    mean = metrics.mean_interval([1.0, 2.0, 3.0])
+    assert mean.value == 2.0
+    assert mean.standard_error == pytest.approx(1 / math.sqrt(3))
+    assert mean.high - mean.value == pytest.approx(4.302652729911275 / math.sqrt(3), rel=1e-9)
+    assert mean.value - mean.low == pytest.approx(mean.high - mean.value)
+
+
+def test_the_interval_agrees_with_scipy() -> None:
+    from scipy import stats
+
+    values = np.random.default_rng(9).exponential(size=17)
+    mean = metrics.mean_interval(values)
+    low, high = stats.t.interval(0.95, 16, loc=values.mean(), scale=stats.sem(values))
+    assert (mean.low, mean.high) == pytest.approx((low, high), rel=1e-12)
+    assert mean.standard_error == pytest.approx(stats.sem(values), rel=1e-12)
+
+
+def test_a_single_run_says_nothing_about_its_spread() -> None:
+    assert metrics.mean_interval([3.5]) == metrics.Mean(3.5, math.inf, -math.inf, math.inf)
+
+
+def test_an_evaluation_holds_every_figure() -> None:
+    found = metrics.evaluate(EIGHT, TWO, reference=TWO + 1)
+    assert found.nicv == metrics.nicv(EIGHT, TWO)
+    assert found.k_median == metrics.k_median_cost(EIGHT, TWO)
+    assert found.silhouette == metrics.silhouette(EIGHT, TWO)
+    assert found.davies_bouldin == metrics.davies_bouldin(EIGHT, TWO)
+    assert found.center_mse == metrics.center_mse(TWO, TWO + 1)
+
+
+def test_an_evaluation_is_fit_for_json() -> None:
+    found = metrics.evaluate(EIGHT, [[4.0, 4.0]]).as_dict()
+    assert found["davies_bouldin"] == "inf"
+    assert found["center_mse"] is None
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+# errors
+
+
+ROWS_AND_CENTERS = [metrics.cost, metrics.nicv, metrics.k_median_cost, metrics.silhouette, metrics.davies_bouldin]
+
+
+@pytest.mark.parametrize("figure", [*ROWS_AND_CENTERS, metrics.evaluate])
+@pytest.mark.parametrize(
+    ("rows", "centers", "says"),
+    [
+        (EIGHT, [[1.0, 2.0, 3.0]], "rows have 2 columns and centers 3"),
+        (EIGHT, np.zeros((0, 2)), r"centers must be a table .* \(0, 2\)"),
+        (np.zeros((0, 2)), TWO, r"rows must be a table .* \(0, 2\)"),
+        (np.zeros((3, 0)), np.zeros((1, 0)), r"not of shape \(3, 0\)"),
+        ([1.0, 2.0], TWO, r"not of shape \(2,\)"),
+        ([*EIGHT.tolist(), [math.nan, 1.0]], TWO, "rows must be finite: row 8 "),
+        ([*EIGHT.tolist(), [1.0, math.inf]], TWO, "rows must be finite: row 8 "),
+        (EIGHT, [[1.0, 2.0], [math.nan, 1.0]], "centers must be finite: row 1 "),
+        ([["a", "b"]], TWO, "rows must be real numbers"),
+        ([[1 + 2j, 0j]], TWO, "rows must be real numbers, not of type complex128"),
+        ([[1.0, 2.0], [1.0]], TWO, "rows must be numbers in a regular shape"),
+    ],
+)
+def test_rows_and_centers_that_cannot_be_used_are_refused(figure: Any, rows: Any, centers: Any, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        figure(rows, centers)
+
+
+def test_a_bad_row_in_a_later_chunk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "_CHUNK", 20)
+    rows = np.zeros((1000, 2))
+    rows[777, 1] = np.nan
+    with pytest.raises(InvalidInput, match="row 777"):
+        metrics.nicv(rows, TWO)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: metrics.cost(EIGHT, TWO, power=0), "power"),
+        (lambda: metrics.cost(EIGHT, TWO, power=math.nan), "power"),
+        (lambda: metrics.silhouette(EIGHT, TWO, sample=1), "sample"),
+        (lambda: metrics.center_mse(TWO, EIGHT), "cannot be matched"),
+        (lambda: metrics.center_mse(TWO, TWO * np.nan), "reference must be finite"),
+        (lambda: metrics.reference_centers(EIGHT, 9, seed=0), "between 1 and the 8 rows"),
+        (lambda: metrics.reference_centers(EIGHT, 0, seed=0), "between 1 and the 8 rows"),
+        (lambda: metrics.auc([0.1], [1.0]), "at least 2"),
+        (lambda: metrics.auc([0.1, 0.2], [1.0]), "not 2 and 1"),
+        (lambda: metrics.auc([0.2, 0.1], [1.0, 1.0]), "increase"),
+        (lambda: metrics.auc([0.1, 0.2], [1.0, math.nan]), "values must be finite: number 1"),
+        (lambda: metrics.auc([[0.1, 0.2]], [1.0, 2.0]), "plain list"),
+        (lambda: metrics.mean_interval([]), "at least one"),
+        (lambda: metrics.mean_interval([1.0, math.inf]), "values must be finite: number 1"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(call: Any, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("module", "call"),
+    [
+        ("sklearn.metrics", lambda: metrics.silhouette(EIGHT, TWO)),
+        ("sklearn.metrics", lambda: metrics.davies_bouldin(EIGHT, TWO)),
+        ("sklearn.cluster", lambda: metrics.reference_centers(EIGHT, 2, seed=0)),
+    ],
+)
+def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, module: str, call: Any) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra, match=r"scikit-learn: pip install 'cloister\[sklearn\]'"):
+        call()
+    assert metrics.nicv(EIGHT, TWO) > 0
+
+
+# laws
+
+
+def test_importing_the_module_loads_neither_scipy_nor_scikit_learn() -> None:
+    code = "import sys, cloister.metrics; print([m for m in ('scipy', 'sklearn', 'pandas') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_function_on_rows_says_that_it_is_not_private() -> None:
+    public = {n: f for n, f in inspect.getmembers(metrics, inspect.isfunction) if f.__module__ == metrics.__name__}
+    on_rows = {n for n, f in public.items() if not n.startswith("_") and "rows" in inspect.signature(f).parameters}
+    assert on_rows == {f.__name__ for f in (*ROWS_AND_CENTERS, metrics.reference_centers, metrics.evaluate)}
+    for name in on_rows | {"center_mse", "Evaluation"}:
+        assert "NOT private" in (getattr(metrics, name).__doc__ or ""), name
