@@ -71,9 +71,9 @@ def test_discrete_gaussian_events_that_are_too_coarse_pay_in_rho() -> None:
     assert compose([event("gaussian", 0.09, touched=1, sigma=10.0)], 1e-6) == epsilon_of_rho(0.045, 1e-6)
 
 
-@pytest.mark.parametrize(("touched", "sigma"), [(3, math.inf), (0, 2.0**16)])
+@pytest.mark.parametrize(("touched", "sigma"), [(3, math.inf), (0, 2.0**16), (-1, math.inf), (3, math.nan), (3, -5.0)])
 def test_a_gaussian_event_that_hides_half_of_its_noise_is_refused(touched: int, sigma: float) -> None:
-    with pytest.raises(InvalidInput, match="touched"):
+    with pytest.raises(InvalidInput, match=r"touched|sigma"):
         Spent.on([event("gaussian", 0.1, touched=touched, sigma=sigma)])
 
 

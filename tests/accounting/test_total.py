@@ -61,7 +61,7 @@ def test_exact_answers_get_an_infinite_budget() -> None:
 
 @pytest.mark.parametrize("measures", [["gaussian"], ["zcdp"], ["pure", "gaussian"]])
 def test_noise_that_needs_delta_says_so(measures: list[Measure]) -> None:
-    with pytest.raises(InvalidInput, match="pass delta .* or choose components with pure noise"):
+    with pytest.raises(InvalidInput, match=r"pass delta .* or choose components with pure noise"):
         Total(1.0).measured(measures)
 
 
@@ -92,7 +92,7 @@ def test_the_slack_covers_wide_discrete_noise(epsilon: float, delta: float, roun
 
 def test_coarse_discrete_noise_is_over_budget_and_the_error_says_why() -> None:
     books = accountant(Total(1.0, 1e-6), "gaussian")
-    with pytest.raises(BudgetExceeded, match="sigma is 2.16 or more"):
+    with pytest.raises(BudgetExceeded, match=r"sigma is 2\^16 or more"):
         books.forecast(rounds_of(books.budget, 3, 8, 64.0))
 
 

@@ -72,7 +72,8 @@ def eta(sigma: float) -> float:
         (t^2 + 1) / (24 sigma^2), or infinity where the bound is not proved (sigma below t^2 / sqrt(2), about 139).
     """
     checked_amount(sigma, "sigma")
-    return (REACH**2 + 1) / (24 * sigma**2) if sigma**2 >= REACH**4 / 2 else math.inf
+    square = sigma * sigma
+    return (REACH**2 + 1) / (24 * square) if square >= REACH**4 / 2 else math.inf
 
 
 def epsilon_of_discrete(mu: float, drift: float, tail: float, delta: float) -> float:

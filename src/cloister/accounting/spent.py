@@ -171,7 +171,7 @@ def _price(event: Event) -> Spent:
         case "exact":
             return Spent(pure=math.inf, all_rho=math.inf)
         case "gaussian":
-            if (event.touched > 0) != math.isfinite(event.sigma):
+            if event.touched < 0 or (event.touched > 0) != math.isfinite(event.sigma):
                 raise InvalidInput(
                     f"'{event.mechanism}' declares touched = {event.touched} with sigma = {event.sigma}: discrete "
                     "Gaussian noise declares both, continuous noise neither"

@@ -80,7 +80,8 @@ class PrivacyStatement:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the derived sentences for readers of JSON."""
-        return {**attrs.asdict(self), "relation": self.relation, "headline": self.headline}
+        spends = [attrs.asdict(s) for s in self.spends]
+        return {**attrs.asdict(self), "spends": spends, "relation": self.relation, "headline": self.headline}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> PrivacyStatement:

@@ -16,7 +16,19 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ids
 from cloister.plugins.populations.reading import (
-    Piece, Progress, as_first, as_missing, chosen, finite, fit, refuse_too_many, regroup, user_numbers, validate,
+    Missing,
+    Piece,
+    Progress,
+    as_first,
+    as_missing,
+    chosen,
+    finite,
+    fit,
+    keep_memory,
+    refuse_too_many,
+    regroup,
+    user_numbers,
+    validate,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -47,7 +59,7 @@ class _Chunk:
     def users(self, first: int) -> Ids:
         if self.used is None:
             return user_numbers(first + self.start, self.rows)
-        return self.used + np.uint64(first + self.start)
+        return self.used.astype(np.uint64) + np.uint64(first + self.start)
 
 
 class Arrays:
@@ -73,12 +85,13 @@ class Arrays:
     """
 
     def __init__(
-        self, rows: AnyArray | IntoDataFrame, columns: Sequence[str | int] | str | None = None, missing: str = "refuse",
+        self, rows: AnyArray | IntoDataFrame, columns: Sequence[str | int] | str | None = None, missing: Missing = "refuse",
         first: int = 0, progress: Progress | None = None,
     ) -> None:  # fmt: skip
         self._table = _Array(rows) if isinstance(rows, np.ndarray) else _Frame(rows)
         self.columns = chosen(columns, self._table.known)
-        self._missing, self._first, self._progress = as_missing(missing), as_first(first), progress
+        self._missing: Missing = as_missing(missing)
+        self._first, self._progress = as_first(first), progress
         self._domain: Domain | None = None
         self._lattice = np.empty((0, 0), np.int32)
         self._parts: list[_Chunk] = []
@@ -97,6 +110,7 @@ class Arrays:
         validate(self._chunks(), self._missing)
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
+        keep_memory()
         self._snap(round.domain)
         lattice = self._lattice
 
@@ -177,7 +191,7 @@ class _Frame:
     def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
         for start in range(0, self.length, PIECE):
             some = self._frame[start : start + PIECE]
-            yield [_numbers(some[self._names[name]]) for name in columns]
+            yield [_numbers(some.get_column(self._names[name])) for name in columns]
 
 
 def _numbers(column: Any) -> Floats:

@@ -6,13 +6,13 @@ more than importing pyarrow; without it the whole row group is loaded.
 
 from __future__ import annotations
 
-import math
 import mmap
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.ipc
@@ -31,14 +31,13 @@ BUFFERS = 2**25
 BLOCK = 2**21
 """Bytes of a CSV file that are parsed at once; no line may be longer."""
 
+NUMBER = re.compile(r" *[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *")
+"""A cell that holds a number."""
+
 
 def _number(kind: Any) -> bool:
-    """A column of nulls holds numbers, all of them missing: it is refused or dropped, never silently ignored."""
     is_a = pa.types
-    return bool(
-        is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_boolean(kind) or is_a.is_decimal(kind)
-        or is_a.is_null(kind)
-    )  # fmt: skip
+    return bool(is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_boolean(kind) or is_a.is_decimal(kind))
 
 
 def _known(schema: Any) -> list[tuple[str, bool]]:
@@ -98,7 +97,7 @@ class Ipc:
         reader = _ipc(memory, [self._position[name] for name in columns])
         for piece in _pieces(_batches(reader), columns):
             yield piece
-            seen += 8 * PIECE * len(columns)
+            seen += 8 * len(piece[0]) * len(columns)
             if seen >= BUFFERS and hasattr(memory, "madvise"):
                 memory.madvise(mmap.MADV_DONTNEED)  # give pages back that were read; the file still has them
                 seen = 0
@@ -134,10 +133,10 @@ class Csv:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._read = pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK)
-        with self._stream() as stream, pyarrow.csv.open_csv(stream, read_options=self._read) as reader:
+        with self._reader(None) as reader:
             self._schema = reader.schema
-        self.known = _known(self._schema)
+        # a column that starts empty may go on with numbers: it is not passed over in silence
+        self.known = [(field.name, _number(field.type) or pa.types.is_null(field.type)) for field in self._schema]
         if _like_numbers(self._schema.names):
             raise InvalidInput(
                 f"the first line of '{path}' looks like a row: a CSV file starts with the columns' names"
@@ -145,41 +144,44 @@ class Csv:
 
     def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
         kinds = {name: self._kind(name) for name in columns}
-        convert = pyarrow.csv.ConvertOptions(column_types=kinds, include_columns=list(columns))
-        with self._stream() as stream:
-            try:
-                reader = pyarrow.csv.open_csv(stream, read_options=self._read, convert_options=convert)
-                yield from _pieces(reader, columns)
-            except pa.ArrowInvalid as error:
-                raise InvalidInput(self._advice(str(error))) from None
+        with self._reader(pyarrow.csv.ConvertOptions(column_types=kinds, include_columns=list(columns))) as reader:
+            yield from _pieces(reader, columns)
 
-    def _stream(self) -> Any:
-        return pa.input_stream(self._path, compression="gzip" if self._path.lower().endswith(".gz") else None)
+    @contextmanager
+    def _reader(self, convert: Any) -> Iterator[Any]:
+        options = pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK)
+        packing = "gzip" if self._path.lower().endswith(".gz") else None
+        try:
+            with (
+                pa.input_stream(self._path, compression=packing) as stream,
+                pyarrow.csv.open_csv(stream, read_options=options, convert_options=convert) as reader,
+            ):
+                yield reader
+        except pa.ArrowInvalid as error:
+            raise InvalidInput(f"'{self._path}' {_advice(str(error))}") from None
 
     def _kind(self, name: str) -> Any:
         kind = self._schema.field(name).type
         return kind if pa.types.is_boolean(kind) else pa.float64()
 
-    def _advice(self, error: str) -> str:
-        """Say what is wrong without the line that pyarrow quotes."""
-        if "conversion error" in error:
-            return f"'{self._path}' has a column of numbers with a cell that is not a number"
-        if "CSV parse error" in error:
-            return f"'{self._path}' has lines with more or fewer cells than its header"
-        return f"'{self._path}' cannot be read as CSV: it is damaged or something else"
+
+def _advice(error: str) -> str:
+    """What is wrong with a CSV file, without the line that pyarrow quotes."""
+    if "conversion error" in error:
+        return "has a cell that is not a number in a column of numbers"
+    if "straddling" in error:
+        return f"has a line of more than {BLOCK} bytes"
+    if "CSV parse error" in error:
+        return "has lines with more or fewer cells than its header"
+    return "cannot be read as CSV: it is damaged, or something else"
 
 
 def _like_numbers(names: Sequence[str]) -> bool:
-    """Whether column names look like a row's cells: at least two numbers that do not increase."""
-    numbers = list[float]()
-    for name in names:
-        try:
-            value = float(name)
-        except ValueError:
-            continue
-        if math.isfinite(value):
-            numbers.append(value)
-    return any(a >= b for a, b in pairwise(numbers))
+    """Whether column names look like a row's cells: numbers, unless they count up, as positions and years do."""
+    numbers = [name for name in names if NUMBER.fullmatch(name)]
+    if not all(name.strip().isdigit() for name in numbers):
+        return True
+    return any(int(one) >= int(next) for one, next in pairwise(numbers))
 
 
 __all__ = ["Csv", "Ipc", "Parquet"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import importlib
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -15,16 +16,27 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
 from cloister.plugins.populations.reading import (
-    Piece, Progress, as_first, as_missing, chosen, fit, refuse_too_many, regroup, user_numbers, validate,
+    Missing,
+    Piece,
+    Progress,
+    as_first,
+    as_missing,
+    chosen,
+    fit,
+    keep_memory,
+    refuse_too_many,
+    regroup,
+    user_numbers,
+    validate,
 )  # fmt: skip
 
 Path: TypeAlias = str | os.PathLike[str]
 
 FORMATS = {
-    ".parquet": "Parquet", ".arrow": "Ipc", ".feather": "Ipc", ".csv": "Csv", ".csv.gz": "Csv", ".npy": "Npy",
-    ".npz": "Npz",
+    ".parquet": "arrow:Parquet", ".arrow": "arrow:Ipc", ".feather": "arrow:Ipc", ".csv": "arrow:Csv",
+    ".csv.gz": "arrow:Csv", ".npy": "npy:Npy", ".npz": "npy:Npz",
 }  # fmt: skip
-"""The class that reads files of each extension."""
+"""What reads files of each extension: a module of this folder, imported when it is needed, and its class."""
 
 
 class Source(Protocol):
@@ -69,10 +81,11 @@ class Files:
     """
 
     def __init__(
-        self, paths: Path | Sequence[Path], columns: Sequence[str | int] | str | None = None, missing: str = "refuse",
+        self, paths: Path | Sequence[Path], columns: Sequence[str | int] | str | None = None, missing: Missing = "refuse",
         first: int = 0, progress: Progress | None = None,
     ) -> None:  # fmt: skip
-        self._missing, self._first, self._progress = as_missing(missing), as_first(first), progress
+        self._missing: Missing = as_missing(missing)
+        self._first, self._progress = as_first(first), progress
         self._files = [_File(path) for path in _listed(paths)]
         self.columns = chosen(columns, self._files[0].known)
         for file in self._files[1:]:
@@ -93,6 +106,7 @@ class Files:
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: InvalidInput if a file cannot be read to its end or is not what it was."""
+        keep_memory()
         fit(round.domain, self.columns)
 
         def encoded(chunk: tuple[int, Floats]) -> tuple[Any, ...]:
@@ -193,17 +207,13 @@ def _source(path: str) -> Source:
     extension = next((e for e in sorted(FORMATS, key=len, reverse=True) if path.lower().endswith(e)), None)
     if extension is None:
         raise InvalidInput(f"'{path}' has an extension that is not known: {', '.join(FORMATS)}")
-    if FORMATS[extension] in ("Npy", "Npz"):
-        from cloister.plugins.populations import npy
-
-        made: Source = getattr(npy, FORMATS[extension])(path)
-        return made
+    module, _, name = FORMATS[extension].partition(":")
     try:
-        from cloister.plugins.populations import arrow
+        found = importlib.import_module(f"cloister.plugins.populations.{module}")
     except ImportError as error:
         raise MissingExtra("pyarrow", "files", "reading Parquet, Arrow and CSV") from error
-    made = getattr(arrow, FORMATS[extension])(path)
-    return made
+    source: Source = getattr(found, name)(path)
+    return source
 
 
 def _listed(paths: Path | Sequence[Path]) -> list[str]:

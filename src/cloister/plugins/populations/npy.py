@@ -81,7 +81,7 @@ class _Header:
 
 def _fill(file: IO[bytes], out: AnyArray) -> None:
     """Read exactly this array. Raises: EOFError."""
-    room = memoryview(out.reshape(-1).view(np.uint8))
+    room = out.reshape(-1).view(np.uint8).data
     while room:
         got = file.readinto(room)  # type: ignore[attr-defined]  # all binary files have it; IO[bytes] does not say so
         if not got:

@@ -1,0 +1,269 @@
+"""The command line, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cloister.core.results import Result
+
+PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
+GOLDEN = Path(__file__).parent / "golden"
+BASE = ("-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000")
+
+
+def cloister(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "120"},
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = np.random.default_rng(0).normal(0, 0.3, (1000, 2))
+    np.save(tmp_path / "rows.npy", rows)
+    pq.write_table(pa.table({"x": rows[:, 0], "y": rows[:, 1], "name": ["a"] * 1000}), tmp_path / "rows.parquet")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "name", ["list", "list FrequencyOracle", "describe discrete-laplace", "describe fastlloyd", "plugins"]
+)
+def test_what_it_prints_is_what_it_printed(name: str) -> None:
+    done = cloister(*name.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    golden = GOLDEN / f"{name.replace(' ', '-')}.txt"
+    if os.environ.get("CLOISTER_GOLDEN") == "write":
+        golden.write_text(done.stdout)
+    assert done.stdout == golden.read_text(), "set CLOISTER_GOLDEN=write to accept the new text"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["list"]])
+def test_help_and_list_import_nothing_heavy(arguments: list[str]) -> None:
+    code = "import sys; sys.argv = ['cloister', *sys.argv[1:]]\nimport cloister.cli\ntry: cloister.cli.main()\nexcept SystemExit: pass\n"
+    code += "print([m for m in ('numpy', 'scipy', 'sklearn', 'opendp', 'pyarrow', 'pandas') if m in sys.modules], file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_fit_saves_and_prints_released_values_only(folder: Path) -> None:
+    done = cloister("fit", "rows.parquet", *BASE, "--out", "result.json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "epsilon = 1, delta = 1e-06, Central trust" in done.stdout
+    result = Result.load(folder / "result.json")
+    assert result.columns == ("x", "y")
+    assert result.centers.shape == (3, 2)
+    assert set(json.loads((folder / "result.json").read_text())["result"]) == {
+        "format", "version", "columns", "centers", "weights", "method", "problem", "privacy", "details",
+    }  # fmt: skip
+
+
+def test_json_output_is_the_saved_result(folder: Path) -> None:
+    done = cloister("fit", "rows.npy", *BASE, "--json", "--out", "r.npz", folder=folder)
+    assert json.loads(done.stdout) == Result.load(folder / "r.npz").as_dict()
+
+
+def test_a_config_file_carries_the_same_options_and_flags_win(folder: Path) -> None:
+    (folder / "bounds.toml").write_text("x = [-1, 1]\ny = [-2, 2]\n")
+    (folder / "run.toml").write_text(
+        'k = 2\nmethod = "su-lloyd"\nepsilon = 0.5\nbounds = "bounds.toml"\nrows = 1000\ncolumns = ["x", "y"]\n[set]\nrounds = 3\n'
+    )
+    done = cloister("fit", "rows.parquet", "--config", "run.toml", "-k", "4", "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["problem"]["k"], result["method"]["name"], result["privacy"]["epsilon"]) == (4, "su-lloyd", 0.5)
+    assert result["problem"]["bounds"] == {"lower": [-1.0, -2.0], "upper": [1.0, 2.0]}
+    assert len(result["privacy"]["spends"]) == 6
+
+
+def test_every_slot_can_be_swapped_and_every_option_set(folder: Path) -> None:
+    done = cloister(
+        "fit",
+        "rows.npy",
+        *BASE,
+        "--with",
+        "counts=discrete-laplace",
+        "--set",
+        "rounds=2",
+        "--set",
+        "border=truncate",
+        "--json",
+        folder=folder,
+    )
+    result = json.loads(done.stdout)
+    assert {s["mechanism"] for s in result["privacy"]["spends"]} == {"discrete-laplace", "discrete-gaussian"}
+    assert result["method"]["options"]["border"] == "truncate"
+
+
+def test_evaluate_says_that_it_is_not_private(folder: Path) -> None:
+    cloister("fit", "rows.parquet", *BASE, "--out", "result.json", folder=folder)
+    done = cloister("evaluate", "result.json", "rows.parquet", "--reference", folder=folder)
+    assert done.stdout.startswith("NOT private")
+    figures = json.loads(cloister("evaluate", "result.json", "rows.parquet", "--json", folder=folder).stdout)
+    assert figures["private"] is False
+    assert 0 < figures["nicv"] < 0.2
+    assert {"nicv", "k_median", "silhouette", "davies_bouldin"} <= set(figures)
+
+
+def test_the_non_private_method_needs_its_flag(folder: Path) -> None:
+    refused = cloister("fit", "rows.npy", *BASE, "--method", "lloyd", folder=folder)
+    assert refused.returncode == 2
+    assert "NOT private" in refused.stderr
+    allowed = cloister("fit", "rows.npy", *BASE, "--method", "lloyd", "--not-private", "--json", folder=folder)
+    assert json.loads(allowed.stdout)["privacy"]["headline"].startswith("NOT PRIVATE")
+
+
+def test_demo_shows_four_costs_and_the_statement() -> None:
+    shown = json.loads(cloister("demo", "--json").stdout)
+    costs = list(shown["costs"].values())
+    assert len(costs) == 4
+    assert costs[0] < costs[1] < costs[3]
+    assert shown["result"]["privacy"]["private"] is True
+
+
+BAD: dict[str, tuple[list[str], str]] = {
+    "no bounds": (
+        ["rows.npy", "-k", "3", "--epsilon", "1", "--delta", "1e-6", "--rows", "1000"],
+        "no bounds: give one pair",
+    ),
+    "reversed bounds": (["rows.npy", *BASE, "--bounds=1:-1"], "the lower one must be smaller"),
+    "equal bounds": (["rows.npy", *BASE, "--bounds=1:1"], "the lower one must be smaller"),
+    "NaN bounds": (["rows.npy", *BASE, "--bounds=nan:1"], "finite"),
+    "too many bounds": (["rows.npy", *BASE, "--bounds=0:1,0:1,0:1"], "3 columns were given, the data have 2"),
+    "bounds that are no numbers": (["rows.npy", *BASE, "--bounds=a:b"], "'a' in the bounds is not a number"),
+    "a bounds file that is not there": (["rows.npy", *BASE, "--bounds=no.toml"], "cannot read the bounds file"),
+    "epsilon 0": (["rows.npy", *BASE, "--epsilon", "0"], "epsilon is 0"),
+    "epsilon negative": (["rows.npy", *BASE, "--epsilon", "-1"], "epsilon is -1"),
+    "epsilon NaN": (["rows.npy", *BASE, "--epsilon", "nan"], "epsilon is nan"),
+    "epsilon infinite": (["rows.npy", *BASE, "--epsilon", "inf"], "epsilon is inf"),
+    "no epsilon": (["rows.npy", "-k", "3", "--bounds=-1:1", "--rows", "1000"], "no epsilon: give --epsilon"),
+    "delta negative": (["rows.npy", *BASE, "--delta", "-1e-9"], "delta is -1e-09"),
+    "delta 1": (["rows.npy", *BASE, "--delta", "1"], "delta is 1"),
+    "delta 0 with a Gaussian": (["rows.npy", *BASE, "--delta", "0"], "delta is 0"),
+    "k 0": (["rows.npy", *BASE, "-k", "0"], "k is 0"),
+    "k beyond the public rows": (["rows.npy", *BASE, "-k", "1001"], "public number of rows is 1000"),
+    "no public rows": (["rows.npy", "-k", "3", "--epsilon", "1", "--bounds=-1:1"], "no public number of rows"),
+    "a missing file": (["none.npy", *BASE], "none.npy"),
+    "an empty file": (["empty.csv", *BASE], "empty.csv"),
+    "no numeric column": (["text.csv", *BASE], "no column holds numbers"),
+    "ragged rows": (["ragged.csv", *BASE], "ragged.csv"),
+    "a column that is not there": (["rows.parquet", *BASE, "--columns", "x,z"], "no column 'z'"),
+    "a column of text": (["rows.parquet", *BASE, "--columns", "x,name"], "name"),
+    "NaN cells": (["holes.npy", *BASE], "--missing drop"),
+    "infinite cells": (["infinite.npy", *BASE], "--missing drop"),
+    "an unknown method": (["rows.npy", *BASE, "--method", "fastloyd"], "did you mean fastlloyd"),
+    "an unknown slot": (["rows.npy", *BASE, "--with", "count=discrete-laplace"], "did you mean counts"),
+    "an unknown option": (["rows.npy", *BASE, "--set", "round=3"], "did you mean rounds"),
+    "an unknown component": (["rows.npy", *BASE, "--with", "counts=discrete-laplas"], "did you mean discrete-laplace"),
+    "an option out of bounds": (["rows.npy", *BASE, "--set", "radius_scale=-1"], "it must be > 0"),
+    "an option that is no number": (["rows.npy", *BASE, "--set", "rounds=many"], "it takes int"),
+    "an ill-formed pair": (["rows.npy", *BASE, "--set", "rounds"], "--set takes name=value"),
+    "an unknown format": (["rows.xls", *BASE], "xls"),
+    "a result of unknown kind": (["rows.npy", *BASE, "--out", "result.txt"], ".json or .npz"),
+    "an unwritable output": (["rows.npy", *BASE, "--out", "no/such/folder/r.json"], "there is no folder"),
+    "a ledger that is not there": (["rows.npy", *BASE, "--ledger", "no.db", "--dataset", "d"], "no.db"),
+    "a ledger without its data set's name": (
+        ["rows.npy", *BASE, "--ledger", "budget.db"],
+        "give both --ledger and --dataset",
+    ),
+    "a data set the ledger does not know": (
+        ["rows.npy", *BASE, "--ledger", "budget.db", "--dataset", "other"],
+        "no data set 'other'",
+    ),
+    "a ledger without enough": (
+        ["rows.npy", *BASE, "--epsilon", "9", "--ledger", "budget.db", "--dataset", "mine"],
+        "epsilon 2",
+    ),
+    "a damaged ledger": (["rows.npy", *BASE, "--ledger", "damaged.db", "--dataset", "mine"], "damaged.db"),
+    "resuming what is not there": (
+        ["rows.npy", *BASE, "--ledger", "budget.db", "--dataset", "mine", "--resume", "abc"],
+        "no run 'abc'",
+    ),
+    "an unknown option in the config": (["rows.npy", *BASE, "--config", "odd.toml"], "no option 'epsilonn'"),
+    "a config that is no TOML": (["rows.npy", *BASE, "--config", "broken.toml"], "neither TOML nor JSON"),
+}
+
+
+@pytest.fixture(scope="module")
+def bad_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bad")
+    rows = np.random.default_rng(0).normal(0, 0.3, (1000, 2))
+    np.save(folder / "rows.npy", rows)
+    pq.write_table(pa.table({"x": rows[:, 0], "y": rows[:, 1], "name": ["a"] * 1000}), folder / "rows.parquet")
+    for name, value in (("holes", np.nan), ("infinite", np.inf)):
+        rows[7, 1] = value
+        np.save(folder / f"{name}.npy", rows)
+    (folder / "empty.csv").write_text("")
+    (folder / "text.csv").write_text("a,b\nx,y\nz,w\n")
+    (folder / "ragged.csv").write_text("a,b\n1,2\n3\n4,5\n")
+    (folder / "rows.xls").write_text("?")
+    (folder / "odd.toml").write_text("epsilonn = 1\n")
+    (folder / "broken.toml").write_text("= = =\n")
+    (folder / "damaged.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 5000)
+    cloister("ledger", "declare", "budget.db", "mine", "--epsilon", "2", "--delta", "1e-5", folder=folder)
+    return folder
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in folder.iterdir() if p.suffix not in {".db-wal", ".db-shm"}}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line_exit_two_nothing_written_and_nothing_spent(name: str, bad_folder: Path) -> None:
+    arguments, expected = BAD[name]
+    before = snapshot(bad_folder)
+    ledger = ["--ledger", "budget.db", "--dataset", "mine"] if "--ledger" not in arguments else []
+    done = cloister("fit", *arguments, *ledger, folder=bad_folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert expected in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stderr
+    assert snapshot(bad_folder) == before
+    (data,) = json.loads(cloister("ledger", "show", "budget.db", "--json", folder=bad_folder).stdout)
+    assert data["runs"] == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "other", "missing"])
+def test_a_damaged_result_is_refused_in_one_line(damage: str, folder: Path) -> None:
+    cloister("fit", "rows.npy", *BASE, "--out", "r.json", folder=folder)
+    path = folder / "r.json"
+    text = path.read_text()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_text({"cut": text[:-200], "flipped": text.replace('"k": 3', '"k": 4'), "other": "{}"}[damage])
+    done = cloister("evaluate", "r.json", "rows.npy", folder=folder)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_dropping_rows_with_holes_is_a_choice(bad_folder: Path) -> None:
+    done = cloister("fit", "holes.npy", *BASE, "--missing", "drop", "--json", folder=bad_folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_rows_outside_the_bounds_are_clipped_silently(folder: Path) -> None:
+    done = cloister("fit", "rows.npy", *BASE, "--bounds=-0.01:0.01", "--json", folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert np.abs(json.loads(done.stdout)["centers"]).max() <= 0.01
+
+
+def test_an_unknown_command_or_role_is_a_short_error() -> None:
+    assert cloister("fitt").returncode == 2
+    done = cloister("list", "Methot")
+    assert done.returncode == 2
+    assert "did you mean Method" in done.stderr

@@ -1,0 +1,115 @@
+"""The scikit-learn estimator, against scikit-learn's own checks."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import cloister
+from cloister.core.domains import Box
+from cloister.core.randomness import PublicRng
+from cloister.plugins.packing import sphere_packing
+
+NOISE = "the noise is fresh in every fit and cannot be seeded, so that two fits differ"
+EXPECTED = {
+    "check_clustering": "there are no labels_: they would carry every row",
+    "check_fit_idempotent": NOISE,
+    "check_pipeline_consistency": NOISE,
+    "check_transformer_data_not_an_array": NOISE,
+    "check_transformer_general": NOISE,
+}
+
+
+@parametrize_with_checks(
+    [cloister.KMeans(n_clusters=3, bounds=(-100.0, 100.0), rows=100, delta=1e-5)],
+    expected_failed_checks=lambda _: EXPECTED,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def blobs(n: int = 4000) -> Any:
+    r = np.random.default_rng(0)
+    return np.array([[-0.6, -0.6], [0.6, 0.5], [-0.5, 0.6]])[r.integers(0, 3, n)] + r.normal(0, 0.05, (n, 2))
+
+
+def model(**more: Any) -> Any:
+    return cloister.KMeans(n_clusters=3, epsilon=4.0, delta=1e-6, bounds=(-1, 1), rows=4000, random_state=3, **more)
+
+
+def test_it_finds_clear_clusters_and_says_what_it_promises() -> None:
+    rows = blobs()
+    fitted = model().fit(rows)
+    assert -fitted.score(rows) / len(rows) < 0.02
+    assert fitted.predict(rows).shape == (4000,)
+    assert fitted.transform(rows).shape == (4000, 3)
+    assert fitted.privacy_.headline == "(add-or-remove one row) epsilon = 4, delta = 1e-06, Central trust"
+
+
+def test_what_is_fitted_holds_released_values_only() -> None:
+    """Two neighbouring data sets leave attributes of the same names and shapes; none grows with the rows."""
+    rows = blobs()
+    small, large = (pickle.dumps(model().fit(some)) for some in (rows[:1000], rows))
+    assert abs(len(small) - len(large)) < 200
+    names = {name for name in vars(model().fit(rows)) if name.endswith("_") and not name.startswith("_")}
+    assert names == {"cluster_centers_", "cluster_weights_", "privacy_", "result_", "n_features_in_"}
+
+
+def test_random_state_repeats_the_start_and_never_the_noise() -> None:
+    rows = blobs()
+    one, two = model().fit(rows), model().fit(rows)
+    assert not np.array_equal(one.cluster_centers_, two.cluster_centers_)
+    far = Box((-1.0, -1.0), (1.0, 1.0)).diameter
+    start = sphere_packing(3, Box((-1.0, -1.0), (1.0, 1.0)), PublicRng.from_seed(3).child("method").child("start"))
+    for fitted in (one, two):  # the first round moved no centre farther than its radius from the one start
+        first = np.array(fitted.result_.details["iterates"])[0]
+        assert np.linalg.norm(first - start, axis=1).max() <= far / 2 + 1e-5
+
+
+def test_components_and_options_are_passed_on() -> None:
+    fitted = model(components={"counts": "discrete-laplace"}, options={"rounds": 3}).fit(blobs())
+    assert fitted.result_.method["slots"]["counts"]["name"] == "discrete-laplace"
+    assert len(fitted.privacy_.spends) == 6
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_data_frames_with_bounds_by_name(frame: Any) -> None:
+    rows = blobs()
+    data = frame({"x": rows[:, 0], "y": rows[:, 1]})
+    fitted = cloister.KMeans(n_clusters=3, delta=1e-6, bounds={"y": (-1, 1), "x": (-1, 2)}, rows=4000).fit(data)
+    assert list(fitted.feature_names_in_) == ["x", "y"]
+    assert fitted.result_.problem["bounds"] == {"lower": [-1.0, -1.0], "upper": [2.0, 1.0]}
+    assert fitted.predict(data).shape == (4000,)
+
+
+def test_missing_cells_are_refused_or_dropped() -> None:
+    rows = blobs()
+    rows[5, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model().fit(rows)
+    assert model(missing="drop").fit(rows).cluster_centers_.shape == (3, 2)
+
+
+def test_without_bounds_it_says_what_to_do_and_spends_nothing(tmp_path: Any) -> None:
+    with pytest.raises(ValueError, match="no bounds: give one pair"):
+        cloister.KMeans(n_clusters=3, delta=1e-6, rows=4000).fit(blobs())
+    with pytest.raises(ValueError, match="no public number of rows"):
+        cloister.KMeans(n_clusters=3, delta=1e-6, bounds=(-1, 1)).fit(blobs())
+    with pytest.raises(ValueError, match="both ledger= and dataset="):
+        model(ledger=str(tmp_path / "x.db")).fit(blobs())
+
+
+def test_it_clones_and_works_in_a_pipeline() -> None:
+    assert clone(model()).get_params() == model().get_params()
+    pipeline = make_pipeline(FunctionTransformer(np.tanh), model())
+    assert pipeline.fit(blobs()).predict(blobs()).shape == (4000,)
