@@ -33,7 +33,7 @@ class Run:
         id: for ``Ledger.resume``.
         dataset: whose lifetime budget pays.
         seed: the run's public seed.
-        record: what was journalled before this process took the run. Later entries do not change it.
+        record: what was journalled before this process took the run; writing to the run does not change it.
     """
 
     id: str

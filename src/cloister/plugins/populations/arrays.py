@@ -25,17 +25,15 @@ from cloister.plugins.populations.reading import (
     finite,
     fit,
     keep_memory,
+    piece_rows,
     refuse_too_many,
     regroup,
     user_numbers,
     validate,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
-
-PIECE = 65_536
-"""Rows of a data frame that are converted at once."""
 
 
 @final
@@ -189,8 +187,9 @@ class _Frame:
         ]
 
     def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
-        for start in range(0, self.length, PIECE):
-            some = self._frame[start : start + PIECE]
+        size = piece_rows(len(columns))
+        for start in range(0, self.length, size):
+            some = self._frame[start : start + size]
             yield [_numbers(some.get_column(self._names[name])) for name in columns]
 
 

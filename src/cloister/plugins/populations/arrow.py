@@ -20,16 +20,16 @@ import pyarrow.parquet
 
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
-from cloister.plugins.populations.reading import Piece
-
-PIECE = 65_536
-"""Rows that are converted at once."""
+from cloister.plugins.populations.reading import Piece, piece_rows
 
 BUFFERS = 2**25
 """Bytes of all columns' buffers together."""
 
 BLOCK = 2**21
 """Bytes of a CSV file that are parsed at once; no line may be longer."""
+
+END = b"\xff\xff\xff\xff\0\0\0\0"
+"""How a whole Arrow stream ends."""
 
 NUMBER = re.compile(r" *[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *")
 """A cell that holds a number."""
@@ -55,17 +55,16 @@ def _numbers(column: Any) -> AnyArray:
 
 
 def _pieces(batches: Iterable[Any], columns: Sequence[str]) -> Iterator[Piece]:
+    size = piece_rows(len(columns))
     for batch in batches:
-        for start in range(0, batch.num_rows, PIECE):
-            some = batch.slice(start, PIECE)
+        for start in range(0, batch.num_rows, size):
+            some = batch.slice(start, size)
             yield [_numbers(some.column(name)) for name in columns]
 
 
 @final
 class Parquet:
     """One Parquet file: only the columns asked for are read, page by page, however large a row group is."""
-
-    form = "Parquet"
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -74,17 +73,16 @@ class Parquet:
 
     def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
         buffer = max(2**14, min(2**20, BUFFERS // len(columns)))
-        rows = max(1024, min(PIECE, BUFFERS // (8 * len(columns))))
-        with pyarrow.parquet.ParquetFile(self._path, pre_buffer=False, buffer_size=buffer) as file:
-            batches = file.iter_batches(batch_size=rows, columns=list(columns), use_threads=False)
+        options = {"pre_buffer": False, "buffer_size": buffer, "page_checksum_verification": True}
+        with pyarrow.parquet.ParquetFile(self._path, **options) as file:
+            size = piece_rows(len(columns))
+            batches = file.iter_batches(batch_size=size, columns=list(columns), use_threads=False)
             yield from _pieces(batches, columns)
 
 
 @final
 class Ipc:
     """One Arrow (Feather) file or stream. A compressed record batch is unpacked as a whole."""
-
-    form = "Arrow"
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -113,6 +111,8 @@ def _ipc(memory: mmap.mmap, fields: list[int] | None) -> Any:
     try:
         return pyarrow.ipc.open_file(pa.py_buffer(memory), options=options)
     except pa.ArrowInvalid:
+        if memory[-len(END) :] != END:
+            raise  # a stream may end anywhere, so that one which was cut short looks whole
         return pyarrow.ipc.open_stream(pa.py_buffer(memory), options=options)
 
 
@@ -128,8 +128,6 @@ class Csv:
 
     Columns in use are then read as float64, correctly rounded, whatever the first block looked like.
     """
-
-    form = "CSV"
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -181,7 +179,7 @@ def _like_numbers(names: Sequence[str]) -> bool:
     numbers = [name for name in names if NUMBER.fullmatch(name)]
     if not all(name.strip().isdigit() for name in numbers):
         return True
-    return any(int(one) >= int(next) for one, next in pairwise(numbers))
+    return any(int(one) >= int(other) for one, other in pairwise(numbers))
 
 
 __all__ = ["Csv", "Ipc", "Parquet"]

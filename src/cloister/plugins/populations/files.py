@@ -28,7 +28,7 @@ from cloister.plugins.populations.reading import (
     regroup,
     user_numbers,
     validate,
-)  # fmt: skip
+)
 
 Path: TypeAlias = str | os.PathLike[str]
 
@@ -41,9 +41,6 @@ FORMATS = {
 
 class Source(Protocol):
     """One file of one format. It stays closed between passes."""
-
-    @property
-    def form(self) -> str: ...
 
     @property
     def known(self) -> list[tuple[str, bool]]:
@@ -200,6 +197,8 @@ def _changed(path: str) -> str:
 def _unreadable(path: str, error: Exception) -> str:
     if isinstance(error, PermissionError):
         return f"'{path}' cannot be opened: permission denied"
+    if isinstance(error, MemoryError):
+        return f"'{path}' is damaged, or needs more memory than there is"
     return f"'{path}' cannot be read: it is damaged, cut short, or not what its extension says"
 
 
@@ -226,12 +225,13 @@ def _listed(paths: Path | Sequence[Path]) -> list[str]:
     found = [path for one in given for path in _matched(os.fspath(one))]
     if not found:
         raise InvalidInput("no file was given")
-    real = [os.path.realpath(path) for path in found]
-    for path, where in zip(found, real, strict=True):
+    seen = set[str]()
+    for path in found:
         if os.path.isdir(path):
             raise InvalidInput(f"'{path}' is a folder: give its files, as in '{os.path.join(path, '*.parquet')}'")
-        if real.count(where) > 1:
+        if os.path.realpath(path) in seen:
             raise InvalidInput(f"'{path}' was given twice: its rows would count twice")
+        seen.add(os.path.realpath(path))
     return found
 
 

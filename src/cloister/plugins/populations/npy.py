@@ -99,8 +99,6 @@ def _end(file: IO[bytes]) -> None:
 class Npy:
     """One NPY file. Columns are called '0', '1', ..."""
 
-    form = "NPY"
-
     def __init__(self, path: str) -> None:
         self._path = path
         with open(path, "rb") as file:
@@ -118,8 +116,6 @@ class Npz:
 
     An array that was saved column by column (Fortran order) is unpacked once per column.
     """
-
-    form = "NPZ"
 
     def __init__(self, path: str) -> None:
         self._path = path

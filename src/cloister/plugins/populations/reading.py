@@ -123,19 +123,23 @@ def validate(chunks: Iterable[Floats], missing: Missing) -> None:
     """The validation pass (law 7). Its only outcome is to return or to raise: no message says how many, which or what.
 
     Raises:
-        InvalidInput: there are no rows, too many, or some cell is missing or infinite and that was not allowed.
+        InvalidInput: there are no rows, or some cell is missing or infinite and that was not allowed.
     """
-    seen = used = 0
+    used = 0
     for chunk in chunks:
         whole = int(finite(chunk).sum())
-        seen, used = seen + len(chunk), used + whole
-        refuse_too_many(seen)
+        used += whole
         if whole < len(chunk) and missing == "refuse":
             raise InvalidInput(
                 "some cells are missing or infinite: fill them in, or leave such rows out with --missing drop"
             )
     if not used:
         raise InvalidInput("there are no rows to use")
+
+
+def piece_rows(dimension: int) -> int:
+    """How many rows of this dimension to convert at once: 8 MB."""
+    return max(1024, min(65_536, 2**20 // dimension))
 
 
 def keep_memory() -> None:
