@@ -27,6 +27,7 @@ from cloister.core.registry import registry
 from cloister.core.results import Result
 from cloister.core.session import Session, forecast
 from cloister.core.statement import state
+from cloister.core.trust import TRUSTS
 from cloister.core.wiring import Composed, compose
 
 
@@ -162,8 +163,13 @@ def fit(
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
     _checked_forecast(plan, seed)
     population.check()
+    trust = plan.composed.trust or "Central"
     run = None
     if account is not None:
+        if TRUSTS[trust].relation != "add-or-remove one row":
+            raise InvalidInput(
+                f"a ledger adds up guarantees for adding or removing a row; '{request.method}' as composed is {trust}"
+            )
         if not plan.composed.private or (noise is not None and noise.seeded):
             raise InvalidInput("a run that protects nobody cannot be charged to a ledger")
         ledger = Ledger.open(account.ledger)
@@ -180,7 +186,6 @@ def fit(
         record=None if run is None else run.record, journal=run,
     )  # fmt: skip
     clustering = plan.composed.value.cluster(plan.problem, session, seed.child("method"))
-    trust = plan.composed.trust or "Central"
     privacy = state(
         session.rounds,
         plan.total.epsilon,
@@ -202,7 +207,7 @@ def fit(
     if keep is not None:
         keep(result)
     if run is not None:
-        run.finish()
+        run.finish(session.released)
     return result
 
 

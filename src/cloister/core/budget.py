@@ -78,7 +78,13 @@ class Budget:
         return self.split(*(e**power for e in errors))
 
     def split_users(self, rng: PublicRng, *weights: float) -> tuple[Budget, ...]:
-        """Disjoint public shares of the users, each spending the whole amount."""
+        """Disjoint public shares of the users, each spending the whole amount.
+
+        Raises:
+            InvalidInput: this budget is a share already; weigh all shares in one call.
+        """
+        if self.among is not None:
+            raise InvalidInput("a share of the users is not split again: give all weights in one call")
         total, low, shares = sum(weights), 0.0, list[Budget]()
         for i, w in enumerate(weights):
             high = 1.0 if i == len(weights) - 1 else low + w / total
