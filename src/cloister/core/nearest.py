@@ -12,6 +12,36 @@ from cloister.core.questions import Space
 from cloister.core.types import Floats, Ints
 
 
+def most_centers(reach: int) -> int:
+    """The largest power of two S with S (3 R^2 + 1) below 2^53."""
+    return 1 << (int(EXACT / (3 * reach**2 + 1)).bit_length() - 1)
+
+
+@final
+@attrs.frozen(eq=False)
+class _Block:
+    """Some of the centres, ready for the product. Args: start (index of the first), bits (of an index), slopes, offsets."""
+
+    start: int
+    bits: int
+    slopes: Floats
+    offsets: Floats
+
+    @classmethod
+    def of(cls, centers: Ints, start: int) -> _Block:
+        bits = (len(centers) - 1).bit_length()
+        offsets = ((centers**2).sum(axis=1) << bits) + np.arange(len(centers))
+        slopes = (-(centers << (bits + 1))).astype(np.float64)
+        return cls(start, bits, slopes, offsets.astype(np.float64)[:, None])
+
+    def nearest(self, wide: Floats) -> tuple[Ints, Ints]:
+        """Index of the nearest of these centres, and its squared distance less |x|^2, for each row (n, d)."""
+        packed = self.slopes @ wide.T
+        packed += self.offsets
+        least = packed.min(axis=0).astype(np.int64)
+        return (least & ((1 << self.bits) - 1)) + self.start, least >> self.bits
+
+
 @final
 @attrs.frozen(eq=False)
 class NearestCenter:
@@ -31,6 +61,12 @@ class NearestCenter:
     centers: Ints
     reach: int
     within: int | None = None
+    blocks: tuple[_Block, ...] = attrs.field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        size = most_centers(max(self.reach, int(np.sqrt((self.centers**2).sum(axis=1).max())) + 1))
+        starts = range(0, len(self.centers), size)
+        object.__setattr__(self, "blocks", tuple(_Block.of(self.centers[i : i + size], i) for i in starts))
 
     @property
     def space(self) -> Space:
@@ -39,30 +75,15 @@ class NearestCenter:
     def locate(self, rows: Ints) -> Ints:
         """Lattice rows (n, d) to the index of their centre (n, 1), or -1."""
         wide = rows.astype(np.float64)
-        nearest, distance = self._block(wide, 0)
-        for start in range(self._size, len(self.centers), self._size):
-            other, closer = self._block(wide, start)
+        nearest, distance = self.blocks[0].nearest(wide)
+        for block in self.blocks[1:]:
+            other, closer = block.nearest(wide)
             nearest = np.where(closer < distance, other, nearest)
             distance = np.minimum(distance, closer)
         if self.within is not None:
             distance += np.einsum("ij,ij->i", wide, wide).astype(np.int64)
             nearest[distance > self.within**2] = -1
         return nearest[:, None]
-
-    @property
-    def _size(self) -> int:
-        """How many centres fit in a block: the largest power of two S with S (3 R^2 + 1) below 2^53."""
-        most = max(self.reach, int(np.sqrt((self.centers**2).sum(axis=1).max())) + 1)
-        return 1 << (int(EXACT / (3 * most**2 + 1)).bit_length() - 1)
-
-    def _block(self, wide: Floats, start: int) -> tuple[Ints, Ints]:
-        """Index of, and squared distance less |x|^2 to, the nearest centre of one block."""
-        some = self.centers[start : start + self._size]
-        step = 1 << (len(some) - 1).bit_length()
-        packed = (-2.0 * step * some) @ wide.T
-        packed += (step * (some**2).sum(axis=1) + np.arange(len(some)))[:, None]
-        least = packed.min(axis=0).astype(np.int64)
-        return (least & (step - 1)) + start, least >> (step.bit_length() - 1)
 
     def offsets(self) -> Offsets:
         """x - c for the nearest centre c: of norm at most ``within``, so that no row is clipped; without a limit, 2 R.
@@ -81,7 +102,8 @@ class Offsets:
     bound: Bound
 
     def values(self, rows: Ints, buckets: Ints) -> Ints:
-        return rows - self.cells.centers[buckets[:, 0]]
+        moved = np.take(self.cells.centers, buckets[:, 0], axis=0, mode="wrap")
+        return np.subtract(rows, moved, out=moved)
 
 
 @final

@@ -82,17 +82,22 @@ class Parquet:
 
 @final
 class Ipc:
-    """One Arrow (Feather) file or stream. A compressed record batch is unpacked as a whole."""
+    """One Arrow (Feather) file or stream, through a memory map.
+
+    Of a compressed record batch, the columns in use are unpacked as a whole; so that memory is bounded, it must be small.
+    """
 
     def __init__(self, path: str) -> None:
-        self._path = path
-        schema = _ipc(_mapped(path), None).schema
-        self.known = _known(schema)
-        self._position = {field.name: i for i, field in enumerate(schema)}
+        self._path, memory = path, _mapped(path)
+        reader = _ipc(memory, None)
+        self.known = _known(reader.schema)
+        self._position = {name: i for i, (name, _) in enumerate(self.known)}
+        self._packed = _outside(next(_batches(reader), None), memory)
 
     def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
         memory, seen = _mapped(self._path), 0
-        reader = _ipc(memory, [self._position[name] for name in columns])
+        # a choice of fields makes pyarrow copy the batch, which is a loss unless it spares unpacking the others
+        reader = _ipc(memory, [self._position[name] for name in columns] if self._packed else None)
         for piece in _pieces(_batches(reader), columns):
             yield piece
             seen += 8 * len(piece[0]) * len(columns)
@@ -114,6 +119,13 @@ def _ipc(memory: mmap.mmap, fields: list[int] | None) -> Any:
         if memory[-len(END) :] != END:
             raise  # a stream may end anywhere, so that one which was cut short looks whole
         return pyarrow.ipc.open_stream(pa.py_buffer(memory), options=options)
+
+
+def _outside(batch: Any, memory: mmap.mmap) -> bool:
+    """Whether a record batch was copied out of the memory that it was read from, as a compressed one is."""
+    mapped = pa.py_buffer(memory)
+    used = [b for column in batch or () for b in column.buffers() if b is not None and b.size]
+    return not all(mapped.address <= b.address < mapped.address + mapped.size for b in used)
 
 
 def _batches(reader: Any) -> Iterator[Any]:
