@@ -235,7 +235,8 @@ class Ball:
 
     def truncate(self, points: Floats) -> Floats:
         away = points - self.middle
-        norms = np.linalg.norm(away, axis=1, keepdims=True)
+        with np.errstate(over="ignore"):
+            norms = np.linalg.norm(away, axis=1, keepdims=True)
         inside: Floats = self.middle + away * np.minimum(1.0, self.radius / np.maximum(norms, 1e-300))
         return inside
 

@@ -22,6 +22,7 @@ from cloister.plugins.populations.reading import (
     as_first,
     as_missing,
     chosen,
+    collected,
     finite,
     fit,
     keep_memory,
@@ -106,6 +107,10 @@ class Arrays:
         """
         refuse_too_many(self._table.length)
         validate(self._chunks(), self._missing)
+
+    def table(self) -> Floats:
+        """The usable rows (n, d) themselves, for the data holder. NOT private."""
+        return collected(self._chunks(), self.dimension)
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         keep_memory()

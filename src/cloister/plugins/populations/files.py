@@ -22,6 +22,7 @@ from cloister.plugins.populations.reading import (
     as_first,
     as_missing,
     chosen,
+    collected,
     fit,
     keep_memory,
     refuse_too_many,
@@ -100,6 +101,10 @@ class Files:
                 were not to be dropped.
         """
         validate((rows for _, rows in self._chunks()), self._missing)
+
+    def table(self) -> Floats:
+        """The usable rows (n, d) themselves, all in memory, for the data holder. NOT private."""
+        return collected((rows for _, rows in self._chunks()), self.dimension)
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: InvalidInput if a file cannot be read to its end or is not what it was."""

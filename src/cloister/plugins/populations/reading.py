@@ -137,6 +137,12 @@ def validate(chunks: Iterable[Floats], missing: Missing) -> None:
         raise InvalidInput("there are no rows to use")
 
 
+def collected(chunks: Iterable[Floats], dimension: int) -> Floats:
+    """All usable rows (n, d) at once: for figures that are not private anyway."""
+    whole = [chunk[finite(chunk)] for chunk in chunks]
+    return np.concatenate([np.empty((0, dimension)), *whole])
+
+
 def piece_rows(dimension: int) -> int:
     """How many rows of this dimension to convert at once: 8 MB."""
     return max(1024, min(65_536, 2**20 // dimension))

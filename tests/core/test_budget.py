@@ -1,0 +1,151 @@
+"""Budgets: shares that add up and come back in order, and shares of the users that overlap nowhere."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+from cloister.core.budget import Budget, Event, Measure, Share
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import PublicRng
+
+EXACT = settings(derandomize=True, deadline=None, max_examples=100)
+KEY = PublicRng(b"k" * 32)
+positive = st.floats(1e-3, 1e3)
+MEASURES: list[Measure] = ["pure", "gaussian", "zcdp"]
+
+
+@given(st.sampled_from(MEASURES), positive, st.lists(positive, min_size=1, max_size=6))
+@EXACT
+def test_shares_add_up_and_come_back_in_the_order_given(measure: Measure, amount: float, weights: list[float]) -> None:
+    shares = Budget(measure, amount).split(*weights)
+    assert [s.measure for s in shares] == [measure] * len(weights)
+    assert math.fsum(s.amount for s in shares) == pytest.approx(amount, rel=1e-12)
+    for share, weight in zip(shares, weights, strict=True):
+        assert share.amount == pytest.approx(amount * weight / sum(weights), rel=1e-12)
+
+
+def test_a_split_is_not_swapped() -> None:
+    """Sums before counts here, counts before sums there: 2.1 times the budget at d = 50 in a package of the field."""
+    few, many = Budget("gaussian", 1.0).split(1, math.sqrt(200))
+    assert few.amount == pytest.approx(0.0660, abs=1e-4)
+    assert many.amount == pytest.approx(0.9340, abs=1e-4)
+    small, large = Budget("pure", 9.0).split_for(1, 8)
+    assert (small.amount, large.amount) == pytest.approx((3.0, 6.0))
+
+
+def test_rounds_share_equally() -> None:
+    each = Budget("zcdp", 0.7, among=Share(KEY, 0, 0.0, 0.5)).over(7)
+    assert each == Budget("zcdp", 0.7 / 7, among=Share(KEY, 0, 0.0, 0.5))
+
+
+@given(st.sampled_from(MEASURES), positive, positive, st.floats(0.1, 10))
+@EXACT
+def test_the_best_split_is_where_numerical_minimisation_ends(
+    measure: Measure, one: float, other: float, amount: float
+) -> None:
+    """Variance falls as epsilon^-2, and as mu^-2 and 1 / rho, which is the first power of what adds."""
+    power = 2 if measure == "pure" else 1
+
+    def error(share: float) -> float:
+        return one * share**-power + other * (1 - share) ** -power
+
+    best = optimize.minimize_scalar(error, bounds=(1e-6, 1 - 1e-6), method="bounded", options={"xatol": 1e-10})
+    shares = Budget(measure, amount).split_for(one, other)
+    assert shares[0].amount / amount == pytest.approx(best.x, abs=1e-5)
+    assert error(shares[0].amount / amount) <= best.fun * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_the_best_split_of_many_has_equal_slopes(measure: Measure) -> None:
+    """Lagrange: d error / d share is the same for all."""
+    power = 2 if measure == "pure" else 1
+    errors = [1.0, 0.2, 7.0, 30.0]
+    shares = [b.amount / 2.5 for b in Budget(measure, 2.5).split_for(*errors)]
+    assert sum(shares) == pytest.approx(1.0)
+    slopes = [power * e * s ** (-power - 1) for e, s in zip(errors, shares, strict=True)]
+    assert slopes == pytest.approx([slopes[0]] * 4)
+
+
+def test_exact_answers_share_nothing() -> None:
+    infinite = Budget("exact", math.inf)
+    assert infinite.split_for(0.0, 3.0) == (infinite, infinite)
+    assert infinite.over(5) == infinite
+
+
+@pytest.mark.parametrize("amount", [0.0, -1.0, math.nan, -math.inf])
+def test_a_budget_that_is_not_positive_is_refused(amount: float) -> None:
+    with pytest.raises(InvalidInput, match="must be positive"):
+        Budget("pure", amount)
+
+
+def test_pure_and_gaussian_oracles_read_a_budget_in_rho() -> None:
+    assert Budget("pure", 0.3).epsilon == 0.3
+    assert Budget("zcdp", 0.5).epsilon == pytest.approx(1.0)
+    assert Budget("zcdp", 0.5).mu == pytest.approx(1.0)
+    assert Budget("gaussian", 4.0).mu == pytest.approx(2.0)
+    with pytest.raises(InvalidInput, match="pure oracle was given a Gaussian budget"):
+        _ = Budget("gaussian", 1.0).epsilon
+    with pytest.raises(InvalidInput, match="Gaussian oracle was given a pure budget"):
+        _ = Budget("pure", 1.0).mu
+
+
+weights = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=9)
+
+
+@given(weights, st.binary(min_size=32, max_size=32))
+@EXACT
+def test_shares_of_the_users_are_disjoint_and_cover_all(given_weights: list[float], key: bytes) -> None:
+    parts = Budget("pure", 1.5).split_users(PublicRng(key), *given_weights)
+    shares = [p.among for p in parts]
+    assert all(p.amount == 1.5 for p in parts)
+    assert shares[0].low == 0.0
+    assert shares[-1].high == 1.0
+    assert all(a.high == b.low for a, b in pairwise(shares))
+    users = np.array([*range(500), 2**64 - 1, 2**63, 2**53 + 1], np.uint64)
+    held = np.array([s.holds(users) for s in shares])
+    assert (held.sum(axis=0) == 1).all()
+    for share, weight in zip(shares, given_weights, strict=True):
+        assert share.fraction == pytest.approx(weight / sum(given_weights), rel=1e-6)
+
+
+def test_a_user_stays_in_her_share_whatever_the_order_of_rows() -> None:
+    users = np.random.default_rng(0).integers(0, 2**64, 1000, dtype=np.uint64)
+    share = Budget("pure", 1.0).split_users(KEY, 1, 2)[1].among
+    assert share is not None
+    order = np.random.default_rng(1).permutation(1000)
+    assert np.array_equal(share.holds(users[order]), share.holds(users)[order])
+    assert np.array_equal(share.holds(np.delete(users, 17)), np.delete(share.holds(users), 17))
+
+
+@pytest.mark.parametrize("first", [0, 2**40])
+def test_shares_have_their_size_and_do_not_follow_the_numbering(first: int) -> None:
+    """Binomial tests over consecutive numbers, and over even ones: false alarm 1e-7 each."""
+    users = np.arange(first, first + 100_000, dtype=np.uint64)
+    for part, weight in zip(Budget("pure", 1.0).split_users(KEY, 1, 2, 7), (0.1, 0.2, 0.7), strict=True):
+        assert part.among is not None
+        held = part.among.holds(users)
+        assert stats.binomtest(int(held.sum()), len(users), weight).pvalue > 1e-7
+        assert stats.binomtest(int(held[::2].sum()), len(users) // 2, weight).pvalue > 1e-7
+        assert stats.binomtest(int(held.sum()), len(users), min(1.0, weight * 1.2)).pvalue < 1e-7
+
+
+def test_shares_under_another_key_are_independent() -> None:
+    """Chi-square of a two by two table: false alarm 1e-7."""
+    users = np.arange(50_000, dtype=np.uint64)
+    one, other = (Budget("pure", 1.0).split_users(KEY.child(i), 1, 1)[0].among.holds(users) for i in range(2))
+    table = [[(one & other).sum(), (one & ~other).sum()], [(~one & other).sum(), (~one & ~other).sum()]]
+    assert stats.chi2_contingency(table).pvalue > 1e-7
+
+
+def test_events_are_equal_when_all_they_declare_is() -> None:
+    budget = Budget("gaussian", 0.5)
+    assert Event("noise", budget, 3, 2.0) == Event("noise", Budget("gaussian", 0.5), 3, 2.0)
+    assert Event("noise", budget, 3, 2.0) != Event("noise", budget, 4, 2.0)
+    assert Event("noise", budget) == Event("noise", budget, 0, math.inf)

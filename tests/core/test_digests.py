@@ -1,0 +1,124 @@
+"""One hash over public data: equal values agree everywhere, other values do not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.core.budget import Budget, Share
+from cloister.core.digests import digest
+from cloister.core.domains import Ball, Box
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import Space
+from cloister.core.randomness import PublicRng
+from cloister.core.trust import Central, Local
+
+SOMETHING = """
+import numpy as np
+from cloister.core.budget import Budget, Share
+from cloister.core.digests import digest
+from cloister.core.domains import Ball, Box
+from cloister.core.nearest import NearestCenter
+from cloister.core.randomness import PublicRng
+from cloister.core.trust import Central
+share = Share(PublicRng(b"k" * 32), 1, 0.25, 0.5)
+near = NearestCenter(np.arange(12).reshape(4, 3), 2**20, 77)
+print(digest({
+    "words": ("a", b"b", None, True, 1, 1.5, float("inf"), -0.0), "trust": Central, "near": near, "offsets": near.offsets(),
+    "box": Box((0.1, -1.0), (0.3, 1e300)), "ball": Ball((0.0,), 1 / 3), "budget": Budget("zcdp", 0.1, share),
+    3: np.linspace(0, 1, 5), "set": dict.fromkeys("zyx", 0),
+}))
+"""
+
+
+def elsewhere(hash_seed: str) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    return subprocess.run([sys.executable, "-c", SOMETHING], capture_output=True, text=True, check=True, env=environment).stdout
+
+
+def test_equal_values_have_one_digest_in_every_process(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(SOMETHING, {})
+    here = capsys.readouterr().out
+    assert len(here) == 65
+    assert elsewhere("1") == elsewhere("2") == here
+
+
+def test_a_digest_is_the_same_in_every_version() -> None:
+    """Golden: a published plan is checked by machines that run another version of Python or NumPy."""
+    value = ("a", 1, 2.5, None, True, np.array([[1, -2]]), Space((2, 3)), {"b": b"c"})
+    assert digest(value) == "4f674747a3669cbc01e5e77333a8121833ed4857b182e50f897734cf817fa153"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (np.arange(6).reshape(2, 3), np.asfortranarray(np.arange(6).reshape(2, 3))),
+        (np.arange(6), np.arange(12)[::2] // 2),
+        (np.arange(6, dtype="<i8"), np.arange(6, dtype=">i8")),
+        (np.array([0.5, np.nan]), np.array([0.5, np.nan])),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        (np.int64(5), 5),
+        (Box([0], [1]), Box((0.0,), (1.0,))),
+        (np.bool_(True), True),
+    ],
+)
+def test_equal_values_have_equal_digests(one: Any, other: Any) -> None:
+    assert digest(one) == digest(other)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="digests.py, _feed: float and str come before np.generic, so that np.float64(1.0), a float, is hashed by its type's name "
+    "and by a repr that NumPy 2 changed",
+)
+@pytest.mark.parametrize(("one", "other"), [(np.float64(1.5), 1.5), (np.str_("a"), "a")])
+def test_numpy_scalars_have_the_digest_of_the_number_or_text_that_they_are(one: Any, other: Any) -> None:
+    assert one == other
+    assert digest(one) == digest(other)
+
+
+@attrs.frozen
+class One:
+    a: Any
+    b: Any = 0
+
+
+@attrs.frozen
+class Two:
+    a: Any
+    b: Any = 0
+
+
+DIFFERENT = [
+    1, 1.0, True, "1", b"1", None, 0, 0.0, False, "", b"", (), (1,), ("1",), (1, 1), ((1,), 1), (1, (1,)), ((1, 1),), ((), ()),
+    {}, {1: 1}, {"1": 1}, {1: "1"}, ({},), One(1), One(0, 1), Two(1), One(One(1)), One, Two, Central, Local, "a\nb", ("a", "b"),
+    "('a', 'b')", np.array(1), np.array([1]), np.array([[1]]), np.array([1.0]), np.array([1], np.int32), np.array([True]),
+    np.array([1, 0]), np.array([[1, 0]]), np.array([[1], [0]]), np.array([0, 1]), np.array([], int), np.array([], float),
+    Box((0.0,), (1.0,)), Box((0.0,), (1.0 + 2**-52,)), Ball((0.0,), 1.0), Budget("pure", 1.0), Budget("zcdp", 1.0),
+    Budget("pure", 1.0, Share(PublicRng(b"k" * 32), 0, 0.0, 1.0)), Budget("pure", 1.0, Share(PublicRng(b"l" * 32), 0, 0.0, 1.0)),
+    NearestCenter(np.array([[1]]), 5), NearestCenter(np.array([[2]]), 5), NearestCenter(np.array([[1]]), 5, 5),
+    float("nan"), float("inf"), 2**70,
+]  # fmt: skip
+
+
+def test_different_values_have_different_digests() -> None:
+    digests = [digest(value) for value in DIFFERENT]
+    assert len(set(digests)) == len(digests)
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, frozenset(), lambda: 0, 1j, (1, object()), np.random.default_rng(0), iter(())])
+def test_what_is_no_public_data_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError, match="has no digest"):
+        digest(value)
+
+
+@pytest.mark.xfail(strict=True, reason="digests.py, _feed: tobytes of an array of objects gives their addresses in this process")
+def test_an_array_of_objects_is_refused() -> None:
+    with pytest.raises(TypeError, match="has no digest"):
+        digest(np.array([object(), "a"], object))

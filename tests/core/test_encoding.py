@@ -1,0 +1,216 @@
+"""A data holder's half of a round, and how reports come together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from core_fakes import BOX, SEED, Strips, Whole
+
+from cloister.core.budget import Budget, Share
+from cloister.core.domains import Ball
+from cloister.core.encoding import absorb, chunk_rows, encode_lattice, encode_rows, map_merge, merge_summaries
+from cloister.core.errors import Refused
+from cloister.core.lattice import Bound
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import Part, Placed, Round, Setting
+from cloister.core.randomness import NoiseRng
+from cloister.core.trust import Central, Local
+from cloister.plugins.oracles.exact import ExactCounts, ExactSums
+
+NOISE = NoiseRng.for_tests(0)
+SETTING = Setting(100, BOX.unit, SEED)
+SPEND = Budget("exact", 1.0)
+
+
+class Counted:
+    """A bucketing that notes how many rows it was asked for."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner, self.space, self.asked = inner, inner.space, list[int]()
+
+    def locate(self, rows: np.ndarray) -> np.ndarray:
+        self.asked.append(len(rows))
+        return self.inner.locate(rows)
+
+
+def counted(cells: Any, among: Share | None = None) -> Part:
+    return Part(cells, None, among, ExactCounts().open(cells.space, SPEND, SETTING))
+
+
+def summed(vectors: Any, among: Share | None = None) -> Part:
+    return Part(vectors.cells, vectors, among, ExactSums().open(vectors.cells.space, vectors.bound, SPEND, SETTING))
+
+
+def a_round(*parts: Part, trust: Any = Central, domain: Any = BOX) -> Round[Any]:
+    return Round(0, trust, domain, parts)
+
+
+def users(n: int) -> np.ndarray:
+    return np.arange(n, dtype=np.uint64)
+
+
+def totals(round: Round[Any], rows: np.ndarray, who: np.ndarray | None = None) -> list[np.ndarray]:
+    who = users(len(rows)) if who is None else who
+    return [s.vector for s in absorb(round, encode_rows(round, rows, who, NOISE))]
+
+
+def test_counts_and_sums_are_those_of_the_lattice() -> None:
+    rows = np.random.default_rng(0).normal(0, 0.7, (300, 2))
+    cells = Strips(BOX.reach)
+    counts, sums = totals(a_round(counted(cells), summed(Whole(cells, Bound(BOX.reach, 2)))), rows)
+    points = BOX.snap(rows)
+    coarse, fine = cells.locate(points).T
+    assert counts.tolist() == [*np.bincount(coarse, minlength=4), *np.bincount(fine, minlength=8)]
+    expected = [points[ids == i].sum(axis=0) for ids, size in ((coarse, 4), (fine, 8)) for i in range(size)]
+    assert np.array_equal(sums.reshape(-1, 2), expected)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_row_with_a_cell_that_is_no_number_is_dropped_and_no_other(bad: float) -> None:
+    rows = np.random.default_rng(1).uniform(-1, 1, (50, 2))
+    share = Share(SEED, 0, 0.0, 0.5)
+    cells = Strips(BOX.reach)
+    round = a_round(counted(cells), counted(cells, share), trust=Local)
+    holed = rows.copy()
+    holed[[3, 17, 18], [0, 1, 0]] = bad
+    keep = np.delete(np.arange(50), [3, 17, 18])
+    for a, b in zip(totals(round, holed), totals(round, rows[keep], users(50)[keep]), strict=True):
+        assert np.array_equal(a, b)
+    assert totals(round, np.full((2, 2), bad))[0].sum() == 0
+
+
+def test_whole_numbers_and_short_floats_are_rows_too() -> None:
+    whole = np.random.default_rng(2).integers(-1, 2, (40, 2))
+    round = a_round(counted(Strips(BOX.reach)))
+    for dtype in (np.int8, np.int64, np.float32, bool):
+        assert np.array_equal(totals(round, whole.astype(dtype)), totals(round, whole.astype(dtype).astype(float)))
+
+
+def test_no_rows_are_valid_input() -> None:
+    cells = Strips(BOX.reach)
+    for total in totals(a_round(counted(cells), summed(Whole(cells, Bound(5, 2)))), np.zeros((0, 2))):
+        assert not total.any()
+
+
+@pytest.mark.parametrize("size", [1, 7, 99])
+@pytest.mark.parametrize("domain", [BOX, Ball((0.0, 0.0), 1.0)])
+def test_chunks_add_up_to_the_whole_in_any_order(size: int, domain: Any) -> None:
+    rows = np.random.default_rng(3).normal(0, 0.7, (200, 2))
+    centers = domain.snap(np.random.default_rng(4).uniform(-1, 1, (5, 2)))
+    near = NearestCenter(centers, domain.reach, domain.reach // 3)
+    round = a_round(
+        counted(near), summed(near.offsets()), counted(near, Share(SEED, 0, 0.2, 0.7)), trust=Local, domain=domain
+    )
+
+    def summary(at: int) -> tuple[Any, ...]:
+        chunk = slice(at, at + size)
+        return absorb(round, encode_rows(round, rows[chunk], users(200)[chunk], NOISE))
+
+    starts = range(0, 200, size)
+    for order in (starts, reversed(starts)):
+        merged = map_merge(order, summary, merge_summaries)
+        for part, whole in zip(merged, totals(round, rows), strict=True):
+            assert np.array_equal(part.vector, whole)
+    shuffled = np.random.default_rng(5).permutation(200)
+    for a, b in zip(totals(round, rows[shuffled], users(200)[shuffled]), totals(round, rows), strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_merging_changes_neither_side() -> None:
+    round = a_round(counted(Strips(BOX.reach)))
+    one, other = (absorb(round, encode_rows(round, np.full((n, 2), 0.1), users(n), NOISE)) for n in (2, 3))
+    before = one[0].vector.copy(), other[0].vector.copy()
+    merged = merge_summaries(one, other)
+    assert merged[0].vector.sum() == 10
+    assert np.array_equal(one[0].vector, before[0])
+    assert np.array_equal(other[0].vector, before[1])
+    with pytest.raises(ValueError, match="shorter|longer"):
+        merge_summaries(one, (*other, *other))
+
+
+def test_a_share_asks_its_users_and_no_others() -> None:
+    rows = np.random.default_rng(6).uniform(-1, 1, (400, 2))
+    who = np.random.default_rng(7).integers(0, 2**64, 400, dtype=np.uint64)
+    halves = [b.among for b in Budget("pure", 1.0).split_users(SEED, 1, 3)]
+    cells = Strips(BOX.reach)
+    whole = Whole(cells, Bound(BOX.reach, 2))
+    one, other, sums, everybody = totals(
+        a_round(counted(cells, halves[0]), counted(cells, halves[1]), summed(whole, halves[0]), counted(cells), trust=Local),
+        rows, who,
+    )  # fmt: skip
+    assert halves[0] is not None
+    held = halves[0].holds(who)
+    assert 50 < held.sum() < 150
+    assert np.array_equal(one, totals(a_round(counted(cells)), rows[held])[0])
+    assert np.array_equal(sums, totals(a_round(summed(whole)), rows[held])[0])
+    assert np.array_equal(one + other, everybody)
+
+
+def test_each_bucketing_is_located_once_per_round() -> None:
+    near, strips = Counted(NearestCenter(np.array([[0, 0], [9, 9]]), BOX.reach)), Counted(Strips(BOX.reach))
+    whole = Whole(strips, Bound(5, 2))  # type: ignore[arg-type]
+    parts = counted(near), summed(whole), counted(strips, Share(SEED, 0, 0.0, 0.5)), counted(near), summed(whole)
+    encode_rows(a_round(*parts), np.zeros((10, 2)), users(10), NOISE)
+    assert near.asked == strips.asked == [10]
+
+
+@attrs.frozen(eq=False)
+class Far:
+    """Vectors beyond any bound."""
+
+    cells: Any
+    bound: Bound
+
+    def values(self, rows: np.ndarray, buckets: np.ndarray) -> np.ndarray:
+        return np.full((len(rows), 2), 10**12)
+
+
+def test_vectors_are_clipped_to_their_bound_before_the_oracle_sees_them() -> None:
+    seen: list[Placed] = []
+
+    class Spy:
+        def encode(self, items: Placed, users: Any, rng: Any) -> None:
+            seen.append(items)
+
+    cells = Strips(BOX.reach)
+    part = Part(cells, Far(cells, Bound(100, 2)), None, Spy())  # type: ignore[arg-type]
+    encode_lattice(a_round(part), np.zeros((3, 2), np.int64), users(3), NOISE)
+    assert ((seen[0].values ** 2).sum(axis=1) <= 100**2).all()
+    assert ((seen[0].values ** 2).sum(axis=1) > 98**2).all()
+    assert np.array_equal(seen[0].buckets, cells.locate(np.zeros((3, 2), np.int64)))
+
+
+def test_a_row_in_no_bucket_adds_to_none_but_is_reported() -> None:
+    """Under local trust a user in no bucket reports like any other."""
+    seen = []
+
+    class Spy:
+        def encode(self, items: Any, users: Any, rng: Any) -> None:
+            seen.append((items, users))
+
+    near = NearestCenter(np.array([[0, 0]]), BOX.reach, 10)
+    rows = np.array([[5, 5], [100, 0], [0, 0]])
+    encode_lattice(a_round(Part(near, None, None, Spy())), rows, users(3), NOISE)  # type: ignore[arg-type]
+    assert seen[0][0][:, 0].tolist() == [0, -1, 0]
+    assert len(seen[0][1]) == 3
+    round = a_round(counted(near), summed(near.offsets()))
+    counts, sums = (s.vector for s in absorb(round, encode_lattice(round, rows, users(3), NOISE)))
+    assert counts.tolist() == [2]
+    assert sums.tolist() == [5, 5]
+
+
+def test_reports_that_do_not_belong_to_the_round_are_refused() -> None:
+    cells = Strips(BOX.reach)
+    round = a_round(counted(cells), summed(Whole(cells, Bound(5, 2))))
+    good = encode_rows(round, np.zeros((3, 2)), users(3), NOISE)
+    with pytest.raises(Refused, match="no encoder sends that"):
+        absorb(round, good[::-1])
+    with pytest.raises(ValueError, match="shorter|longer"):
+        absorb(round, good[:1])
+
+
+def test_chunks_have_a_size_that_fits_a_cache() -> None:
+    assert [chunk_rows(d) for d in (1, 2, 8, 16, 100, 512, 10_000)] == [16384, 16384, 16384, 8192, 1310, 256, 256]

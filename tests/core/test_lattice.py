@@ -1,0 +1,138 @@
+"""Norm bounds and clipping to them, against Python's own integers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloister.core.domains import REACH
+from cloister.core.errors import InvalidInput
+from cloister.core.lattice import Bound, shrink
+
+EXACT = settings(derandomize=True, deadline=None, max_examples=300)
+LEAST, MOST = -(2**63), 2**63 - 1
+
+coordinates = st.one_of(
+    st.integers(-5, 5), st.integers(-(2**21), 2**21), st.integers(LEAST, MOST), st.sampled_from([LEAST, MOST])
+)
+norms = st.one_of(st.integers(1, 20), st.integers(1, 2 * REACH), st.sampled_from([1, 2, REACH, 2 * REACH]))
+
+
+def l1(vector: Any) -> int:
+    return sum(abs(int(v)) for v in vector)
+
+
+def l2_squared(vector: Any) -> int:
+    return sum(int(v) ** 2 for v in vector)
+
+
+@st.composite
+def vectors(draw: st.DrawFn) -> np.ndarray:
+    d = draw(st.integers(1, 6))
+    return np.array(draw(st.lists(st.lists(coordinates, min_size=d, max_size=d), min_size=1, max_size=12)), np.int64)
+
+
+@st.composite
+def bounds(draw: st.DrawFn, dimension: int) -> Bound:
+    l2 = draw(norms)
+    implied = math.isqrt(dimension * l2**2)
+    return Bound(l2, dimension, draw(st.one_of(st.just(implied), st.integers(1, implied))))
+
+
+@given(st.data())
+@EXACT
+def test_no_vector_is_ever_beyond_its_bound(data: st.DataObject) -> None:
+    given_vectors = data.draw(vectors())
+    bound = data.draw(bounds(given_vectors.shape[1]))
+    for before, after in zip(given_vectors, shrink(given_vectors, bound), strict=True):
+        assert l2_squared(after) <= bound.l2**2
+        assert l1(after) <= bound.l1
+        assert all(abs(int(a)) <= abs(int(b)) and int(a) * int(b) >= 0 for a, b in zip(after, before, strict=True))
+        if l2_squared(before) <= bound.l2**2 and l1(before) <= bound.l1:
+            assert np.array_equal(after, before)
+
+
+@given(st.data())
+@EXACT
+def test_clipping_is_per_row_and_changes_nothing_the_second_time(data: st.DataObject) -> None:
+    given_vectors = data.draw(vectors())
+    bound = data.draw(bounds(given_vectors.shape[1]))
+    before = given_vectors.copy()
+    together = shrink(given_vectors, bound)
+    assert np.array_equal(given_vectors, before)
+    assert np.array_equal(np.vstack([shrink(v[None], bound) for v in given_vectors]), together)
+    assert np.array_equal(shrink(given_vectors[::-1], bound), together[::-1])
+    assert np.array_equal(shrink(together, bound), together)
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 50])
+def test_a_clipped_vector_keeps_its_direction_and_nearly_the_whole_bound(d: int) -> None:
+    g = np.random.default_rng(d)
+    wild = g.integers(-(2**40), 2**40, (500, d))
+    bound = Bound(REACH, d)
+    for before, after in zip(wild, shrink(wild, bound), strict=True):
+        assert math.sqrt(l2_squared(after)) >= bound.l2 * (1 - 2.0**-29) - math.sqrt(d)
+        exact = before * (bound.l2 / math.sqrt(l2_squared(before)))
+        assert (abs(after - exact) <= 1 + bound.l2 * 2.0**-29).all()
+
+
+def test_vectors_exactly_at_the_bound_stay_and_one_beyond_is_clipped() -> None:
+    assert np.array_equal(shrink(np.array([[3, 4], [-4, 3], [5, 0]]), Bound(5, 2)), [[3, 4], [-4, 3], [5, 0]])
+    ((x, y),) = shrink(np.array([[3, 5]]), Bound(5, 2))
+    assert x**2 + y**2 <= 25
+    assert np.array_equal(shrink(np.array([[2, 2], [2, -1], [3, 0]]), Bound(3, 2, 3))[1:], [[2, -1], [3, 0]])
+    assert l1(shrink(np.array([[2, 2]]), Bound(3, 2, 3))[0]) <= 3
+    side = np.array([[REACH, 0], [REACH, 1]])
+    assert np.array_equal(shrink(side, Bound(REACH, 2))[0], side[0])
+    assert l2_squared(shrink(side, Bound(REACH, 2))[1]) <= REACH**2
+
+
+def test_many_large_coordinates_are_clipped_alike_in_every_memory_layout() -> None:
+    """Above 2^53 sums of squares are rounded: their order must not depend on how the batch lies in memory."""
+    wild = np.random.default_rng(0).integers(LEAST, MOST, (40, 3000))
+    bound = Bound(REACH, 3000)
+    together = shrink(wild, bound)
+    assert all(l2_squared(v) <= bound.l2**2 for v in together)
+    assert np.array_equal(shrink(np.asfortranarray(wild), bound), together)
+    assert np.array_equal(shrink(wild[5:6], bound), together[5:6])
+
+
+def test_no_vectors_are_no_problem() -> None:
+    assert shrink(np.zeros((0, 3), np.int64), Bound(1, 3, 1)).shape == (0, 3)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="lattice.py, shrink: sums of squares are exact below 2^53 only, so that a bound of 94,906,266 or more lets longer vectors "
+    "through; Bound does not refuse it",
+)
+def test_the_norm_of_a_wide_bound_is_exact_too_or_the_bound_is_refused() -> None:
+    try:
+        bound = Bound(2**30, 2)
+    except (InvalidInput, ValueError):
+        return
+    assert l2_squared(shrink(np.array([[2**30, 1]]), bound)[0]) <= bound.l2**2
+
+
+@pytest.mark.parametrize(("l2", "dimension", "implied"), [(1, 1, 1), (5, 2, 7), (5, 4, 10), (REACH, 3, 1816186)])
+def test_the_l1_norm_follows_from_the_l2_norm(l2: int, dimension: int, implied: int) -> None:
+    bound = Bound(l2, dimension)
+    assert bound.l1 == bound.implied == implied
+    assert Bound(l2, dimension, implied) == bound
+
+
+@pytest.mark.parametrize("arguments", [(5, 2, 8), (5, 2, 0), (5, 2, -1)])
+def test_an_l1_norm_that_cannot_be_is_refused(arguments: tuple[int, int, int]) -> None:
+    with pytest.raises(InvalidInput, match="L1 bound"):
+        Bound(*arguments)
+
+
+@pytest.mark.parametrize("arguments", [(0, 2), (-1, 2), (1, 0)])
+def test_a_bound_of_nothing_is_refused(arguments: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match=">= 1"):
+        Bound(*arguments)

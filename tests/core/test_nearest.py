@@ -1,0 +1,166 @@
+"""The nearest centre, against integer arithmetic that cannot round."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloister.core.domains import REACH, Ball, Box
+from cloister.core.lattice import EXACT as EXACT_BELOW
+from cloister.core.lattice import Bound
+from cloister.core.nearest import NearestCenter, Rows
+
+EXACT = settings(derandomize=True, deadline=None, max_examples=200)
+
+
+def nearest(rows: np.ndarray, centers: np.ndarray, within: int | None = None) -> np.ndarray:
+    """Brute force in Python's integers: the lowest index of the least distance, or -1."""
+    out = []
+    for row in rows.tolist():
+        distances = [sum((a - b) ** 2 for a, b in zip(row, center, strict=True)) for center in centers.tolist()]
+        least = min(distances)
+        out.append(-1 if within is not None and least > within**2 else distances.index(least))
+    return np.array(out)[:, None]
+
+
+@st.composite
+def places(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and centres with few different coordinates, so that ties abound."""
+    d, k, n = draw(st.integers(1, 4)), draw(st.integers(1, 9)), draw(st.integers(0, 12))
+    side = draw(st.sampled_from([1, 3, 1000, REACH // 2]))
+    coordinate = st.one_of(st.integers(-side, side), st.sampled_from([-side, 0, side]))
+    rows = draw(st.lists(st.lists(coordinate, min_size=d, max_size=d), min_size=n, max_size=n))
+    centers = draw(st.lists(st.lists(coordinate, min_size=d, max_size=d), min_size=k, max_size=k))
+    return np.array(rows, np.int64).reshape(n, d), np.array(centers, np.int64)
+
+
+@given(places(), st.one_of(st.none(), st.integers(1, 2 * REACH)))
+@EXACT
+def test_it_is_what_integer_arithmetic_says(given_places: tuple[np.ndarray, np.ndarray], within: int | None) -> None:
+    rows, centers = given_places
+    found = NearestCenter(centers, REACH, within).locate(rows)
+    assert found.shape == (len(rows), 1)
+    assert found.dtype == np.int64
+    assert np.array_equal(found, nearest(rows, centers, within).reshape(-1, 1))
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_rows_exactly_on_bisectors_go_to_the_lowest_index(d: int) -> None:
+    g = np.random.default_rng(d)
+    centers = g.integers(-(2**17), 2**17, (40, d)) * 2
+    pairs = g.integers(0, 40, (400, 2))
+    rows = (centers[pairs[:, 0]] + centers[pairs[:, 1]]) // 2
+    for which in (centers, centers[::-1].copy()):
+        assert np.array_equal(NearestCenter(which, REACH).locate(rows), nearest(rows, which))
+    both = centers[pairs[:, 0]], centers[pairs[:, 1]]
+    for row, one, other in zip(rows, *both, strict=True):
+        assert NearestCenter(np.array([one, other]), REACH).locate(row[None])[0, 0] == 0
+        assert NearestCenter(np.array([other, one]), REACH).locate(row[None])[0, 0] == 0
+
+
+def test_a_row_gets_the_same_centre_alone_in_any_batch_and_in_any_order() -> None:
+    """With a float matrix product on raw rows a fifth of the rows near a bisector changed their centre with the batch."""
+    g = np.random.default_rng(0)
+    domain = Box((-1.0,) * 7, (1.0,) * 7)
+    centers = domain.snap(g.uniform(-1, 1, (50, 7)))
+    one, other = centers[g.integers(0, 50, 600)], centers[g.integers(0, 50, 600)]
+    rows = domain.snap(domain.real((one + other) // 2) + g.normal(0, 1e-6, (600, 7)))
+    near = NearestCenter(centers, domain.reach, domain.reach // 4)
+    together = near.locate(rows)
+    assert (together == -1).any()
+    assert len(np.unique(together)) > 20
+    assert np.array_equal(np.vstack([near.locate(row[None]) for row in rows]), together)
+    order = g.permutation(len(rows))
+    assert np.array_equal(near.locate(rows[order]), together[order])
+    for size in (2, 7, 64, 333):
+        assert np.array_equal(np.vstack([near.locate(rows[i : i + size]) for i in range(0, 600, size)]), together)
+    assert np.array_equal(near.locate(np.asfortranarray(rows)), together)
+
+
+def test_the_radius_counts_what_is_exactly_at_it_and_nothing_beyond() -> None:
+    near = NearestCenter(np.array([[0, 0]]), REACH, 5)
+    rows = np.array([[3, 4], [5, 0], [4, 4], [5, 1], [0, 0], [-3, -4]])
+    assert near.locate(rows)[:, 0].tolist() == [0, 0, -1, -1, 0, 0]
+    huge = NearestCenter(np.array([[-REACH, 0]]), REACH, 2 * REACH)
+    assert huge.locate(np.array([[REACH, 0], [REACH - 1, 5]]))[:, 0].tolist() == [0, 0]
+    less = NearestCenter(np.array([[-REACH, 0]]), REACH, 2 * REACH - 1)
+    assert less.locate(np.array([[REACH, 0], [REACH - 1, 0]]))[:, 0].tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize("k", [2047, 2048, 2049, 5000])
+def test_centres_in_many_blocks_are_compared_exactly(k: int) -> None:
+    g = np.random.default_rng(k)
+    centers = Ball((0.0, 0.0), 1.0).snap(g.uniform(-1, 1, (k, 2)))
+    rows = Ball((0.0, 0.0), 1.0).snap(g.uniform(-1, 1, (60, 2)))
+    rows = np.vstack([rows, centers[[0, k // 2, k - 1]]])
+    near = NearestCenter(centers, REACH, REACH // 50)
+    distances = ((rows[:, None] - centers[None]) ** 2).sum(axis=2)
+    expected = np.where(distances.min(axis=1) <= (REACH // 50) ** 2, distances.argmin(axis=1), -1)
+    assert np.array_equal(near.locate(rows)[:, 0], expected)
+
+
+def test_ties_across_blocks_go_to_the_lowest_index() -> None:
+    far = np.full((5000, 2), 100_000)
+    for first, second in ((3, 2048 + 7), (2047, 2048), (2048, 4096), (2050, 2051), (0, 4999)):
+        centers = far.copy()
+        centers[[first, second]] = [[10, 0], [0, 10]]
+        assert NearestCenter(centers, REACH).locate(np.array([[0, 0], [4, 4]]))[:, 0].tolist() == [first, first]
+        centers[second] = [0, 9]
+        assert NearestCenter(centers, REACH).locate(np.array([[0, 0]]))[0, 0] == second
+
+
+@pytest.mark.parametrize("block", [2, 4, 8, 64])
+def test_packed_distances_are_exact_up_to_the_largest_reach_of_a_block(block: int) -> None:
+    """Centres opposite to the rows: packed distances come within one part in a hundred of 2^53."""
+    reach = math.isqrt((2**53 // block - 1) // 3)
+    g = np.random.default_rng(block)
+    angle = g.uniform(0, 2 * math.pi, 300)
+    rows = np.trunc((reach - 2) * np.stack([np.cos(angle), np.sin(angle)], axis=1)).astype(np.int64)
+    where = rows[g.integers(0, 300, (40, 1)), [0, 1]]
+    for place in where:
+        opposite = place + g.integers(-1, 2, (10, 2))
+        for k in (block, 2 * block + 1):
+            centers = -place + g.integers(-1, 2, (k, 2))
+            assert np.array_equal(NearestCenter(centers, reach).locate(opposite), nearest(opposite, centers))
+    largest = block * 3 * reach**2
+    assert 0.99 * EXACT_BELOW < largest < EXACT_BELOW
+
+
+def test_negative_packed_distances_give_their_index_back() -> None:
+    """|c|^2 - 2 <x, c> is negative whenever the row is nearer to the centre than to the middle."""
+    centers = np.array([[7, 0], [9, 0], [11, 0], [-7, 3], [-9, 1]])
+    rows = np.array([[8, 0], [10, 0], [1000, 0], [-8, 2], [-1000, 1]])
+    assert np.array_equal(NearestCenter(centers, 1001).locate(rows), nearest(rows, centers))
+    assert NearestCenter(centers, 1001).locate(rows)[:, 0].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_single_centre_takes_everything_within_its_radius() -> None:
+    rows = np.array([[0, 0], [100, 5], [-3, 7]])
+    assert NearestCenter(np.array([[1, 1]]), REACH).locate(rows)[:, 0].tolist() == [0, 0, 0]
+    assert NearestCenter(np.array([[1, 1]]), REACH, 10).locate(rows)[:, 0].tolist() == [0, -1, 0]
+    assert NearestCenter(np.array([[1, 1]]), REACH).space.sizes == (1,)
+
+
+def test_offsets_are_within_the_radius_and_their_bound_does_not_know_the_centres() -> None:
+    g = np.random.default_rng(4)
+    rows = g.integers(-1000, 1000, (500, 3))
+    for centers in (g.integers(-1000, 1000, (5, 3)), np.zeros((5, 3), np.int64)):
+        near = NearestCenter(centers, 2000, 600)
+        offsets, buckets = near.offsets(), near.locate(rows)
+        assert offsets.bound == Bound(600, 3)
+        counted = buckets[:, 0] >= 0
+        assert 0 < counted.sum() < 500
+        values = offsets.values(rows, buckets)[counted]
+        assert np.array_equal(values, rows[counted] - centers[buckets[counted, 0]])
+        assert (values**2).sum(axis=1).max() <= 600**2
+        assert NearestCenter(centers, 2000).offsets().bound == Bound(4000, 3)
+
+
+def test_rows_are_summed_as_they_are() -> None:
+    near = NearestCenter(np.array([[1, 2]]), 10)
+    rows = np.array([[3, 4], [5, 6]])
+    assert np.array_equal(Rows(near, Bound(10, 2)).values(rows, near.locate(rows)), rows)
