@@ -159,7 +159,8 @@ BAD: dict[str, tuple[list[str], str]] = {
     "no public rows": (["rows.npy", "-k", "3", "--epsilon", "1", "--bounds=-1:1"], "no public number of rows"),
     "a missing file": (["none.npy", *BASE], "none.npy"),
     "an empty file": (["empty.csv", *BASE], "empty.csv"),
-    "no numeric column": (["text.csv", *BASE], "no column holds numbers"),
+    "no numeric column": (["text.csv", *BASE], "has a cell that is not a number"),
+    "no numeric column by schema": (["text.parquet", *BASE], "no column holds numbers"),
     "ragged rows": (["ragged.csv", *BASE], "ragged.csv"),
     "a column that is not there": (["rows.parquet", *BASE, "--columns", "x,z"], "no column 'z'"),
     "a column of text": (["rows.parquet", *BASE, "--columns", "x,name"], "name"),
@@ -207,6 +208,7 @@ def bad_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, value in (("holes", np.nan), ("infinite", np.inf)):
         rows[7, 1] = value
         np.save(folder / f"{name}.npy", rows)
+    pq.write_table(pa.table({"a": ["x"], "b": ["y"]}), folder / "text.parquet")
     (folder / "empty.csv").write_text("")
     (folder / "text.csv").write_text("a,b\nx,y\nz,w\n")
     (folder / "ragged.csv").write_text("a,b\n1,2\n3\n4,5\n")

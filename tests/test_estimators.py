@@ -44,7 +44,7 @@ def blobs(n: int = 4000) -> Any:
 
 
 def model(**more: Any) -> Any:
-    return cloister.KMeans(n_clusters=3, epsilon=4.0, delta=1e-6, bounds=(-1, 1), rows=4000, random_state=3, **more)
+    return cloister.KMeans(n_clusters=3, epsilon=4.0, delta=1e-6, bounds=(-1, 1), rows=4000, random_state=7, **more)
 
 
 def test_it_finds_clear_clusters_and_says_what_it_promises() -> None:
@@ -70,7 +70,7 @@ def test_random_state_repeats_the_start_and_never_the_noise() -> None:
     one, two = model().fit(rows), model().fit(rows)
     assert not np.array_equal(one.cluster_centers_, two.cluster_centers_)
     far = Box((-1.0, -1.0), (1.0, 1.0)).diameter
-    start = sphere_packing(3, Box((-1.0, -1.0), (1.0, 1.0)), PublicRng.from_seed(3).child("method").child("start"))
+    start = sphere_packing(3, Box((-1.0, -1.0), (1.0, 1.0)), PublicRng.from_seed(7).child("method").child("start"))
     for fitted in (one, two):  # the first round moved no centre farther than its radius from the one start
         first = np.array(fitted.result_.details["iterates"])[0]
         assert np.linalg.norm(first - start, axis=1).max() <= far / 2 + 1e-5

@@ -67,11 +67,11 @@ def list_components(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """What is installed: methods, oracles, trees, solvers, populations."""
-    from cloister.core.components import ROLES
+    from cloister.core.components import ROLES, Role
     from cloister.core.errors import UnknownName
     from cloister.core.registry import registry
 
-    known = {r.lower(): r for r in ROLES}
+    known: dict[str, Role] = {r.lower(): r for r in ROLES}
     if role is not None and role.lower().replace("-", "").rstrip("s") not in known:
         raise UnknownName("role", role, ROLES)
     wanted = None if role is None else known[role.lower().replace("-", "").rstrip("s")]
@@ -188,7 +188,7 @@ def fit(
     request = Request(
         k=_typed(o["k"], int, "k"), method=o["method"] or "fastlloyd", epsilon=_typed(o["epsilon"], float, "epsilon"),
         delta=_typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], wires=o["with"], options=o["set"],
-        not_private=bool(o["not_private"]), seed=o["seed"],
+        not_private=_flag(o["not_private"], "not_private"), seed=o["seed"],
     )  # fmt: skip
     target = None if o["out"] is None else checked_target(o["out"])
     if (o["ledger"] is None) != (o["dataset"] is None):
@@ -401,6 +401,12 @@ def _merged(given: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
             raise InvalidInput(f"'{name}' in the config file is a table of names and values")
         merged[name] = {**tables, **given[name]}
     return merged
+
+
+def _flag(value: Any, name: str) -> bool:
+    if value not in (None, True, False):
+        raise InvalidInput(f"{name} is {value!r}: it is true or false")
+    return value is True
 
 
 def _typed(value: Any, kind: Callable[[Any], Any], name: str) -> Any:

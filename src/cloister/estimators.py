@@ -126,11 +126,20 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _checked(self, rows: Any, reset: bool) -> AnyArray:
         """scikit-learn's own validation (shape, finiteness unless rows may be dropped, feature names)."""
+        if isinstance(rows, np.ma.MaskedArray):
+            raise InvalidRows("rows are a masked array: fill masked cells with NaN, as in rows.filled(numpy.nan)")
         finite = "allow-nan" if self.missing == "drop" and reset else True
-        checked: AnyArray = validate_data(
-            self, rows, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=finite
-        )
-        return checked
+        try:
+            checked: Any = validate_data(
+                self, rows, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=finite
+            )
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+            raise InvalidRows(
+                "some cells are not numbers: encode them as numbers, or leave their columns out"
+            ) from None
+        return np.asarray(checked)
 
 
 class InvalidRows(InvalidInput, ValueError):

@@ -7,6 +7,7 @@ budget is reserved, and only then is anything asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,10 @@ def prepare(request: Request, columns: Sequence[str]) -> Plan:
     Raises:
         InvalidInput, UnknownName, WrongComposition: with one line that says what to do.
     """
+    for name, value in (("k", request.k), ("rows", request.rows), ("seed", request.seed)):
+        given: Any = value
+        if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
+            raise InvalidInput(f"{name} is {value!r}: give a whole number")
     composed = compose(registry(), "Method", request.method, request.wires, request.options)
     if not composed.private and not request.not_private:
         raise InvalidInput(
@@ -176,7 +181,7 @@ def fit(
         if account.resume is None:
             run = ledger.reserve(account.dataset, plan.total, plan.problem.budget, plan.digest(), seed.key)
         else:
-            run = ledger.resume(account.resume, plan.digest())
+            run = ledger.resume(account.resume, account.dataset, plan.digest())
             seed = PublicRng(run.seed)
     rounds, accountant = _checked_forecast(plan, seed)
     if started is not None:
@@ -191,6 +196,7 @@ def fit(
         plan.total.epsilon,
         plan.total.delta,
         trust=trust,
+        rows=plan.problem.rows,
         seeded=session.seeded,
         private=plan.composed.private,
     )

@@ -194,7 +194,7 @@ def test_a_finished_run_can_neither_go_on_nor_be_resumed(ledger: Ledger) -> None
     with pytest.raises(Refused, match="finished"):
         run.finish()
     with pytest.raises(Refused, match="finished"):
-        ledger.resume(run.id, "plan")
+        ledger.resume(run.id, "people", "plan")
 
 
 # journals
@@ -212,7 +212,7 @@ def test_values_come_back_bit_for_bit(tmp_path_factory: Any, rows: int, width: i
     run = reserve(book)
     run.open_round(0, "digest")
     run.write(Look(0, 3, 7, error, ids, values))
-    (back,) = book.resume(run.id, "plan").record.looks
+    (back,) = book.resume(run.id, "people", "plan").record.looks
     assert (back.round, back.question, back.level, back.error) == (0, 3, 7, error)
     assert (back.values.shape, back.values.dtype, back.ids.dtype) == (shape, np.float64, np.int64)
     assert back.values.tobytes() == values.tobytes()
@@ -228,7 +228,7 @@ def test_a_resumed_run_has_the_record_the_seed_and_the_data_set_of_the_first(led
     journal.close_round(0)
     journal.write(look([-0.0]))
     journal.open_round(1, "second")
-    again = ledger.resume(run.id, "plan")
+    again = ledger.resume(run.id, "people", "plan")
     assert (again.id, again.dataset, again.seed) == (run.id, "people", b"public seed")
     assert (again.record.digests, again.record.closed) == (["first", "second"], 1)
     assert [x.values.tolist() for x in again.record.looks] == [[1.0, 2.0], [-0.0]]
@@ -276,7 +276,7 @@ ENTRIES: list[Callable[[Run], None]] = [
 def test_a_process_that_was_replaced_can_write_nothing_more(ledger: Ledger, entry: Callable[[Run], None]) -> None:
     old = reserve(ledger)
     old.open_round(0, "first")
-    new = ledger.resume(old.id, "plan")
+    new = ledger.resume(old.id, "people", "plan")
     with pytest.raises(Refused, match="resumed by another process"):
         entry(old)
     assert (ledger.runs()[0].rounds, ledger.runs()[0].looks, ledger.runs()[0].state) == (1, 0, "open")
@@ -286,10 +286,10 @@ def test_a_process_that_was_replaced_can_write_nothing_more(ledger: Ledger, entr
 def test_resuming_needs_the_same_plan_and_a_run_that_exists(ledger: Ledger) -> None:
     run = reserve(ledger)
     with pytest.raises(Refused, match="reserved for plan plan, this plan is other"):
-        ledger.resume(run.id, "other")
+        ledger.resume(run.id, "people", "other")
     run.open_round(0, "still mine")
     with pytest.raises(UnknownName, match="no run 'nobody'"):
-        ledger.resume("nobody", "plan")
+        ledger.resume("nobody", "people", "plan")
 
 
 def test_an_owner_does_not_show_in_a_run(ledger: Ledger) -> None:
@@ -395,7 +395,7 @@ def test_a_look_whose_bytes_do_not_fit_its_shape_is_damaged(ledger: Ledger) -> N
     run.write(look([1.0, 2.0]))
     edit(ledger.path, "update looks set shape = '3'")
     with pytest.raises(Damaged, match="do not fit its shape"):
-        ledger.resume(run.id, "plan")
+        ledger.resume(run.id, "people", "plan")
     run.close_round(0)
 
 
@@ -419,3 +419,14 @@ def test_a_read_only_ledger_is_one_clear_error_and_can_still_be_read(
     with pytest.raises(CloisterError, match="read-only: make the file and its folder writable"):
         run.open_round(0, "first")
     assert len(ledger.runs()) == 1
+
+
+def test_a_run_goes_on_with_its_own_data_set_only(tmp_path: Path) -> None:
+    """Otherwise one data set's budget would pay for another one's rows."""
+    book = Ledger.open(tmp_path / "two.db", create=True)
+    book.declare("people", 1.0)
+    book.declare("others", 1.0)
+    run = reserve(book, Total(0.5))
+    with pytest.raises(Refused, match="is on data set 'people', not 'others'"):
+        book.resume(run.id, "others", "plan")
+    assert book.resume(run.id, "people", "plan").id == run.id

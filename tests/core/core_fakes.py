@@ -87,7 +87,7 @@ class Explorer:
                 self.seen(answer)
                 kept.append(answer.copy())
                 if self.spoil:
-                    answer += 1
+                    np.add(answer, 1, out=answer)
             shift = int(abs(kept[-LOOKS][0])) % 1000
         return Clustering(np.concatenate([np.ravel(answer) for answer in kept])[None])
 

@@ -13,7 +13,7 @@ from scipy import optimize, stats
 
 from cloister.core.budget import Budget, Event, Measure, Share
 from cloister.core.errors import InvalidInput
-from cloister.core.randomness import PublicRng
+from cloister.core.randomness import PublicRng, unit_floats
 
 EXACT = settings(derandomize=True, deadline=None, max_examples=100)
 KEY = PublicRng(b"k" * 32)
@@ -113,6 +113,13 @@ def test_shares_of_the_users_are_disjoint_and_cover_all(given_weights: list[floa
     assert (held.sum(axis=0) == 1).all()
     for share, weight in zip(shares, given_weights, strict=True):
         assert share.fraction == pytest.approx(weight / sum(given_weights), rel=1e-6)
+
+
+def test_a_user_at_a_border_is_in_one_share() -> None:
+    users = np.arange(100, dtype=np.uint64)
+    for border in unit_floats(KEY.of_users(users)):
+        below, above = Share(KEY, 0, 0.0, border).holds(users), Share(KEY, 1, border, 1.0).holds(users)
+        assert np.array_equal(below, ~above)
 
 
 def test_a_user_stays_in_her_share_whatever_the_order_of_rows() -> None:

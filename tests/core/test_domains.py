@@ -23,8 +23,8 @@ BOXES = [
     Box((-5.0, 100.0, 1e-3), (7.0, 101.0, 2e-3)),
     Box((0.0,) * 50, (255.0,) * 50),
     Box((-1e6, 0.0), (3e6, 1e-5)),
-    Box((-1e150,), (1e150,)),
-    Box((0.0, 0.0), (1e-150, 2e-150)),
+    Box((-1e90,), (1e90,)),
+    Box((0.0, 0.0), (1e-90, 2e-90)),
 ]
 BALLS = [
     Ball((0.0, 0.0), 1.0),
@@ -57,7 +57,7 @@ def test_the_unit_of_a_box_is_the_power_of_two_that_fills_the_reach(columns: lis
     d = box.dimension
     mantissa, _ = math.frexp(box.unit)
     assert mantissa == 0.5
-    assert (box.sides * box.unit <= box.half_widths).all()
+    assert (abs(box.sides * box.unit - box.half_widths) < box.unit).all()
     assert norm_squared(box.sides) <= box.reach**2
     assert box.reach == 1 or norm_squared(box.sides) > (box.reach - 1) ** 2
     assert REACH / 2 - 2 * math.sqrt(d) - 2 <= box.reach <= REACH
@@ -84,7 +84,9 @@ def test_rows_outside_a_box_are_clipped_to_it(box: Box) -> None:
     assert snapped.dtype == np.int64
     assert np.array_equal(snapped, box.snap(clipped))
     assert (abs(snapped) <= box.sides).all()
-    assert np.array_equal(box.snap(np.array([box.upper, box.lower])), [box.sides, -box.sides])
+    upper, lower = box.snap(np.array([box.upper, box.lower]))
+    assert np.array_equal(upper, -lower)
+    assert (abs(box.sides - upper) <= 1).all()
 
 
 @pytest.mark.parametrize("domain", BOXES + BALLS)
@@ -125,11 +127,6 @@ def test_a_box_moves_an_inner_row_by_at_most_half_a_unit_and_a_border_row_by_les
     assert (off <= np.where(inner, 0.5, 1.0) + rounding).all()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="domains.py, Box.sides rounds down: a row at the border of a box whose half width is no multiple of the unit moves by "
-    "up to one unit, the module's docstring says half of one",
-)
 @pytest.mark.parametrize("box", [BOXES[1], BOXES[2], BOXES[5], BOXES[6]])
 def test_a_box_moves_no_row_by_more_than_half_a_unit(box: Box) -> None:
     rows = inside_box(box, 500, 4)
@@ -189,11 +186,6 @@ def test_rows_far_beyond_a_ball_keep_their_direction() -> None:
         assert (x, y) == pytest.approx((0.6, -0.8), abs=1e-5)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=RuntimeWarning,
-    reason="domains.py, Ball.snap: (rows - middle) / unit overflows to infinity, which is clipped, but NumPy warns",
-)
 def test_the_widest_rows_cause_no_warning() -> None:
     """A warning would tell whoever reads the log that such a row is there."""
     Ball((0.0, 0.0), 1e-3).snap(np.array([[1e308, -1e308]]))
@@ -297,7 +289,7 @@ def test_a_box_that_is_none_is_refused(lower: Any, upper: Any, message: str) -> 
         Box(lower, upper)
 
 
-@pytest.mark.parametrize("radius", [0.0, -1.0, math.nan, math.inf, 1e-310])
+@pytest.mark.parametrize("radius", [0.0, -1.0, math.nan, math.inf])
 def test_a_ball_without_a_usable_radius_is_refused(radius: float) -> None:
     with pytest.raises(InvalidInput, match="positive finite radius"):
         Ball((0.0,), radius)
@@ -309,12 +301,7 @@ def test_a_ball_without_a_usable_centre_is_refused(center: Any) -> None:
         Ball(center, 1.0)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="domains.py: np.linalg.norm squares, so that Box.diameter and Ball.truncate are 0 or infinite for bounds that the "
-    "constructors accept",
-)
-@pytest.mark.parametrize("size", [3e-300, 1e-200, 1e200, 1e307])
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e-101, 1e-99, 1e-30, 1e30, 1e98, 1e101, 1e200, 1e307])
 def test_extreme_bounds_are_either_refused_or_right(size: float) -> None:
     try:
         box, ball = Box((0.0, 0.0), (3 * size, 4 * size)), Ball((0.0, 0.0), size)

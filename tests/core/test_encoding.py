@@ -127,7 +127,7 @@ def test_merging_changes_neither_side() -> None:
     assert merged[0].vector.sum() == 10
     assert np.array_equal(one[0].vector, before[0])
     assert np.array_equal(other[0].vector, before[1])
-    with pytest.raises(ValueError, match="shorter|longer"):
+    with pytest.raises(ValueError, match=r"shorter|longer"):
         merge_summaries(one, (*other, *other))
 
 
@@ -208,7 +208,7 @@ def test_reports_that_do_not_belong_to_the_round_are_refused() -> None:
     good = encode_rows(round, np.zeros((3, 2)), users(3), NOISE)
     with pytest.raises(Refused, match="no encoder sends that"):
         absorb(round, good[::-1])
-    with pytest.raises(ValueError, match="shorter|longer"):
+    with pytest.raises(ValueError, match=r"shorter|longer"):
         absorb(round, good[:1])
 
 

@@ -106,11 +106,6 @@ def test_no_vectors_are_no_problem() -> None:
     assert shrink(np.zeros((0, 3), np.int64), Bound(1, 3, 1)).shape == (0, 3)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="lattice.py, shrink: sums of squares are exact below 2^53 only, so that a bound of 94,906,266 or more lets longer vectors "
-    "through; Bound does not refuse it",
-)
 def test_the_norm_of_a_wide_bound_is_exact_too_or_the_bound_is_refused() -> None:
     try:
         bound = Bound(2**30, 2)

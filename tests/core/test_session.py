@@ -111,9 +111,7 @@ class Spendthrift:
 def test_a_round_that_differs_from_its_forecast_is_refused_before_a_row_is_read() -> None:
     population, accountant, journal = InMemory(ROWS), Accountant(TOTAL, PROBLEM.budget), Durable()
     accountant.forecast([round.events for round in forecast(Spendthrift(), PROBLEM, SEED)])
-    session: Session[Any] = Session(
-        PROBLEM, SEED, population, accountant=accountant, journal=journal, noise=seeded()
-    )
+    session: Session[Any] = Session(PROBLEM, SEED, population, accountant=accountant, journal=journal, noise=seeded())
     with pytest.raises(Refused, match="round 1 asks for other events than its forecast"):
         Spendthrift().cluster(PROBLEM, session, SEED)
     assert population.log == ["gather 0"]
@@ -254,11 +252,6 @@ def test_recorded_ids_do_not_follow_what_the_method_does_with_its_array() -> Non
     assert session.record.looks[0].ids.tolist() == [0, 1]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="session.py, Looked._look returns the very array that it has recorded: a method that works on it in place (weights -= 1) "
-    "changes the record, and a replay from it gives other centres",
-)
 def test_a_method_that_works_on_its_answers_in_place_does_not_change_the_record() -> None:
     journal = Durable()
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS), journal=journal, noise=seeded())

@@ -22,7 +22,7 @@ class Counts:
 
     trust = Central
     measure = "pure"
-    levels: int = option(2, low=1, high=9, help="levels")
+    levels: int = option(default=2, low=1, high=9, help="levels")
 
 
 @component
@@ -39,7 +39,7 @@ class Sums:
 
     trust = Central
     measure = "gaussian"
-    wide: bool = option(False, help="wide")
+    wide: bool = option(default=False, help="wide")
 
 
 @component
@@ -63,7 +63,7 @@ class Pooled(Generic[T]):
 class Solver:
     """A solver without trust."""
 
-    starts: int | None = option(None, low=1, help="starts")
+    starts: int | None = option(default=None, low=1, help="starts")
 
 
 @component
@@ -73,9 +73,9 @@ class Any2(Generic[T]):
     counts: FrequencyOracle[T] = slot("plain", help="counts")
     sums: VectorSumOracle[T] = slot(help="sums")
     solver: NonPrivateSolver = slot("solver", help="solver")
-    rate: float = option(0.5, low=0.0, above=True, help="rate")
-    rounds: int | None = option(None, low=1, help="rounds")
-    mode: Literal["a", "b"] = option("a", choices=("a", "b"), help="mode")
+    rate: float = option(default=0.5, low=0.0, above=True, help="rate")
+    rounds: int | None = option(default=None, low=1, help="rounds")
+    mode: Literal["a", "b"] = option(default="a", choices=("a", "b"), help="mode")
 
 
 @component
@@ -106,9 +106,17 @@ def two(wires: dict[str, str] | None = None, values: dict[str, Any] | None = Non
 
 
 def test_slots_and_options_are_filled_by_name() -> None:
-    made = two({"sums": "sums"}, {"rate": "0.125", "counts.levels": "7", "sums.wide": "yes", "rounds": "none", "solver.starts": 3})
+    made = two(
+        {"sums": "sums"},
+        {"rate": "0.125", "counts.levels": "7", "sums.wide": "yes", "rounds": "none", "solver.starts": 3},
+    )
     assert (type(made.value), type(made.value.counts), type(made.value.sums)) == (Any2, Counts, Sums)
-    assert (made.value.rate, made.value.counts.levels, made.value.sums.wide, made.value.rounds) == (0.125, 7, True, None)
+    assert (made.value.rate, made.value.counts.levels, made.value.sums.wide, made.value.rounds) == (
+        0.125,
+        7,
+        True,
+        None,
+    )
     assert made.value.solver.starts == 3
     assert made.trust == "Central"
     assert made.measures == {"pure", "gaussian"}
@@ -167,14 +175,20 @@ def test_the_wrong_trust_names_the_slot_its_need_what_it_was_given_and_the_choic
     with pytest.raises(WrongComposition) as error:
         compose(FAKE, "Method", "only-local", {"counts": "plain"}, {})
     assert str(error.value) == "slot 'counts' of 'only-local' is Local; 'plain' is Central. Local choices: local"
-    with pytest.raises(WrongComposition, match=r"slot 'sums\.inner' of 'pooled' is Central; 'local' is Local\. Central choices: plain"):
+    with pytest.raises(
+        WrongComposition, match=r"slot 'sums\.inner' of 'pooled' is Central; 'local' is Local\. Central choices: plain"
+    ):
         two({"sums": "pooled", "sums.inner": "local"})
 
 
 @pytest.mark.parametrize(
     ("wires", "values", "message"),
     [
-        ({"sums": "sum"}, {}, "slot 'sums' of 'two' takes a VectorSumOracle: no VectorSumOracle 'sum': did you mean sums"),
+        (
+            {"sums": "sum"},
+            {},
+            "slot 'sums' of 'two' takes a VectorSumOracle: no VectorSumOracle 'sum': did you mean sums",
+        ),
         ({"sums": "solver"}, {}, r"slot 'sums' of 'two' takes a VectorSumOracle: .*\('solver' is a NonPrivateSolver\)"),
     ],
 )

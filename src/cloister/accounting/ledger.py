@@ -105,15 +105,16 @@ class Ledger:
             db.execute(f"insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', {NOW}, null)", row)
         return Run(run, dataset, seed, Record(), self.path, owner)
 
-    def resume(self, run: str, plan: str) -> Run:
+    def resume(self, run: str, dataset: str, plan: str) -> Run:
         """Take over a run that did not finish, with what it has journalled. Whoever held it can write no more.
 
         Args:
             run: its id.
+            dataset: the declared name of the data that it goes on with.
             plan: digest of the public plan.
 
         Raises:
-            UnknownName: no such run. Refused: it is finished, or its plan is another.
+            UnknownName: no such run. Refused: it is finished, on another data set, or its plan is another.
         """
         owner = secrets.token_hex(16)
         with transaction(self.path, "writing") as db:
@@ -122,7 +123,9 @@ class Ledger:
                 raise UnknownName(
                     "run", run, (str(r[0]) for r in db.execute("select id from runs where state = 'open'"))
                 )
-            dataset, known, seed, state = row
+            owned, known, seed, state = row
+            if owned != dataset:
+                raise Refused(f"run {run} is on data set '{owned}', not '{dataset}': it cannot go on with other data")
             if state != "open":
                 raise Refused(f"run {run} is finished: its result is final, start a new run")
             if plan != known:

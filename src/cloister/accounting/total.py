@@ -27,9 +27,15 @@ def _number(value: float) -> float:
         raise InvalidInput(f"epsilon and delta are numbers, given: {value!r}") from None
 
 
+MOST_EPSILON = 1e4
+"""Beyond this, a promise in epsilon is no promise, and noise rounds to nothing."""
+
+
 def _check_epsilon(_: object, __: object, value: float) -> None:
     if not 0 < value < math.inf:
         raise InvalidInput(f"epsilon is {value}, expected a finite number > 0: pass epsilon=1, or what you may spend")
+    if value > MOST_EPSILON:
+        raise InvalidInput(f"epsilon is {value}, which protects nobody: pass epsilon=1, or what you may spend")
 
 
 def _check_delta(_: object, __: object, value: float) -> None:

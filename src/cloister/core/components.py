@@ -7,8 +7,11 @@ what is installed imports nothing heavy.
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias, TypeVar, dataclass_transform
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, TypeAlias, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -74,16 +77,39 @@ class Option:
         right = "" if self.high is None else f"<= {self.high:g}"
         return ", ".join(part for part in (left, right) if part)
 
-    def check(self, name: str, value: Any) -> None:
-        """Raise InvalidInput unless the value is allowed. A NaN never is."""
+    def check(self, name: str, value: Any, hint: Any = None) -> None:
+        """Raise InvalidInput unless the value is allowed, and of the annotated type. A NaN never is."""
         if self.choices:
             if value not in self.choices:
                 raise InvalidInput(f"option '{name}' is {value!r}: choose from {self.range}")
-        elif value is not None and (self.low is not None or self.high is not None):
+            return
+        if hint is not None and not _fits(value, hint):
+            kind = getattr(hint, "__name__", hint)
+            raise InvalidInput(
+                f"option '{name}' is {value!r}: it takes {', '.join(filter(None, (str(kind), self.range)))}"
+            )
+        if isinstance(value, numbers.Real):
             low = -math.inf if self.low is None else self.low
             high = math.inf if self.high is None else self.high
-            if not isinstance(value, (int, float)) or not (low <= value <= high) or (self.above and not value > low):
-                raise InvalidInput(f"option '{name}' is {value!r}: it must be {self.range}")
+            number = float(value)
+            if not low <= number <= high or (self.above and not number > low):
+                raise InvalidInput(f"option '{name}' is {value!r}: it must be {self.range or 'a number'}")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of an option's type: whole numbers are numbers, truth values are not."""
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(value, part) for part in get_args(hint))
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    kinds: dict[Any, type] = {int: numbers.Integral, float: numbers.Real, type(None): type(None)}
+    kind = kinds.get(hint, hint)
+    return not isinstance(kind, type) or (isinstance(value, kind) and (hint is bool or not isinstance(value, bool)))
+
+
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)
 
 
 @attrs.frozen
@@ -100,14 +126,15 @@ def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
 
 
 def option(
-    default: Any, *, help: str, unit: str = "", low: float | None = None, high: float | None = None,
+    *, default: Any, help: str, unit: str = "", low: float | None = None, high: float | None = None,
     above: bool = False, choices: tuple[Any, ...] = (),
 ) -> Any:  # fmt: skip
     """A public option of a component: its default, what it means, its unit and bounds."""
     facts = Option(help, unit, low, high, above, choices)
 
-    def valid(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
-        facts.check(attribute.name, value)
+    def valid(component: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+        cls: Any = type(component)
+        facts.check(attribute.name, value, _hints(cls).get(attribute.name))
 
     return attrs.field(default=default, validator=valid, metadata={"cloister": facts})
 

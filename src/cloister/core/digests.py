@@ -17,7 +17,11 @@ def digest(value: object) -> str:
 
 
 def _feed(h: Any, value: object) -> None:
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            raise TypeError("an array of objects has no digest: its bytes are addresses")
         little = value.astype(value.dtype.newbyteorder("<"))
         h.update(f"array {little.dtype.str} {little.shape}".encode())
         h.update(np.ascontiguousarray(little).tobytes())
@@ -38,8 +42,6 @@ def _feed(h: Any, value: object) -> None:
             _feed(h, (key, value[key]))
     elif isinstance(value, (bool, int, float, str, bytes, type(None))):
         h.update(f"{type(value).__name__} {value!r}\n".encode())
-    elif isinstance(value, np.generic):
-        _feed(h, value.item())
     else:
         raise TypeError(
             f"{type(value).__qualname__} has no digest: public values are attrs classes, arrays and plain data"

@@ -79,6 +79,12 @@ def _power_of_two_unit(radius: float, dimension: int) -> float:
     return 2.0 ** math.ceil(math.log2(radius / room))
 
 
+def _checked_size(radius: float) -> None:
+    """Raises: InvalidInput for a domain whose squared distances would not be ordinary numbers."""
+    if not 1e-100 < radius < 1e100:
+        raise InvalidInput("these bounds are too wide or too narrow for 64-bit numbers: give the columns another unit")
+
+
 def _norm(sides: Ints) -> int:
     """The integer norm bound of a box of lattice points: rounded up."""
     return math.isqrt(sum(int(s) ** 2 for s in sides) - 1) + 1 if sides.any() else 1
@@ -127,10 +133,7 @@ class Box:
             if not low < high:
                 raise InvalidInput(f"bounds of column {j} are {low:g} and {high:g}: the lower one must be smaller")
         radius = math.hypot(*((high / 2 - low / 2) for low, high in zip(self.lower, self.upper, strict=True)))
-        if not math.isfinite(radius) or radius < 1e-300:
-            raise InvalidInput(
-                "these bounds are too wide or too narrow for 64-bit numbers: give the columns another unit"
-            )
+        _checked_size(radius)
         object.__setattr__(self, "unit", _power_of_two_unit(radius, len(self.lower)))
 
     @property
@@ -148,7 +151,7 @@ class Box:
 
     @property
     def sides(self) -> Ints:
-        return np.floor(self.half_widths / self.unit).astype(np.int64)
+        return np.rint(self.half_widths / self.unit).astype(np.int64)
 
     @property
     def reach(self) -> int:
@@ -198,8 +201,9 @@ class Ball:
     def __attrs_post_init__(self) -> None:
         if not self.center:
             raise InvalidInput("a ball needs a centre of at least one number")
-        if not (math.isfinite(self.radius) and self.radius > 1e-300):
+        if not (math.isfinite(self.radius) and self.radius > 0):
             raise InvalidInput(f"a ball needs a positive finite radius, not {self.radius}")
+        _checked_size(self.radius)
         object.__setattr__(self, "unit", _power_of_two_unit(self.radius, len(self.center)))
 
     @property
@@ -225,7 +229,8 @@ class Ball:
     def snap(self, rows: AnyArray) -> Ints:
         from cloister.core.lattice import Bound, shrink
 
-        inside = np.clip((np.asarray(rows, np.float64) - self.middle) / self.unit, -(2.0**80), 2.0**80)
+        with np.errstate(over="ignore"):
+            inside = np.clip((np.asarray(rows, np.float64) - self.middle) / self.unit, -(2.0**80), 2.0**80)
         # the largest coordinate, unlike a norm of floats, does not depend on the order of a sum
         inside *= np.minimum(1.0, self.reach / np.maximum(np.abs(inside).max(axis=1, initial=0.0), 1.0))[:, None]
         return shrink(np.rint(inside).astype(np.int64), Bound(l2=self.reach, dimension=self.dimension))

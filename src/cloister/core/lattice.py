@@ -43,6 +43,8 @@ class Bound:
         return math.isqrt(self.dimension * self.l2**2)
 
     def __attrs_post_init__(self) -> None:
+        if self.l2**2 >= EXACT:
+            raise InvalidInput(f"an L2 bound of {self.l2} lattice steps is too large: its square must be below 2^53")
         if not 1 <= self.l1 <= self.implied:
             raise InvalidInput(
                 f"an L1 bound of {self.l1} does not go with an L2 bound of {self.l2} in dimension {self.dimension}"

@@ -81,8 +81,8 @@ class Vectors(Protocol):
 class Placed:
     """Vectors (n, dimension) with the buckets (n, levels) that they are added to."""
 
-    buckets: Ints
-    values: Ints
+    buckets: Ints = attrs.field(repr=False)
+    values: Ints = attrs.field(repr=False)
 
 
 @final

@@ -8,6 +8,7 @@ become noise and noise can never be replayed by accident.
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 import secrets
 from typing import TYPE_CHECKING, Any, final
@@ -44,7 +45,8 @@ class PublicRng:
 
     def child(self, *path: str | int) -> PublicRng:
         """The key for a named purpose below this one; other names give independent keys."""
-        return PublicRng(hashlib.sha256(self.key + repr(path).encode()).digest())
+        names = tuple(name if isinstance(name, str) else operator.index(name) for name in path)
+        return PublicRng(hashlib.sha256(self.key + repr(names).encode()).digest())
 
     def generator(self) -> np.random.Generator:
         """A NumPy generator that starts from this key. Call it once per named purpose."""
@@ -92,11 +94,15 @@ class NoiseRng:
             return NoiseRng, (None,)
         return NoiseRng, (self._seed,)
 
-    def words(self, n: int) -> Ids:
-        """n uniform 64-bit words: from the system's entropy when secret. What a person's own randomiser draws with."""
+    def words(self, users: Ids, each: int) -> Ids:
+        """Uniform 64-bit words (n, each): what every person's own randomiser draws with, a fixed number per user.
+
+        Secret words come from the system's entropy. Seeded ones belong to the user's number, so that a test sees the same
+        report from her alone, in any chunk and in any order.
+        """
         if self._seed is None:
-            return np.frombuffer(secrets.token_bytes(8 * n), np.uint64)
-        return self._seed.generator().integers(0, 2**64, n, dtype=np.uint64)
+            return np.frombuffer(secrets.token_bytes(8 * len(users) * each), np.uint64).reshape(len(users), each)
+        return np.stack([self._seed.child(i).of_users(users) for i in range(each)], axis=1)
 
     def discrete_laplace(self, scale: float, size: int) -> Ints:
         """Integers with P(x) proportional to exp(-|x| / scale): eps-DP for L1 sensitivity ``scale * eps``.

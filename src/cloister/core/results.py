@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
-import zipfile
 from pathlib import Path
 from typing import Any, final
 
@@ -104,20 +104,40 @@ class Result:
         """
         source = Path(path)
         try:
-            if source.suffix == ".npz":
-                with np.load(source, allow_pickle=False) as arrays:
-                    sealed = json.loads(str(arrays["result"]))
-            else:
-                sealed = json.loads(source.read_text())
-            if sealed["sha256"] != _seal(json.dumps(sealed["result"], indent=1, allow_nan=True)):
-                raise ValueError("checksum")
-            return cls.from_dict(sealed["result"])
+            content = source.read_bytes()
         except OSError as error:
             raise InvalidInput(f"cannot read {source}: {error.strerror or error}") from error
-        except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        try:
+            return cls._opened(content, packed=source.suffix == ".npz")
+        except Exception as error:  # a damaged archive makes NumPy and zipfile raise whatever they stumble over
             raise Damaged(
                 f"{source} is not a result of cloister, or it is damaged: run the fit again, or restore the file"
             ) from error
+
+    @classmethod
+    def _opened(cls, content: bytes, packed: bool) -> Result:
+        if not packed:
+            return cls._unsealed(json.loads(content))
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            result = cls._unsealed(json.loads(str(arrays["result"])))
+            weights = arrays.get("weights")
+            if not np.array_equal(arrays["centers"], result.centers, equal_nan=True) or (weights is None) != (
+                result.weights is None
+            ):
+                raise ValueError("arrays")
+            if (
+                weights is not None
+                and result.weights is not None
+                and not np.array_equal(weights, result.weights, equal_nan=True)
+            ):
+                raise ValueError("arrays")
+        return result
+
+    @classmethod
+    def _unsealed(cls, sealed: dict[str, Any]) -> Result:
+        if sealed["sha256"] != _seal(json.dumps(sealed["result"], indent=1, allow_nan=True)):
+            raise ValueError("checksum")
+        return cls.from_dict(sealed["result"])
 
 
 def _seal(text: str) -> str:

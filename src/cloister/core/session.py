@@ -71,10 +71,10 @@ class Looked:
                 raise Refused(
                     f"the replay of round {self._round} looks elsewhere than the record: another version or another plan"
                 )
-            return seen.values
+            return seen.values.copy()
         values = self._fresh(asked, level, error)
         self._write(Look(self._round, self._question, level, error, asked, values))
-        return values
+        return values.copy()
 
     def _fresh(self, ids: Ints, level: int, error: bool) -> Floats:
         """Live values, except where the record already released one: that bucket's noise is never drawn again."""

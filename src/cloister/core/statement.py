@@ -33,6 +33,7 @@ class PrivacyStatement:
         trust: name of the trust marker.
         epsilon, delta: of the whole run, for one row, under the marker's neighbouring relation.
         spends: every question of every round.
+        rows: the public number of rows.
         seeded: noise that can be repeated: nobody is protected.
         private: False when an oracle added no noise.
     """
@@ -41,6 +42,7 @@ class PrivacyStatement:
     epsilon: float
     delta: float
     spends: tuple[Spend, ...]
+    rows: int
     seeded: bool = False
     private: bool = True
 
@@ -66,6 +68,10 @@ class PrivacyStatement:
                 TRUSTS[self.trust].promise,
                 "One row is one person unless you know otherwise. All rounds' answers are covered, not only the last.",
             ]
+        if self.delta * self.rows >= 1:
+            lines.append(
+                f"WARNING: delta is not below 1 / rows ({1 / self.rows:.2g}): it allows to release some rows outright."
+            )
         lines += [
             "Rows outside the public bounds were clipped to them. The check for missing or infinite cells tells only the data holder "
             "go or refuse; it is outside the guarantee, as are running times.",
@@ -87,11 +93,11 @@ class PrivacyStatement:
     def from_dict(cls, data: dict[str, Any]) -> PrivacyStatement:
         """The statement that ``as_dict`` wrote."""
         spends = tuple(Spend(**s) for s in data["spends"])
-        return cls(data["trust"], data["epsilon"], data["delta"], spends, data["seeded"], data["private"])
+        return cls(data["trust"], data["epsilon"], data["delta"], spends, data["rows"], data["seeded"], data["private"])
 
 
 def state(
-    rounds: Sequence[Round[Any]], epsilon: float, delta: float, *, trust: str, seeded: bool, private: bool
+    rounds: Sequence[Round[Any]], epsilon: float, delta: float, *, trust: str, rows: int, seeded: bool, private: bool
 ) -> PrivacyStatement:
     """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta)."""
     spends = []
@@ -111,4 +117,4 @@ def state(
                         users,
                     )
                 )
-    return PrivacyStatement(trust, epsilon, delta, tuple(spends), seeded, private)
+    return PrivacyStatement(trust, epsilon, delta, tuple(spends), rows, seeded, private)

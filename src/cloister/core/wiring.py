@@ -45,7 +45,8 @@ class Composed:
 
     @property
     def private(self) -> bool:
-        return self.spec.private and all(part.private for part in self.inner.values())
+        """Whether every part claims a guarantee, and none of them counts its budget as 'exact'."""
+        return self.spec.private and "exact" not in self.measures and all(part.private for part in self.inner.values())
 
     def config(self) -> dict[str, Any]:
         """Names and options all the way down, as plain data: what a plan or a result says of its method."""

@@ -23,6 +23,7 @@ from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.components import component, option, slot
 from cloister.core.domains import Domain
+from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter, Rows
 from cloister.core.questions import Setting, Space, Vectors, add_up, count
@@ -50,52 +51,60 @@ class Lloyd(Generic[T]):
     counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows are nearest to each centre")
     sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what those rows add up to")
     updates: Literal["relative", "absolute"] = option(
-        "relative", choices=("relative", "absolute"),
+        default="relative", choices=("relative", "absolute"),
         help="sum rows relative to their centre (sensitivity: the radius) or to the domain's middle (its half diagonal)",
     )  # fmt: skip
     radius: Literal["step", "constant", "none"] = option(
-        "step", choices=("step", "constant", "none"),
+        default="step", choices=("step", "constant", "none"),
         help="rows farther than a radius count nowhere: after a wide first round, in all rounds, or in none",
     )  # fmt: skip
     radius_scale: float = option(
-        0.8, low=0.0, above=True, help="alpha of equation 25: the radius over that of k equal cells"
+        default=0.8, low=0.0, above=True, help="alpha of equation 25: the radius over that of k equal cells"
     )
-    clip_steps: bool = option(True, help="move no centre farther than the radius in one round")
+    clip_steps: bool = option(default=True, help="move no centre farther than the radius in one round")
     border: Literal["none", "truncate", "fold"] = option(
-        "fold",
+        default="fold",
         choices=("none", "truncate", "fold"),
         help="centres that leave the domain: leave, move to its border, reflect",
     )
     rounds: int | None = option(
-        None, low=1, help="number of rounds; by default the papers' error formula, within the next two"
+        default=None, low=1, help="number of rounds; by default the papers' error formula, within the next two"
     )
-    fewest_rounds: int = option(2, low=1, help="least number of rounds that the formula may choose")
-    most_rounds: int = option(7, low=1, help="largest number of rounds that the formula may choose")
+    fewest_rounds: int = option(default=2, low=1, help="least number of rounds that the formula may choose")
+    most_rounds: int = option(default=7, low=1, help="largest number of rounds that the formula may choose")
     error_target: float = option(
-        0.004,
+        default=0.004,
         low=0.0,
         above=True,
         unit="mean squared half width",
         help="largest predicted squared error of a centre per round",
     )
     offset: float = option(
-        0.225, low=0.0, unit="half width", help="rho of Su et al.: expected coordinate of a centre, absolute updates"
+        default=0.225,
+        low=0.0,
+        above=True,
+        unit="half width",
+        help="rho of Su et al.: expected coordinate of a centre, absolute updates",
     )
     floor: float = option(
-        1.0,
+        default=1.0,
         low=0.0,
         unit="standard errors of a count",
         help="divide by at least this much, so that a small or negative count flips no step",
     )
     keep_below: float | None = option(
-        None, unit="rows", help="a centre with a smaller noisy count keeps its place; none: it wanders"
+        default=None, unit="rows", help="a centre with a smaller noisy count keeps its place; none: it wanders"
     )
     shrink: float = option(
-        0.0,
+        default=0.0,
         low=0.0,
         help="shorten a step by this times its expected squared noise over its squared length (James and Stein)",
     )
-    average: int = option(1, low=1, unit="rounds", help="return the mean of this many last iterates")
+    average: int = option(default=1, low=1, unit="rounds", help="return the mean of this many last iterates")
+
+    def __attrs_post_init__(self) -> None:
+        if self.fewest_rounds > self.most_rounds:
+            raise InvalidInput(f"fewest_rounds is {self.fewest_rounds}, more than most_rounds, {self.most_rounds}")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         domain, every = problem.domain, np.arange(problem.k)
@@ -132,7 +141,9 @@ class Lloyd(Generic[T]):
         chosen = Schedule(1, problem.budget, problem.budget)
         for rounds in fixed:
             budget = problem.budget.over(rounds)
-            chosen = Schedule(rounds, *budget.split_for(*self.errors(problem, budget, budget)))
+            # the law of shares is that of wide noise: at a large epsilon it is read off a small one
+            small = attrs.evolve(budget, amount=min(budget.amount, 0.01))
+            chosen = Schedule(rounds, *budget.split_for(*self.errors(problem, small, small)))
             if sum(self.errors(problem, chosen.per_count, chosen.per_sum)) <= target:
                 break
         return chosen
@@ -159,7 +170,7 @@ class Lloyd(Generic[T]):
         if self.radius == "none":
             return [math.inf] * rounds
         diagonal = problem.domain.diameter
-        eta = self.radius_scale * diagonal / (2 * problem.k ** (1 / problem.domain.dimension))
+        eta = min(diagonal, self.radius_scale * diagonal / (2 * problem.k ** (1 / problem.domain.dimension)))
         return [diagonal / 2 if self.radius == "step" else eta] * min(1, rounds) + [eta] * (rounds - 1)
 
     def _moved(

@@ -39,9 +39,12 @@ def _packed(k: int, domain: Domain, rng: PublicRng, radius: float) -> Floats | N
     chosen = domain.sample(g, 1, radius)
     for _ in range(k - 1):
         tries = domain.sample(g, TRIES, radius)
-        gaps = ((tries[:, None, :] - chosen[None]) ** 2).sum(axis=2).min(axis=1)
-        fits = np.flatnonzero(gaps >= 4 * radius**2)
-        if not len(fits):
+        fits = next((t for t in tries if _clear(t, chosen, radius)), None)
+        if fits is None:
             return None
-        chosen = np.vstack([chosen, tries[fits[0]]])
+        chosen = np.vstack([chosen, fits])
     return chosen
+
+
+def _clear(point: Floats, chosen: Floats, radius: float) -> bool:
+    return bool((((chosen - point) ** 2).sum(axis=1) >= 4 * radius**2).all())

@@ -1,1 +1,17 @@
-"""The conformance kit: what plugin authors run on their own components."""
+"""The conformance kit: what plugin authors run on their own components.
+
+    from cloister.testing import parametrize
+
+    @parametrize(MyCounts(), MySums())
+    def test_conformance(component, check):
+        check(component)
+
+Every check is a law of the role, in one sentence, with the figures that broke it. Statistical checks raise a false alarm at most
+once in a million runs, and catch noise that is too small by a factor of 1.2. They look at what a component does, not at how it
+is written: they find mistakes, not malice, and replace no proof.
+"""
+
+from cloister.testing.checks import Check, ConformanceError
+from cloister.testing.collection import check_component, checks_for, parametrize
+
+__all__ = ["Check", "ConformanceError", "check_component", "checks_for", "parametrize"]

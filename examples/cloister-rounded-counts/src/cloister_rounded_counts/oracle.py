@@ -7,7 +7,7 @@ released is post-processing.
 
 from __future__ import annotations
 
-from typing import ClassVar, NoReturn
+from typing import NoReturn
 
 import attrs
 import numpy as np
@@ -89,8 +89,11 @@ class RoundedCounts:
     """Counts with two-sided geometric noise of scale levels / eps, as multiples of ``step``."""
 
     trust = Central
-    measure: ClassVar[Measure] = "pure"
-    step: int = option(5, low=1, unit="rows", help="released counts are multiples of this")
+    step: int = option(default=5, low=1, unit="rows", help="released counts are multiples of this")
+
+    @property
+    def measure(self) -> Measure:
+        return "pure"
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> RoundedChannel:
         return RoundedChannel(space, budget, self.step)

@@ -13,7 +13,6 @@ to a rounded real Gaussian that accounting pays the whole difference out of a te
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 from cloister.core.budget import Budget, Measure
 from cloister.core.components import component
@@ -39,7 +38,10 @@ class DiscreteGaussianCounts:
     """Counts with discrete Gaussian noise of sigma = sqrt(levels) / mu."""
 
     trust = Central
-    measure: ClassVar[Measure] = "gaussian"
+
+    @property
+    def measure(self) -> Measure:
+        return "gaussian"
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel:
         return channel(space, None, budget, 1.0)
@@ -53,7 +55,10 @@ class DiscreteGaussianSums:
     """Vector sums with discrete Gaussian noise of sigma = sqrt(levels) * L2 bound / mu on every coordinate."""
 
     trust = Central
-    measure: ClassVar[Measure] = "gaussian"
+
+    @property
+    def measure(self) -> Measure:
+        return "gaussian"
 
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> TensorChannel:
         return channel(space, bound, budget, setting.unit)

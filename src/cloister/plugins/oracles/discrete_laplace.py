@@ -10,8 +10,6 @@ Steinke 2020).
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from cloister.core.budget import Budget, Measure
 from cloister.core.components import component
 from cloister.core.lattice import Bound
@@ -28,7 +26,10 @@ class DiscreteLaplaceCounts:
     """Counts with two-sided geometric noise of scale levels / eps."""
 
     trust = Central
-    measure: ClassVar[Measure] = "pure"
+
+    @property
+    def measure(self) -> Measure:
+        return "pure"
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel:
         law = Laplace(space.levels / budget.epsilon * UP)
@@ -43,7 +44,10 @@ class DiscreteLaplaceSums:
     """Vector sums with two-sided geometric noise of scale levels * L1 bound / eps on every coordinate."""
 
     trust = Central
-    measure: ClassVar[Measure] = "pure"
+
+    @property
+    def measure(self) -> Measure:
+        return "pure"
 
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> TensorChannel:
         law = Laplace(space.levels * bound.l1 / budget.epsilon * UP)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from cloister.core.budget import Budget, Measure
 from cloister.core.components import component
 from cloister.core.lattice import Bound
@@ -17,7 +15,10 @@ class ExactCounts:
     """Exact counts. NOT private."""
 
     trust = Central
-    measure: ClassVar[Measure] = "exact"
+
+    @property
+    def measure(self) -> Measure:
+        return "exact"
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel:
         return TensorChannel("exact", budget, space, None, None, 0, 1.0)
@@ -31,7 +32,10 @@ class ExactSums:
     """Exact vector sums. NOT private."""
 
     trust = Central
-    measure: ClassVar[Measure] = "exact"
+
+    @property
+    def measure(self) -> Measure:
+        return "exact"
 
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> TensorChannel:
         return TensorChannel("exact", budget, space, bound, None, 0, setting.unit)

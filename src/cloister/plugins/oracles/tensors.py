@@ -69,7 +69,7 @@ class Gaussian:
 class Totals:
     """Merged reports: exact int64 totals, flat."""
 
-    vector: Ints
+    vector: Ints = attrs.field(repr=False)
 
     def merge(self, other: Totals) -> Totals:
         return Totals(self.vector + other.vector)

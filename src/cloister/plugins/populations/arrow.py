@@ -10,7 +10,6 @@ import mmap
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any, final
 
 import pyarrow as pa
@@ -136,20 +135,20 @@ def _batches(reader: Any) -> Iterator[Any]:
 
 @final
 class Csv:
-    """One CSV file with a header line. Which columns hold numbers is seen from its first block.
-
-    Columns in use are then read as float64, correctly rounded, whatever the first block looked like.
+    """One CSV file with a header line. It has no types: every column counts as one of numbers, and is read as float64,
+    correctly rounded; a cell that is no number makes the file refused. Were a column of text passed over instead, one row
+    would decide which columns a result has.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
         with self._reader(None) as reader:
             self._schema = reader.schema
-        # a column that starts empty may go on with numbers: it is not passed over in silence
-        self.known = [(field.name, _number(field.type) or pa.types.is_null(field.type)) for field in self._schema]
-        if _like_numbers(self._schema.names):
+        self.known = [(name, True) for name in self._schema.names]
+        positions = [str(i) for i in range(len(self._schema.names))]  # what frames without names write
+        if self._schema.names != positions and any(NUMBER.fullmatch(name) for name in self._schema.names):
             raise InvalidInput(
-                f"the first line of '{path}' looks like a row: a CSV file starts with the columns' names"
+                f"the first line of '{path}' looks like a row: a CSV file starts with the columns' names, which are no numbers"
             )
 
     def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
@@ -178,20 +177,12 @@ class Csv:
 def _advice(error: str) -> str:
     """What is wrong with a CSV file, without the line that pyarrow quotes."""
     if "conversion error" in error:
-        return "has a cell that is not a number in a column of numbers"
+        return "has a cell that is not a number: choose the columns of numbers (--columns), or mend the file"
     if "straddling" in error:
         return f"has a line of more than {BLOCK} bytes"
     if "CSV parse error" in error:
         return "has lines with more or fewer cells than its header"
     return "cannot be read as CSV: it is damaged, or something else"
-
-
-def _like_numbers(names: Sequence[str]) -> bool:
-    """Whether column names look like a row's cells: numbers, unless they count up, as positions and years do."""
-    numbers = [name for name in names if NUMBER.fullmatch(name)]
-    if not all(name.strip().isdigit() for name in numbers):
-        return True
-    return any(int(one) >= int(other) for one, other in pairwise(numbers))
 
 
 __all__ = ["Csv", "Ipc", "Parquet"]

@@ -63,8 +63,8 @@ class Files:
     Args:
         paths: a file, a glob pattern (sorted), or several of them; .parquet, .arrow, .feather, .csv, .csv.gz, .npy, .npz
             (the array 'X' or the only two-dimensional one).
-        columns: names to use, in this order; by default all that hold numbers. Which those are is part of the schema,
-            except in CSV, where it is seen from the first block. Columns of NPY and NPZ are called '0', '1', ...
+        columns: names to use, in this order; by default all that hold numbers, by the file's schema. CSV has none: by
+            default all its columns must hold numbers. Columns of NPY and NPZ are called '0', '1', ...
         missing: 'refuse' or 'drop'.
         first: number of the first user.
         progress: told how many more rows of a round are done.

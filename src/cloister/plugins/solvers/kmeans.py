@@ -18,8 +18,8 @@ class KMeansPlusPlus:
     Source: Arthur and Vassilvitskii 2007; scikit-learn.
     """
 
-    starts: int = option(10, low=1, help="independent starts; the best on the released points is kept")
-    rounds: int = option(300, low=1, help="largest number of Lloyd rounds per start")
+    starts: int = option(default=10, low=1, help="independent starts; the best on the released points is kept")
+    rounds: int = option(default=300, low=1, help="largest number of Lloyd rounds per start")
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
         """Centres (k, d) in the caller's units; points of weight at most 0 are left out, unless all are.

@@ -1,0 +1,108 @@
+"""Which checks apply to a component, and how pytest gets one item for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cloister.core.errors import MissingExtra
+from cloister.core.trust import Aggregated, Central, Local
+from cloister.testing.bucketings import BUCKETINGS, VECTORS
+from cloister.testing.checks import Check
+from cloister.testing.declarations import DECLARED, the_guarantee_is_documented, the_registry_says_what_the_class_is
+from cloister.testing.methods import METHODS
+from cloister.testing.oracle_events import EVENTS, GAUSSIAN
+from cloister.testing.oracle_local import LOCAL
+from cloister.testing.oracle_noise import CENTRAL_NOISE, EXACT, NOISE
+from cloister.testing.oracle_privacy import PRIVACY
+from cloister.testing.oracle_rows import CENTRAL_SUMS, ROWS
+from cloister.testing.populations import POPULATIONS
+from cloister.testing.roles import MADE, checked_role, name_of
+from cloister.testing.solvers import SOLVERS
+from cloister.testing.trees import TREES
+
+OF_ROLE: dict[str, tuple[Any, ...]] = {
+    "Method": METHODS, "TreeBuilder": TREES, "NonPrivateSolver": SOLVERS, "Population": POPULATIONS,
+    "Bucketing": BUCKETINGS, "Vectors": VECTORS,
+}  # fmt: skip
+"""Checks that depend on nothing but the role; oracles' depend on trust and measure too."""
+
+
+def checks_for(component: Any, role: str | None = None) -> tuple[Check, ...]:
+    """Every check that applies to a component.
+
+    Args:
+        component: an instance; for a population a function ``rows (n, d) -> population``, for a bucketing or vectors a
+            function ``(domain, rng) -> bucketing``.
+        role: found by the component's shape, except for those functions.
+
+    Raises:
+        InvalidInput: it has the shape of no role.
+    """
+    found, kind = list[Any](), checked_role(component, role)
+    if kind not in MADE:
+        found += DECLARED
+    if kind not in MADE or isinstance(component, type):
+        found.append(the_registry_says_what_the_class_is)
+    found += OF_ROLE.get(kind, ()) or _of_oracle(component, kind)
+    return tuple(Check(run) for run in found)
+
+
+def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
+    """An oracle's checks: what is drawn where differs by trust model, and exact answers have no noise to look at."""
+    found, central, private = (
+        [the_guarantee_is_documented, *EVENTS, *ROWS],
+        oracle.trust is Central,
+        oracle.measure != "exact",
+    )
+    if central and role == "VectorSumOracle":
+        found += CENTRAL_SUMS
+    if not private:
+        found += EXACT
+    elif oracle.trust is not Aggregated:
+        found += NOISE
+    if central and private:
+        found += (*CENTRAL_NOISE, *PRIVACY)
+    if central and oracle.measure == "gaussian":
+        found += GAUSSIAN
+    if oracle.trust is Local and oracle.measure == "pure":
+        found += LOCAL
+    return tuple(found)
+
+
+def check_component(component: Any, role: str | None = None) -> None:
+    """Run every check that applies, up to the first that fails.
+
+    Raises:
+        ConformanceError: the component breaks a law.
+    """
+    for check in checks_for(component, role):
+        check(component)
+
+
+def parametrize(*components: Any, role: str | None = None, named: Mapping[str, Any] | None = None) -> Any:
+    """A pytest decorator: one item for each component and check that applies to it.
+
+        @parametrize(RoundedCounts(), RoundedCounts(step=1))
+        def test_conformance(component, check):
+            check(component)
+
+    Args:
+        components, role: as ``checks_for`` takes them.
+        named: more components, by the name that their items shall have.
+
+    Raises:
+        MissingExtra: pytest is not installed.
+        InvalidInput: a component has the shape of no role.
+    """
+    try:
+        import pytest
+    except ImportError:
+        raise MissingExtra("pytest", "test", "cloister.testing.parametrize") from None
+    every = [(name_of(c), c) for c in components] + list((named or {}).items())
+    items = [
+        pytest.param(component, check, id=f"{name}-{check.name}")
+        for name, component in every
+        for check in checks_for(component, role)
+    ]
+    return pytest.mark.parametrize(("component", "check"), items)

@@ -1,0 +1,182 @@
+"""An opened oracle, and what the checks do to it: ask it about known rows, and look at the noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from cloister.core.budget import Budget, Measure
+from cloister.core.lattice import Bound, shrink
+from cloister.core.questions import Placed, Setting, Space
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.trust import Local, Shuffled
+from cloister.core.types import Floats, Ids, Ints
+from cloister.testing.checks import require
+
+UNIT = 2.0**-10
+"""The lattice's spacing in the kit's questions: not 1, so that an oracle that forgets it is found out."""
+
+PAYABLE: dict[Measure, tuple[Measure, ...]] = {
+    "pure": ("pure", "zcdp"), "gaussian": ("gaussian", "zcdp"), "zcdp": ("zcdp",), "exact": ("exact",),
+}  # fmt: skip
+"""In which measures an oracle of each measure takes budgets."""
+
+
+def budget_of(measure: Measure, epsilon: float) -> Budget:
+    """About as much privacy in every measure: epsilon, mu = epsilon, rho = epsilon^2 / 2."""
+    amounts = {"pure": epsilon, "gaussian": epsilon**2, "zcdp": epsilon**2 / 2, "exact": math.inf}
+    return Budget(measure, amounts[measure])
+
+
+@final
+@attrs.frozen
+class Shape:
+    """A question's outline. Args: sizes (buckets per level), bound (of the vectors; None for counts)."""
+
+    sizes: tuple[int, ...]
+    bound: Bound | None = None
+
+
+def narrow_shapes(role: str) -> tuple[Shape, ...]:
+    """Few buckets: a single one, a tree's levels with their root, many levels, and every kind of vector bound."""
+    if role == "FrequencyOracle":
+        return Shape((1,)), Shape((1, 2, 4)), Shape((2,) * 5)
+    return Shape((1,), Bound(1, 1)), Shape((1, 2), Bound(1000, 3)), Shape((2,), Bound(900, 4, 1200))
+
+
+def wide_shapes(role: str, size: int) -> tuple[Shape, ...]:
+    """Many buckets, each of them an experiment of its own: one level and several, one coordinate and several."""
+    if role == "FrequencyOracle":
+        return Shape((size,)), Shape((size,) * 3)
+    return Shape((size,), Bound(1000, 1)), Shape((size,), Bound(1000, 3)), Shape((size,) * 2, Bound(900, 2, 1200))
+
+
+@final
+@attrs.frozen(eq=False)
+class Probe:
+    """A channel with what it was opened with.
+
+    Args:
+        oracle, shape, budget: what was opened.
+        rows: the public number of rows.
+        channel: what came out.
+    """
+
+    oracle: Any
+    shape: Shape
+    budget: Budget
+    rows: int
+    channel: Any
+
+    @classmethod
+    def of(cls, oracle: Any, shape: Shape, budget: Budget, rows: int = 1000) -> Probe:
+        space, setting = Space(shape.sizes), Setting(rows, UNIT, PublicRng.from_seed(1).child("probe"))
+        where = (space,) if shape.bound is None else (space, shape.bound)
+        return cls(oracle, shape, budget, rows, oracle.open(*where, budget, setting))
+
+    @property
+    def width(self) -> int:
+        return 1 if self.shape.bound is None else self.shape.bound.dimension
+
+    @property
+    def total(self) -> int:
+        return sum(self.shape.sizes)
+
+    @property
+    def declared_variance(self) -> float:
+        """What the oracle's ``variance`` says of this channel."""
+        space, setting = Space(self.shape.sizes), Setting(self.rows, UNIT, PublicRng.from_seed(1).child("probe"))
+        where = (space,) if self.shape.bound is None else (space, self.shape.bound)
+        return float(self.oracle.variance(*where, self.budget, setting))
+
+    def items(self, buckets: Ints, vectors: Ints | None = None) -> Ints | Placed:
+        """What an encoder takes: ids (n, levels), and for sums the vectors (n, dimension)."""
+        return buckets if self.shape.bound is None or vectors is None else Placed(buckets, vectors)
+
+    def summary(self, items: Ints | Placed, rng: NoiseRng, users: Ids | None = None) -> Any:
+        """Encoded and absorbed, users numbered from 0 unless they are given."""
+        who = np.arange(length(items), dtype=np.uint64) if users is None else users
+        return self.channel.absorb(self.channel.encode(items, who, rng.child("encode")))
+
+    def table(self, summary: Any, rng: NoiseRng) -> Any:
+        return self.channel.decode(summary, rng.child("decode"))
+
+    def values(self, table: Any) -> Floats:
+        """Every released number (buckets of all levels, width)."""
+        found = []
+        for level, size in enumerate(self.shape.sizes):
+            values = np.asarray(table.at(np.arange(size, dtype=np.int64), level))
+            wanted = (size,) if self.shape.bound is None else (size, self.width)
+            require(values.shape == wanted, f"at() of {size} buckets has the shape {values.shape}, not {wanted}")
+            found.append(values.reshape(size, self.width))
+        return np.concatenate(found).astype(np.float64)
+
+    def errors(self, table: Any) -> Floats:
+        """The declared standard error of every released number (buckets of all levels, width)."""
+        found = []
+        for level, size in enumerate(self.shape.sizes):
+            values = np.asarray(table.standard_error(np.arange(size, dtype=np.int64), level), np.float64)
+            require(values.shape == (size,), f"standard_error() of {size} buckets has the shape {values.shape}")
+            found.append(np.repeat(values[:, None], self.width, axis=1))
+        return np.concatenate(found)
+
+    def exact(self, items: Ints | Placed) -> Floats:
+        """What would be released without noise (buckets of all levels, width)."""
+        placed = items if isinstance(items, Placed) else Placed(items, np.ones((len(items), 1), np.int64))
+        unit, found = 1.0 if self.shape.bound is None else UNIT, []
+        for level, size in enumerate(self.shape.sizes):
+            total = np.zeros((size + 1, self.width), np.int64)
+            np.add.at(total, placed.buckets[:, level], placed.values)  # -1 is the last row, which is cut off
+            found.append(total[:-1])
+        return np.concatenate(found).astype(np.float64) * unit
+
+    def releases(self, items: Ints | Placed, repeats: int, rng: NoiseRng) -> Iterator[Floats]:
+        """Independent releases of the same rows, ``values`` each. Users' own noise is drawn again every time."""
+        summary = None if self.oracle.trust in (Local, Shuffled) else self.summary(items, rng)
+        for i in range(repeats):
+            mine = rng.child("release", i)
+            yield self.values(self.table(self.summary(items, mine) if summary is None else summary, mine))
+
+    def noise(self, items: Ints | Placed, repeats: int, rng: NoiseRng) -> Floats:
+        """Releases less the truth: (repeats, buckets of all levels, width)."""
+        return np.stack(list(self.releases(items, repeats, rng))) - self.exact(items)
+
+    def by_level(self, numbers: Floats) -> list[Floats]:
+        """An array (..., buckets of all levels, width) cut into levels."""
+        return np.split(numbers, np.cumsum(self.shape.sizes)[:-1], axis=-2)
+
+
+def length(items: Ints | Placed) -> int:
+    """How many rows there are."""
+    return len(items.buckets if isinstance(items, Placed) else items)
+
+
+def spread(shape: Shape, seed: int = 0, most: int = 100) -> Ints | Placed:
+    """Rows whose buckets hold 0 .. most - 1 rows, evenly, in an order of their own at every level; vectors at random. One in nine
+    or more is in no bucket of a level."""
+    g = np.random.default_rng(seed)
+    columns = [np.repeat(g.permutation(size), np.arange(size) % most) for size in shape.sizes]
+    n = max(len(column) for column in columns) * 9 // 8 + 1
+    padded = [np.concatenate([column, np.full(n - len(column), -1)]) for column in columns]
+    buckets = np.stack([g.permutation(column) for column in padded], axis=1).astype(np.int64)
+    bound = shape.bound
+    if bound is None:
+        return buckets
+    wide = g.integers(-bound.l2, bound.l2, (n, bound.dimension), endpoint=True)
+    return Placed(buckets, shrink(wide, bound))
+
+
+def worst_vectors(bound: Bound | None) -> Ints:
+    """Vectors (m, dimension) that no bound lets grow: along an axis, along the diagonal, and at the L1 bound. A row counts 1."""
+    if bound is None:
+        return np.ones((1, 1), np.int64)
+    axis = np.zeros(bound.dimension, np.int64)
+    axis[0] = -bound.l2
+    diagonal = np.full(bound.dimension, int(bound.l2 / math.sqrt(bound.dimension)), np.int64)
+    diagonal[1::2] *= -1
+    even = np.full(bound.dimension, bound.l1 // bound.dimension, np.int64)
+    return np.unique(shrink(np.stack([axis, diagonal, even]), bound), axis=0)

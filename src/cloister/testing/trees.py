@@ -1,0 +1,92 @@
+"""Checks of tree builders: public partitions that grow from noisy counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Coreset, Problem
+from cloister.core.questions import Part
+from cloister.core.randomness import PublicRng
+from cloister.testing import bucketings
+from cloister.testing.checks import require
+from cloister.testing.scripts import SCRIPTS, Told
+
+
+def _problem(domain: Any) -> Problem:
+    return Problem(4, domain, 1000, Budget("pure", 1.0))
+
+
+def _trees(builder: Any) -> Iterator[tuple[Problem, Any]]:
+    for i, domain in enumerate(bucketings.DOMAINS):
+        yield _problem(domain), builder.open(_problem(domain), PublicRng.from_seed(90).child(i))
+
+
+def _maker(builder: Any) -> Any:
+    return lambda domain, rng: builder.open(_problem(domain), rng)
+
+
+def ids_are_within_the_space(builder: Any) -> None:
+    bucketings.ids_are_within_the_space(_maker(builder))
+
+
+def a_row_falls_in_the_same_bucket_in_any_batch(builder: Any) -> None:
+    bucketings.a_row_falls_in_the_same_bucket_in_any_batch(_maker(builder))
+
+
+def its_digest_travels(builder: Any) -> None:
+    bucketings.its_digest_travels(_maker(builder))
+
+
+for _check in (ids_are_within_the_space, a_row_falls_in_the_same_bucket_in_any_batch, its_digest_travels):
+    _check.__doc__ = getattr(bucketings, _check.__name__).__doc__
+
+
+def children_are_in_their_parents(builder: Any) -> None:
+    """A tree starts with its root; where it is ``nested``, a row's bucket of one level is its bucket of the next, halved."""
+    for problem, tree in _trees(builder):
+        require(
+            tree.space.sizes[0] == 1,
+            f"{problem.domain}: the first level has {tree.space.sizes[0]} buckets, not the root alone",
+        )
+        if tree.nested:
+            ids = tree.locate(bucketings.rows_of(problem.domain, tree))
+            require(np.array_equal(ids[:, 1:] >> 1, ids[:, :-1]), f"{problem.domain}: a bucket is not in its parent")
+
+
+def any_counts_grow_a_coreset(builder: Any) -> None:
+    """Whatever noise made of the counts, at least one finite point inside the domain comes out, with a finite weight; equal counts
+    give equal points."""
+    for problem, tree in _trees(builder):
+        part = Part(tree, None, None, None)  # type: ignore[arg-type]  # a told table opens no channel
+        for script in SCRIPTS:
+            grown, again = (tree.grow(Told(part, script, PublicRng.from_seed(91), 1000.0)) for _ in range(2))
+            _judge(grown, problem, f"{problem.domain}, counts: {script.name}")
+            same = np.array_equal(grown.points, again.points) and np.array_equal(grown.weights, again.weights)
+            require(same, f"{problem.domain}, counts: {script.name}: grown twice, the points differ")
+
+
+def _judge(grown: Coreset, problem: Problem, where: str) -> None:
+    points, weights, domain = grown.points, grown.weights, problem.domain
+    require(
+        points.ndim == 2
+        and len(points) >= 1
+        and points.shape[1] == domain.dimension
+        and weights.shape == (len(points),),
+        f"{where}: points have the shape {points.shape}, weights {weights.shape}",
+    )
+    require(np.isfinite(points).all() and np.isfinite(weights).all(), f"{where}: a point or weight is not finite")
+    out = float(np.abs(domain.truncate(points) - points).max())
+    require(out <= 1e-9 * domain.diameter, f"{where}: a point is {out:.4g} outside the domain")
+
+
+TREES = (
+    ids_are_within_the_space,
+    a_row_falls_in_the_same_bucket_in_any_batch,
+    its_digest_travels,
+    children_are_in_their_parents,
+    any_counts_grow_a_coreset,
+)

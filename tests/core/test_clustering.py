@@ -1,0 +1,45 @@
+"""The public frame of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Problem, Released
+from cloister.core.domains import Box
+from cloister.core.errors import InvalidInput
+from cloister.core.lattice import CAP
+
+BOX = Box((0.0,), (1.0,))
+
+
+def problem(k: int, rows: int) -> Problem:
+    return Problem(k, BOX, rows, Budget("pure", 1.0))
+
+
+@pytest.mark.parametrize(("k", "rows"), [(1, 1), (5, 5), (1, CAP)])
+def test_a_problem_may_have_as_many_centres_as_rows(k: int, rows: int) -> None:
+    assert problem(k, rows).k == k
+
+
+@pytest.mark.parametrize(
+    ("k", "rows", "message"),
+    [
+        (0, 5, "k is 0: ask for at least one centre"),
+        (-1, 5, "k is -1"),
+        (6, 5, "k is 6, but the public number of rows is 5"),
+        (1, 0, "public number of rows must be between 1 and 2147483648, not 0"),
+        (1, CAP + 1, "not 2147483649"),
+        (1, -3, "not -3"),
+    ],
+)
+def test_a_problem_that_is_none_is_refused(k: Any, rows: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        problem(k, rows)
+
+
+def test_released_values_compare_by_identity() -> None:
+    """A comparison by value would fail on arrays."""
+    assert Released(1, ()) != Released(1, ())

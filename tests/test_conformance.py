@@ -1,0 +1,89 @@
+"""The conformance kit on everything that cloister itself offers, loaded by name as the command line does."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.core.components import Spec
+from cloister.core.domains import Domain
+from cloister.core.lattice import Bound
+from cloister.core.nearest import NearestCenter, Offsets, Rows
+from cloister.core.randomness import PublicRng
+from cloister.core.registry import registry
+from cloister.core.types import Floats
+from cloister.core.wiring import compose
+from cloister.testing import parametrize
+
+BUILT_IN = next(plugin.specs for plugin in registry().plugins if plugin.origin == "built in")
+MADE = {"Population"}
+
+
+def composed(spec: Spec) -> Any:
+    return compose(registry(), spec.role, spec.name, {}, {}).value
+
+
+@parametrize(named={f"{s.role}-{s.name}": composed(s) for s in BUILT_IN if s.role not in MADE})
+def test_built_in_components_conform(component: Any, check: Any) -> None:
+    check(component)
+
+
+@parametrize(registry().load(registry().spec("Population", "arrays")), role="Population")
+def test_rows_in_memory_conform(component: Any, check: Any) -> None:
+    check(component)
+
+
+@parametrize(registry().load(registry().spec("Population", "files")), role="Population")
+def test_rows_in_three_files_conform(component: Any, check: Any, tmp_path: Path) -> None:
+    def in_files(folder: Path, rows: Floats) -> Any:
+        for i, some in enumerate(np.array_split(rows, 3)):
+            np.save(folder / f"{i}.npy", some)
+        return component(str(folder / "*.npy"))
+
+    check(component if check.name == "the_registry_says_what_the_class_is" else partial(in_files, tmp_path))
+
+
+def on_grid(domain: Domain, rng: PublicRng) -> Any:
+    """Seven lattice points on a coarse grid, so that rows of a grid tie."""
+    return domain.snap(
+        domain.real(rng.generator().integers(-4, 4, (7, domain.dimension), endpoint=True) * (domain.sides // 8))
+    )
+
+
+def nearest(domain: Domain, rng: PublicRng) -> NearestCenter:
+    return NearestCenter(on_grid(domain, rng), domain.reach)
+
+
+def nearest_within(domain: Domain, rng: PublicRng) -> NearestCenter:
+    return NearestCenter(on_grid(domain, rng), domain.reach, domain.reach // 3)
+
+
+@parametrize(nearest, nearest_within, role="Bucketing")
+def test_nearest_centers_conform(component: Any, check: Any) -> None:
+    check(component)
+
+
+def offsets(domain: Domain, rng: PublicRng) -> Offsets:
+    return nearest(domain, rng).offsets()
+
+
+def offsets_within(domain: Domain, rng: PublicRng) -> Offsets:
+    return nearest_within(domain, rng).offsets()
+
+
+def rows(domain: Domain, rng: PublicRng) -> Rows:
+    return Rows(nearest(domain, rng), Bound(domain.reach, domain.dimension))
+
+
+@parametrize(offsets, offsets_within, rows, role="Vectors")
+def test_vectors_of_rows_conform(component: Any, check: Any) -> None:
+    check(component)
+
+
+@pytest.mark.parametrize("spec", [s for s in BUILT_IN if s.role in MADE], ids=lambda s: s.name)
+def test_every_population_is_in_this_file(spec: Spec) -> None:
+    assert spec.name in {"arrays", "files"}

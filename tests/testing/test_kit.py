@@ -1,0 +1,151 @@
+"""The kit's own behaviour: which checks apply, what pytest gets, how a check fails, what it costs to import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from honest import Chunks, FirstPoints, Halving, HonestCounts, HonestSums, Plain, UnaryCounts, nearest
+from zoo import SPECIMENS, NanPasses, QuieterThanItSays
+
+from cloister.core.components import Spec
+from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
+from cloister.core.registry import Plugin, Registry
+from cloister.testing import Check, ConformanceError, check_component, checks_for, declarations, parametrize
+from cloister.testing.checks import require
+
+PLAIN = Plain(counts=HonestCounts(), sums=HonestSums())
+KINDS = (
+    (HonestCounts(), None), (HonestSums(), None), (UnaryCounts(), None), (Halving(), None), (FirstPoints(), None), (PLAIN, None),
+    (Chunks, "Population"), (nearest, "Bucketing"), (lambda domain, rng: nearest(domain, rng).offsets(), "Vectors"),
+)  # fmt: skip
+
+
+def names(component: Any, role: str | None = None) -> list[str]:
+    return [check.name for check in checks_for(component, role)]
+
+
+def test_every_component_and_check_is_one_item_with_a_name() -> None:
+    mark = parametrize(HonestCounts(), NanPasses(step=2.0), named={"other-name": HonestSums()}).mark
+    ids = [item.id for item in mark.args[1]]
+    assert "HonestCounts-bias_is_as_declared" in ids
+    assert "NanPasses(step=2.0)-bias_is_as_declared" in ids
+    assert "other-name-a_vector_beyond_the_bound_is_clipped" in ids
+    assert len(ids) == len(set(ids)) == 2 * len(names(HonestCounts())) + len(names(HonestSums()))
+
+
+def test_checks_follow_from_role_trust_and_measure() -> None:
+    assert "a_vector_beyond_the_bound_is_clipped" not in names(HonestCounts())
+    assert "variance_is_as_declared" not in names(UnaryCounts())
+    assert "one_report_hides_its_row" in names(UnaryCounts())
+    assert "the_schedule_does_not_depend_on_answers" in names(PLAIN)
+    assert "ids_are_within_the_space" in names(Halving())
+    assert "the_registry_says_what_the_class_is" in names(Chunks, "Population")
+
+
+def test_no_check_is_named_twice_and_each_states_its_law() -> None:
+    for component, role in KINDS:
+        checks = checks_for(component, role)
+        assert len({check.name for check in checks}) == len(checks)
+        assert all(len(check.law) > 40 and check.law.endswith(".") for check in checks)
+
+
+def test_every_check_catches_a_specimen_of_the_zoo() -> None:
+    every = {name for component, role in KINDS for name in names(component, role)}
+    every |= {name for specimen, role, _ in SPECIMENS for name in names(specimen, role)}
+    assert every - {name for _, _, name in SPECIMENS} == {"the_registry_says_what_the_class_is"}  # below
+
+
+def test_a_failure_says_what_was_found_and_which_law_that_breaks() -> None:
+    with pytest.raises(AssertionError, match=r"standard deviation .* standard_error\(\) says") as caught:
+        check_component(QuieterThanItSays())
+    assert isinstance(caught.value, ConformanceError)
+    assert caught.value.law in str(caught.value)
+
+
+def test_whatever_a_component_raises_is_a_failure_of_the_check() -> None:
+    def it_divides(component: Any) -> None:
+        """Division works."""
+        1 / component  # noqa: B018
+
+    with pytest.raises(ConformanceError, match="it raised ZeroDivisionError"):
+        Check(it_divides)(0)
+
+
+def test_a_missing_library_is_no_failure() -> None:
+    def it_needs(component: Any) -> None:
+        """Needs a library."""
+        raise MissingExtra("lib", "extra", "this")
+
+    with pytest.raises(MissingExtra):
+        Check(it_needs)(0)
+
+
+def test_nan_never_passes_a_comparison() -> None:
+    def it_is_positive(component: Any) -> None:
+        """Values are positive."""
+        require(component > 0, f"{component} is not")
+
+    with pytest.raises(ConformanceError, match="nan is not"):
+        Check(it_is_positive)(float("nan"))
+
+
+def test_what_has_no_role_is_refused_with_what_to_do() -> None:
+    with pytest.raises(InvalidInput, match="has the shape of no role"):
+        checks_for(object())
+    with pytest.raises(UnknownName, match="Population"):
+        checks_for(Chunks, "Populations")
+    with pytest.raises(InvalidInput, match="give a function"):
+        checks_for(42, "Bucketing")
+
+
+TARGET = f"{HonestCounts.__module__}:HonestCounts"
+
+
+@pytest.mark.parametrize(
+    ("spec", "found"),
+    [
+        (Spec("honest", "FrequencyOracle", TARGET, "counts", "Central"), ""),
+        (Spec("honest", "VectorSumOracle", TARGET, "counts", "Central"), "the class is a FrequencyOracle"),
+        (Spec("honest", "FrequencyOracle", TARGET, "counts", "Local"), "says trust Local"),
+        (Spec("honest", "FrequencyOracle", TARGET, "counts"), "says trust None"),
+        (Spec("honest", "FrequencyOracle", TARGET, "counts", "Centrum"), "Centrum"),
+        (Spec("honest", "FrequencyOracle", TARGET, "", "Central"), "no summary"),
+        (Spec("Honest", "FrequencyOracle", TARGET, "counts", "Central"), "kebab-case"),
+        (Spec("honest", "FrequencyOracle", TARGET, "counts", "Central", presets={"step": 3}), "no option or slot"),
+    ],
+)
+def test_a_spec_must_agree_with_its_class(monkeypatch: pytest.MonkeyPatch, spec: Spec, found: str) -> None:
+    monkeypatch.setattr(declarations, "registry", lambda: Registry((Plugin("zoo", "here", (spec,)),)))
+    check = Check(declarations.the_registry_says_what_the_class_is)
+    if not found:
+        check(HonestCounts())
+        return
+    with pytest.raises(ConformanceError, match=found):
+        check(HonestCounts())
+
+
+def test_presets_must_be_values_that_their_options_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = f"{Plain.__module__}:Plain"
+    check = Check(declarations.the_registry_says_what_the_class_is)
+    for presets, found in (({"rounds": 0}, "sets 'rounds' to 0"), ({"counts": "nobody"}, "sets 'counts' to 'nobody'")):
+        spec = Spec("plain", "Method", target, "k-means", presets=presets)
+        monkeypatch.setattr(declarations, "registry", lambda spec=spec: Registry((Plugin("zoo", "here", (spec,)),)))
+        with pytest.raises(ConformanceError, match=found):
+            check(PLAIN)
+
+
+def run(script: str) -> str:
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+
+
+def test_the_kit_imports_neither_pytest_nor_anything_heavy() -> None:
+    heavy = ("pytest", "scipy", "sklearn", "opendp", "pyarrow")
+    assert run(f"import sys, cloister.testing; print([m for m in {heavy} if m in sys.modules])").strip() == "[]"
+
+
+def test_without_pytest_parametrize_says_what_to_install() -> None:
+    script = "import sys; sys.modules['pytest'] = None; import cloister.testing as t\ntry: t.parametrize()\nexcept Exception as e: print(e)"
+    assert "pip install 'cloister[test]'" in run(script)

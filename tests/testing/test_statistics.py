@@ -1,0 +1,82 @@
+"""The kit's thresholds against closed forms and simulations."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from cloister.core.budget import Budget
+from cloister.testing.oracle_privacy import most_chi_square
+from cloister.testing.statistics import ALARM, correlation, deviations, mean_band, proportion, step_of, variance_band
+
+
+@pytest.mark.parametrize("comparisons", [1, 64, 1024])
+def test_bonferroni_shares_one_alarm_rate(comparisons: int) -> None:
+    assert 2 * comparisons * norm.sf(deviations(comparisons)) == pytest.approx(ALARM, rel=1e-6)
+
+
+@pytest.mark.parametrize(("hits", "n"), [(0, 100), (3, 100), (50, 100), (100, 100), (700, 10_000)])
+def test_proportion_is_clopper_and_pearson(hits: int, n: int) -> None:
+    """At the bounds themselves, what was seen or more extreme has exactly the tail's probability."""
+    low, high = proportion(hits, n, 10)
+    if hits:
+        assert binom.sf(hits - 1, n, low) == pytest.approx(ALARM / 20, rel=1e-6)
+    if hits < n:
+        assert binom.cdf(hits, n, high) == pytest.approx(ALARM / 20, rel=1e-6)
+
+
+def test_bands_hold_for_laplace_noise() -> None:
+    """In 16,000 sample variances of 1,024 Laplace variables, whose largest deviate is one in 16,000, none is beyond two thirds of
+    the band for one in a million."""
+    samples = np.random.default_rng(0).laplace(size=(1024, 16_000))
+    off = np.abs(samples.var(axis=0) / 2 - 1)
+    assert (off < 0.67 * variance_band(samples, 1)).all()
+    assert (np.abs(samples.mean(axis=0)) < 0.95 * mean_band(samples, 1)).all()
+
+
+def test_a_factor_of_1_2_in_the_scale_is_outside_the_band_of_the_secret_check() -> None:
+    """8,192 samples: the variance is then 0.69 of the declared one, twelve standard errors below the band."""
+    samples = np.random.default_rng(1).laplace(size=(8192, 1))
+    assert 1 - 1 / 1.44 > variance_band(samples, 64)[0] * 1.3
+
+
+@pytest.mark.parametrize("step", [1.0, 2.0**-18, 0.1, 1 / math.e, 5.0])
+def test_steps_are_found(step: float) -> None:
+    values = np.random.default_rng(2).integers(-(10**5), 10**5, 300) * step
+    assert step_of(values, 3e4 * step) == pytest.approx(step)
+
+
+def test_floating_point_noise_has_no_step() -> None:
+    g = np.random.default_rng(3)
+    assert step_of(g.normal(0, 7, 300), 7.0) == 0
+    assert step_of(g.integers(0, 9, 300) + g.laplace(0, 7, 300), 7.0) == 0
+    assert step_of(g.normal(0, 7, 300) * 2.0**-10, 7 * 2.0**-10) == 0
+    assert step_of(np.zeros(10), 1.0) == 0
+
+
+def test_correlation_of_what_does_not_vary_is_one() -> None:
+    x = np.random.default_rng(4).normal(size=1000)
+    assert correlation(x, -x) == pytest.approx(-1)
+    assert correlation(x, np.zeros(1000)) == 1.0
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.5, 1.0])
+def test_the_chi_square_of_shifted_gaussians_is_the_bound_and_no_mean_moves_further(mu: float) -> None:
+    x = np.linspace(-12, 12, 200_001)
+    chi = float((norm.pdf(x - mu) ** 2 / norm.pdf(x)).sum() * (x[1] - x[0]) - 1)
+    assert most_chi_square(Budget("gaussian", mu**2)) == pytest.approx(chi, rel=1e-6)
+    assert most_chi_square(Budget("zcdp", mu**2 / 2)) == pytest.approx(chi, rel=1e-6)
+    assert mu**2 <= chi
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0])
+def test_the_chi_square_of_randomised_response_is_the_bound_and_laplace_noise_is_below(epsilon: float) -> None:
+    p = 1 / (1 + math.exp(epsilon))
+    bound = most_chi_square(Budget("pure", epsilon))
+    assert bound == pytest.approx((1 - p) ** 2 / p + p**2 / (1 - p) - 1)
+    x = np.arange(-3000, 3000)
+    law = np.exp(-np.abs(x) * epsilon) / np.exp(-np.abs(x) * epsilon).sum()
+    assert float((np.roll(law, 1) ** 2 / np.maximum(law, 1e-300)).sum() - 1) <= bound

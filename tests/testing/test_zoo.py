@@ -1,0 +1,51 @@
+"""The kit catches every broken mechanism, by the check that is named for it, and lets the honest ones pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from honest import (
+    Chunks,
+    FirstPoints,
+    Halving,
+    HonestCounts,
+    HonestGaussianSums,
+    HonestSums,
+    Plain,
+    UnaryCounts,
+    nearest,
+)
+from zoo import SPECIMENS
+
+from cloister.testing import ConformanceError, checks_for, parametrize
+from cloister.testing.roles import name_of
+
+
+@pytest.mark.parametrize(
+    ("specimen", "role", "name"), SPECIMENS, ids=[f"{name_of(s)}-{name}" for s, _, name in SPECIMENS]
+)
+def test_the_kit_catches(specimen: Any, role: str | None, name: str) -> None:
+    checks = {check.name: check for check in checks_for(specimen, role)}
+    with pytest.raises(ConformanceError) as caught:
+        checks[name](specimen)
+    assert caught.value.check == name
+    assert caught.value.figures
+    assert caught.value.law.endswith(".")
+
+
+@parametrize(
+    HonestGaussianSums(), UnaryCounts(), Halving(), FirstPoints(), Plain(counts=HonestCounts(), sums=HonestSums()),
+)  # fmt: skip
+def test_honest_components_conform(component: Any, check: Any) -> None:
+    check(component)
+
+
+@parametrize(Chunks, role="Population")
+def test_an_honest_population_conforms(component: Any, check: Any) -> None:
+    check(component)
+
+
+@parametrize(nearest, role="Bucketing")
+def test_an_honest_bucketing_conforms(component: Any, check: Any) -> None:
+    check(component)

@@ -1,0 +1,108 @@
+"""Lines that must type-check, with the types that they must have."""
+
+from __future__ import annotations
+
+from typing import Any, assert_type
+
+import numpy as np
+from stubs import (
+    CentralCounts,
+    CentralSums,
+    Collected,
+    Curator,
+    LocalCounts,
+    LocalSums,
+    Party,
+    PooledCounts,
+    PooledSums,
+    TwoSlots,
+)
+
+from cloister.accounting import Accountant, Total
+from cloister.core.budget import Budget
+from cloister.core.clustering import Clustering, Coreset, Problem, Released
+from cloister.core.domains import Ball, Box, Domain
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import Bucketing, Question, Round, Setting, Space, Vectors, add_up, count
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.roles import (
+    Charging,
+    Counts,
+    FrequencyOracle,
+    Method,
+    NonPrivateSolver,
+    Population,
+    Sums,
+    VectorSumOracle,
+)  # fmt: skip
+from cloister.core.session import Session, forecast, next_round
+from cloister.core.trust import Aggregated, Central, Local
+from cloister.core.types import Floats, Ints
+from cloister.plugins.lloyd import Lloyd
+from cloister.plugins.packing import sphere_packing
+from cloister.plugins.populations.arrays import Arrays
+from cloister.plugins.populations.files import Files
+
+box = Box((-1.0, -1.0), (1.0, 1.0))
+budget = Total(1.0).measured(["pure"])
+problem = Problem(3, box, 10, budget)
+seed, noise = PublicRng.from_seed(1), NoiseRng.secret()
+near = NearestCenter(np.zeros((3, 2), np.int64), box.reach)
+
+
+def one_method_four_trusts(curator: Curator, got: Collected, party: Party) -> None:
+    central = TwoSlots(counts=CentralCounts(), sums=CentralSums())
+    local = TwoSlots(counts=LocalCounts(), sums=LocalSums())
+    pooled = TwoSlots(counts=PooledCounts(), sums=PooledSums())
+    assert_type(central, TwoSlots[Central])
+    assert_type(local, TwoSlots[Local])
+    assert_type(pooled, TwoSlots[Aggregated])
+    assert_type(central.cluster(problem, Session(problem, seed, curator), seed), Clustering)
+    local.cluster(problem, Session(problem, seed, got), seed)
+    pooled.cluster(problem, Session(problem, seed, party, noise=noise), seed)
+    as_method: Method[Aggregated] = pooled
+    assert_type(forecast(as_method, problem, seed), list[Round[Aggregated]])
+    assert_type(next_round(local, problem, seed), Round[Local])
+
+
+def answers_have_the_types_of_their_questions(session: Session[Central]) -> None:
+    q1 = count(near, via=CentralCounts(), spend=budget)
+    q2 = add_up(near.offsets(), via=CentralSums(), spend=budget)
+    assert_type(q1, Question[Central, Counts])
+    assert_type(q2, Question[Central, Sums])
+    assert_type(session.ask(q1), tuple[Counts])
+    assert_type(session.ask(q1, q2), tuple[Counts, Sums])
+    assert_type(session.ask(q2, q1, q1), tuple[Sums, Counts, Counts])
+    many = [q1, q1, q1, q1]
+    assert_type(session.ask(*many), tuple[Counts, ...])
+    assert_type(session.ask(q1)[0].at(np.arange(3)), Floats)
+    assert_type(session.release(1.5), Released[float])
+    assert_type(count(near, via=LocalCounts(), spend=budget), Question[Local, Counts])
+
+
+def everything_plays_its_role(method: Lloyd[Central], solver: NonPrivateSolver, rows: Any) -> None:
+    counts: list[FrequencyOracle[Central]] = [CentralCounts()]
+    sums: list[VectorSumOracle[Local]] = [LocalSums()]
+    populations: list[Population[Central]] = [Curator(), Arrays(rows), Files(rows)]
+    anywhere: Population[Local] = Arrays(rows)
+    domains: list[Domain] = [box, Ball((0.0,), 1.0)]
+    bucketing: Bucketing = near
+    vectors: Vectors = near.offsets()
+    accountant: Charging = Accountant(Total(1.0), budget)
+    as_method: Method[Central] = method
+    print(counts, sums, populations, anywhere, domains, bucketing, vectors, accountant, as_method)
+    session: Session[Central] = Session(problem, seed, populations[0], accountant=accountant, noise=noise)
+    coreset = Coreset(np.zeros((3, 2)), np.ones(3))
+    assert_type(solver.solve(session.release(coreset), 3, seed), Floats)
+    assert_type(method.cluster(problem, session, seed.child("method")), Clustering)
+
+
+def data_is_what_it_says(rows: Floats) -> None:
+    points = box.snap(rows)
+    assert_type(points, Ints)
+    assert_type(near.locate(points), Ints)
+    assert_type(box.real(points), Floats)
+    assert_type(sphere_packing(3, box, seed), Floats)
+    assert_type(budget.split(1, 2), tuple[Budget, ...])
+    assert_type(Setting(3, box.unit, seed.child("a", 1)).seed, PublicRng)
+    assert_type(CentralCounts().open(Space((3,)), budget, Setting(3, 1.0, seed)).decode(None, noise), Counts)

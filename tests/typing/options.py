@@ -1,0 +1,16 @@
+"""A component's options may be left out: they have defaults."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+from stubs import CentralCounts, CentralSums
+
+from cloister.core.trust import Central
+from cloister.plugins.lloyd import Lloyd
+from cloister.plugins.solvers.kmeans import KMeansPlusPlus
+
+assert_type(Lloyd(counts=CentralCounts(), sums=CentralSums()), Lloyd[Central])
+assert_type(Lloyd(counts=CentralCounts(), sums=CentralSums(), rounds=5), Lloyd[Central])
+KMeansPlusPlus()
+KMeansPlusPlus(starts=3)

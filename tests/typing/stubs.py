@@ -1,0 +1,114 @@
+"""Signatures of oracles and populations under every trust model, and a method for any of them: nothing here runs."""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+from cloister.core.budget import Budget, Measure
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.components import component, slot
+from cloister.core.lattice import Bound
+from cloister.core.questions import Placed, Round, Setting, Space
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.roles import Channel, Counts, FrequencyOracle, Sums, VectorSumOracle
+from cloister.core.session import Session
+from cloister.core.trust import Aggregated, Central, Local, T
+from cloister.core.types import Ints
+
+
+class CentralCounts:
+    trust = Central
+    measure: Measure = "pure"
+
+    def open(self, space: Space, budget: Budget, setting: Setting) -> Channel[Ints, Any, Any, Counts]:
+        raise NotImplementedError
+
+    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+        raise NotImplementedError
+
+
+class CentralSums:
+    trust = Central
+    measure: Measure = "pure"
+
+    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Channel[Placed, Any, Any, Sums]:
+        raise NotImplementedError
+
+    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
+        raise NotImplementedError
+
+
+class LocalCounts:
+    trust = Local
+    measure: Measure = "pure"
+
+    def open(self, space: Space, budget: Budget, setting: Setting) -> Channel[Ints, Any, Any, Counts]:
+        raise NotImplementedError
+
+    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+        raise NotImplementedError
+
+
+class LocalSums:
+    trust = Local
+    measure: Measure = "pure"
+
+    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Channel[Placed, Any, Any, Sums]:
+        raise NotImplementedError
+
+    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
+        raise NotImplementedError
+
+
+class PooledCounts:
+    trust = Aggregated
+    measure: Measure = "gaussian"
+
+    def open(self, space: Space, budget: Budget, setting: Setting) -> Channel[Ints, Any, Any, Counts]:
+        raise NotImplementedError
+
+    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+        raise NotImplementedError
+
+
+class PooledSums:
+    trust = Aggregated
+    measure: Measure = "gaussian"
+
+    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Channel[Placed, Any, Any, Sums]:
+        raise NotImplementedError
+
+    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
+        raise NotImplementedError
+
+
+class Curator:
+    """Rows that a curator sees."""
+
+    def gather(self, round: Round[Central], rng: NoiseRng) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+
+class Collected:
+    """Reports of local randomisers."""
+
+    def gather(self, round: Round[Local], rng: NoiseRng) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+
+class Party:
+    """One of several organisations that pool masked sums."""
+
+    def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+
+@component
+class TwoSlots(Generic[T]):
+    """A method for every trust model, as Lloyd is one."""
+
+    counts: FrequencyOracle[T] = slot(help="rows per bucket")
+    sums: VectorSumOracle[T] = slot(help="sums per bucket")
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        raise NotImplementedError
