@@ -29,9 +29,8 @@ def test_proportion_is_clopper_and_pearson(hits: int, n: int) -> None:
 
 
 def test_bands_hold_for_laplace_noise() -> None:
-    """In 16,000 sample variances of 1,024 Laplace variables, whose largest deviate is one in 16,000, none is beyond two thirds of
-    the band for one in a million."""
-    samples = np.random.default_rng(0).laplace(size=(1024, 16_000))
+    """In 4,000 sample variances of 1,024 Laplace variables none is beyond two thirds of the band for one in a million."""
+    samples = np.random.default_rng(0).laplace(size=(1024, 4000))
     off = np.abs(samples.var(axis=0) / 2 - 1)
     assert (off < 0.67 * variance_band(samples, 1)).all()
     assert (np.abs(samples.mean(axis=0)) < 0.95 * mean_band(samples, 1)).all()
@@ -40,7 +39,7 @@ def test_bands_hold_for_laplace_noise() -> None:
 def test_a_factor_of_1_2_in_the_scale_is_outside_the_band_of_the_secret_check() -> None:
     """8,192 samples: the variance is then 0.69 of the declared one, twelve standard errors below the band."""
     samples = np.random.default_rng(1).laplace(size=(8192, 1))
-    assert 1 - 1 / 1.44 > variance_band(samples, 64)[0] * 1.3
+    assert variance_band(samples, 64)[0] * 1.3 < 1 - 1 / 1.44
 
 
 @pytest.mark.parametrize("step", [1.0, 2.0**-18, 0.1, 1 / math.e, 5.0])
@@ -73,10 +72,15 @@ def test_the_chi_square_of_shifted_gaussians_is_the_bound_and_no_mean_moves_furt
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0])
-def test_the_chi_square_of_randomised_response_is_the_bound_and_laplace_noise_is_below(epsilon: float) -> None:
+def test_the_chi_square_of_randomised_response_is_the_bound_and_discrete_laplace_noise_attains_it(
+    epsilon: float,
+) -> None:
     p = 1 / (1 + math.exp(epsilon))
     bound = most_chi_square(Budget("pure", epsilon))
     assert bound == pytest.approx((1 - p) ** 2 / p + p**2 / (1 - p) - 1)
     x = np.arange(-3000, 3000)
     law = np.exp(-np.abs(x) * epsilon) / np.exp(-np.abs(x) * epsilon).sum()
-    assert float((np.roll(law, 1) ** 2 / np.maximum(law, 1e-300)).sum() - 1) <= bound
+    chi = float((np.roll(law, 1) ** 2 / np.maximum(law, 1e-300)).sum() - 1)
+    assert bound == pytest.approx(
+        chi
+    )  # a count that moves by one changes the log-likelihood by epsilon, one way or the other

@@ -27,6 +27,7 @@ from honest import (
     Totals,
     UnaryChannel,
     UnaryCounts,
+    _Oracle,
     nearest,
 )
 from undocumented import Undocumented
@@ -406,10 +407,14 @@ class NotPlain(HonestCounts):
 
 
 @attrs.define(kw_only=True, eq=False)
-class NotFrozen(HonestGaussianSums):
+class NotFrozen(_Oracle):
     """Its options can be changed behind a plan's back, and equal ones differ."""
 
+    measure: ClassVar[Measure] = "pure"
     step: int = option(default=1, low=1, help="a step")
+
+    def open(self, space: Space, budget: Budget, setting: Setting) -> Channel:
+        return self.made(space, None, budget, setting)
 
 
 class _Exactly(Channel):

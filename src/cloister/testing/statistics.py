@@ -20,8 +20,8 @@ KURTOSIS = 6.0
 """Of Laplace noise, the heaviest tail that the variance bands foresee; a larger one in the samples widens them."""
 
 SKEW = 1.25
-"""The variance of heavy-tailed samples has a longer upper tail than its normal approximation: with 1,000 Laplace samples,
-Cramer's correction exp(skew z^3 / 6) multiplies the tail at z = 6.6 by 1e4, and 1.25 z outweighs that."""
+"""The variance of heavy-tailed samples has a longer upper tail than its normal approximation. Simulated: of sample variances
+of 1,024 Laplace variables, one in 10^5 is off by 0.61 of the band for 64 comparisons, and every decade adds 0.07 or less."""
 
 
 def deviations(comparisons: int) -> float:
@@ -85,10 +85,12 @@ def _binary_step(values: Floats, least: float) -> float:
 
 
 def _euclid(gaps: Floats, least: float) -> float:
-    step = 0.0
+    step = widest = 0.0
     for gap in gaps:
-        rest = float(gap)
+        rest, widest = float(gap), max(float(gap), widest)
         while rest > least:
             step, rest = rest, math.fmod(step, rest)
             rest = 0.0 if step - rest <= least else rest
+        if step > 64 * least:
+            step = widest / round(widest / step)  # or else the error of a small step would grow with every quotient
     return step if step > 64 * least else 0.0

@@ -1,0 +1,93 @@
+"""Public hashes of (user, bucket): seeded, computed when they are needed, never stored.
+
+A user's hash of bucket id v, with low and high 32-bit halves v0 and v1, is
+
+    h(v) = floor(k * top / 2^32),   top = the highest 32 bits of (a0 v0 + a1 v1 + b mod 2^64),
+
+with public 64-bit words a0, a1, b of her own. ``top`` is uniform, and over two distinct ids pairwise independent, as the
+64-bit arithmetic is at least 32 + 32 - 1 bits wide: all that the oracles' variances need. Two ids share a hash value with
+probability 1/k, up to a relative (k / 2^32)^2, at most 2^-32. Privacy does not depend on the hash at all.
+
+The server asks the other way round, whether h(v) = y. That is whether ``a0 v0 + a1 v1 + b - start(y) mod 2^64`` is below
+``start(y + 1) - start(y)``: over ids in a row, one addition and one comparison for each.
+
+Source: Dietzfelbinger 1996; Thorup 2015 (High speed hashing for integers and strings), sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.randomness import PublicRng
+from cloister.core.types import Ids, Ints
+
+BLOCK = 2**13
+"""Users who are looked at together: their words stay in a core's second-level cache."""
+
+HALF = np.uint64(32)
+LOW = np.uint64(0xFFFFFFFF)
+
+
+@final
+@attrs.frozen
+class Hashes:
+    """One public hash function per user, from bucket ids (up to 63 bits) to ``symbols`` values.
+
+    Args:
+        seed: public.
+        symbols: 2 <= k <= 2^16.
+    """
+
+    seed: PublicRng
+    symbols: int
+
+    def of(self, users: Ids, ids: Ints) -> Ints:
+        """Each user's hash (n,) of her own bucket id (n,)."""
+        a0, a1, b = self._words(users)
+        keys = ids.astype(np.uint64)
+        top = (a0 * (keys & LOW) + a1 * (keys >> HALF) + b) >> HALF
+        return ((top * np.uint64(self.symbols)) >> HALF).astype(np.int64)
+
+    def everywhere(self, users: Ids, values: Ints, size: int) -> Ints:
+        """How many users' hash of bucket v is the value (n,) that is hers, for all v < size < 2^32: (size,)."""
+        out = np.zeros(size, np.int64)
+        for start in range(0, len(users), BLOCK):
+            some = slice(start, start + BLOCK)
+            a0, _, offset, width = self._targets(users[some], values[some])
+            inside = np.empty(len(offset), bool)
+            for v in range(size):
+                np.less(offset, width, out=inside)
+                out[v] += np.count_nonzero(inside)
+                np.add(offset, a0, out=offset)
+        return out
+
+    def at(self, users: Ids, values: Ints, ids: Ints) -> Ints:
+        """The same for some ids (m,), which may be any 63-bit numbers: (m,). Costs n per id."""
+        out, keys = np.zeros(len(ids), np.int64), ids.astype(np.uint64)
+        for start in range(0, len(users) if len(ids) else 0, BLOCK):
+            some = slice(start, start + BLOCK)
+            a0, a1, offset, width = self._targets(users[some], values[some])
+            for i, key in enumerate(keys):
+                moved = a0 * (key & LOW) + offset
+                if key > LOW:
+                    moved += a1 * (key >> HALF)
+                out[i] += np.count_nonzero(moved < width)
+        return out
+
+    def _words(self, users: Ids) -> tuple[Ids, Ids, Ids]:
+        return (
+            self.seed.child("low").of_users(users),
+            self.seed.child("high").of_users(users),
+            self.seed.child("shift").of_users(users),
+        )
+
+    def _targets(self, users: Ids, values: Ints) -> tuple[Ids, Ids, Ids, Ids]:
+        """Words a0, a1, and where the hash of each user must fall to be her value: offset and width."""
+        a0, a1, b = self._words(users)
+        k = np.uint64(self.symbols)
+        edges = (((np.arange(self.symbols, dtype=np.uint64) << HALF) + (k - np.uint64(1))) // k) << HALF
+        widths = np.append(edges[1:], np.uint64(0)) - edges  # the last edge is 2^64, which is 0
+        return a0, a1, b - edges[values], widths[values]

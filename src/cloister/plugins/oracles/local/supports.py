@@ -1,0 +1,94 @@
+"""One estimator for all local counts: how many reports support a bucket.
+
+A report *supports* a bucket, or not. It supports the bucket that its user is in with probability p, and any other bucket, and
+every bucket if she is in none, with probability q (over her own coins and the public ones). Of N reports, S support bucket v:
+
+    estimate  (S - N q) / (p - q),            unbiased: n_v p + (N - n_v) q reports are expected
+    variance  N q (1 - q) / (p - q)^2  +  n_v (1 - p - q) / (p - q),
+
+the first term being the noise of an empty bucket. Where levels share the users, both are scaled, see ``levels``.
+
+Source: Wang, Blocki, Li, Jha 2017 (Locally differentially private protocols for frequency estimation), section 3.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, final
+
+import attrs
+import numpy as np
+
+from cloister.core.types import AnyArray, Floats, Ids, Ints
+
+
+@final
+@attrs.frozen
+class Chances:
+    """Of a report to support a bucket. Args: own (p: its user's bucket), other (q: any other)."""
+
+    own: float
+    other: float
+
+    @property
+    def noise(self) -> float:
+        """Variance that one report adds to the count of an empty bucket."""
+        return self.other * (1 - self.other) / (self.own - self.other) ** 2
+
+    @property
+    def presence(self) -> float:
+        """What more it adds to the count of its user's bucket (less, if negative)."""
+        return (1 - self.own - self.other) / (self.own - self.other)
+
+    def estimate(self, supports: Ints, reports: int) -> Floats:
+        """Counts (m,) from how many of so many reports support each bucket (m,)."""
+        return np.asarray((supports - reports * self.other) / (self.own - self.other), np.float64)
+
+
+class Randomiser(Protocol):
+    """One level's mechanism: a user's half, and what reports say about buckets. Public plain data."""
+
+    @property
+    def chances(self) -> Chances: ...
+
+    @property
+    def each(self) -> int:
+        """Secret words that one answer takes, whatever the row is."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Numbers in one answer."""
+        ...
+
+    @property
+    def dtype(self) -> str:
+        """Their unsigned type."""
+        ...
+
+    def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
+        """Bucket ids (n,), -1 for none, to answers (n, width)."""
+        ...
+
+    def possible(self, answers: AnyArray) -> bool:
+        """Whether an encoder could have sent all of these."""
+        ...
+
+
+class Tallied(Randomiser, Protocol):
+    """A mechanism whose answers add up to a vector."""
+
+    def tally(self, users: Ids, answers: AnyArray) -> Ints:
+        """Exact integers, which add up over reports."""
+        ...
+
+    def supports(self, total: Ints, reports: int) -> Ints:
+        """How many of so many reports support each bucket (size,)."""
+        ...
+
+
+class Asked(Randomiser, Protocol):
+    """A mechanism whose answers are looked through whenever a bucket is asked for."""
+
+    def support(self, users: Ids, answers: AnyArray, ids: Ints) -> Ints:
+        """How many of these reports support each of the buckets (m,)."""
+        ...

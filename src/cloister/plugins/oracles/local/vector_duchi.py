@@ -1,0 +1,92 @@
+"""Duchi, Jordan and Wainwright's randomiser of a unit vector: a uniform vector of the right or of the wrong half-sphere."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.randomness import PublicRng
+from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.plugins.oracles.local.coins import WORDS, threshold
+from cloister.plugins.oracles.local.vector_normals import STEP, column_sums, normals, received, sent, words_for
+
+
+@final
+@attrs.frozen
+class Duchi:
+    """Send z = B v: v uniform on the unit sphere of R^D, D = d + 1, turned (v or -v) so that <v, u> > 0 with probability t.
+
+    Guarantee (Local; replace one row, or have none): the density of v with respect to the sphere is 2 t on one half and
+    2 (1 - t) on the other, whatever u is: eps-DP iff t / (1 - t) <= e^eps. The coin is exact: t is a number of words over
+    2^64, t / (1 - t) <= ``odds`` in fractions. What rests on real arithmetic is that v is uniform and that the side it lies on
+    is told rightly: float32 normals, see ``vector_normals``. Rounding z to steps is post-processing. For a guarantee that does
+    not rest on that take ``one-byte``.
+
+    Unbiased: by symmetry E z = B (2 t - 1) E|v_1| u, and E|v_1| = Gamma(D/2) / (sqrt(pi) Gamma((D + 1)/2)). So
+
+        B = (e^eps + 1) / (e^eps - 1) * sqrt(pi) Gamma((D + 1)/2) / Gamma(D/2).
+
+    The paper's B, (e^eps + 1) / (e^eps - 1) * pi sqrt(d) Gamma((d - 1)/2 + 1) / Gamma(d/2 + 1), is too large by a factor that
+    grows with d (ERRATA). Variance: E z z^T = B^2 / D I, which is about pi/2 ((e^eps + 1) / (e^eps - 1))^2 per coordinate.
+
+    Args:
+        dimension: d.
+        coin: words (of 2^64) on which v is on the side of u.
+
+    Source: Duchi, Jordan, Wainwright 2013, expression (19) and Lemma 1; Chang et al. 2021, Lemma 27 and footnote 10.
+    """
+
+    dimension: int
+    coin: int
+
+    @classmethod
+    def within(cls, odds: Fraction, dimension: int) -> Duchi:
+        """The most truthful one whose densities differ by a factor of at most ``odds``."""
+        return cls(dimension, threshold(odds / (1 + odds)))
+
+    @property
+    def length(self) -> float:
+        """B."""
+        size = self.dimension + 1
+        surplus = (2 * self.coin - WORDS) / WORDS
+        return math.sqrt(math.pi) * math.exp(math.lgamma((size + 1) / 2) - math.lgamma(size / 2)) / surplus
+
+    @property
+    def each(self) -> int:
+        return 1 + words_for(self.dimension + 1)
+
+    @property
+    def width(self) -> int:
+        return self.dimension
+
+    @property
+    def dtype(self) -> str:
+        return "u2"
+
+    @property
+    def scale(self) -> float:
+        """Answers are steps of sqrt(D) v, whose coordinates have variance 1."""
+        return STEP * math.sqrt(self.moment)
+
+    @property
+    def moment(self) -> float:
+        return self.length**2 / (self.dimension + 1)
+
+    def randomise(self, units: Floats, users: Ids, words: Ids, seed: PublicRng) -> AnyArray:
+        v = normals(words[:, 1:], self.dimension + 1)
+        above = column_sums(v * units.astype(np.float32)) >= 0
+        wanted = words[:, 0] < np.uint64(self.coin)
+        length = np.sqrt(column_sums(v * v) / np.float32(self.dimension + 1))
+        return sent(v[: self.dimension] * (np.where(above == wanted, np.float32(1), np.float32(-1)) / length))
+
+    def possible(self, answers: AnyArray) -> bool:
+        """No coordinate is below -16, and the vector is no longer than a sphere's that was rounded."""
+        longest = math.sqrt(self.dimension + 1) / STEP + math.sqrt(self.dimension)
+        return bool((answers > 0).all() and ((received(answers) ** 2).sum(axis=1) <= longest**2).all())
+
+    def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
+        return received(answers)

@@ -1,0 +1,112 @@
+"""Hadamard transforms, and public random rotations made of them, in exact integers.
+
+All arrays are (D, n): one vector per column, so that a transform is log2 D additions of whole rows. Integers, because what a
+person is asked to draw from must be a function of her row alone: a sum of floats depends on the batch that it is made in.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from cloister.core.randomness import PublicRng
+from cloister.core.types import AnyArray, Ids, Ints
+
+ROUNDS = 3
+"""Random signs and a transform, so many times. With one round or two a rotation is not random enough, see ``Rotations``."""
+
+
+def transform(vectors: AnyArray) -> AnyArray:
+    """H x for every column x of (2^m, ...): out[v] = sum_j (-1)^|j & v| x[j]. Twice is 2^m times the identity.
+
+    Every step adds and subtracts the halves, and puts the results in turns: after m steps all m bits of the row numbers have
+    gone round once (Pease 1968). Integers must not overflow: |out| <= 2^m max |x|, and no step is larger.
+    """
+    size = len(vectors)
+    source, target, half = vectors, np.empty_like(vectors), size // 2
+    spare = np.empty_like(vectors)
+    for _ in range(size.bit_length() - 1):
+        np.add(source[:half], source[half:], out=target[0::2])
+        np.subtract(source[:half], source[half:], out=target[1::2])
+        source, target = target, spare if source is vectors else source
+    return source
+
+
+def parity(words: Ids) -> Ids:
+    """0 or 1: whether an odd number of bits is set."""
+    return np.bitwise_count(words).astype(np.uint64) & np.uint64(1)
+
+
+def signs(words: Ids) -> AnyArray:
+    """Bits of words (m, n) as signs (64 m, n), int16: 1 is -1, the lowest bit of the first word first."""
+    quarters = words[:, None] >> np.arange(0, 64, 16, dtype=np.uint64)[:, None]
+    pieces = quarters.astype(np.uint16).reshape(-1, 1, words.shape[1])
+    highest = pieces << np.arange(15, -1, -1, dtype=np.uint16)[:, None]
+    return ((highest.view(np.int16) >> 15) | np.int16(1)).reshape(-1, words.shape[1])
+
+
+@cache
+def rows_of_hadamard(size: int) -> Ids:
+    """Column j holds row j of H as bits, 1 for -1: (size / 64, size) words."""
+    i, j = np.arange(size, dtype=np.uint64).reshape(-1, 64, 1), np.arange(size, dtype=np.uint64)
+    bits = parity(i & j) << np.arange(64, dtype=np.uint64)[:, None]
+    rows: Ids = np.bitwise_or.reduce(bits, axis=1)
+    rows.flags.writeable = False
+    return rows
+
+
+@final
+@attrs.frozen
+class Rotations:
+    """A public rotation of R^D for every user: R = H S3 H S2 H S1 / D^1.5, with random signs S from the user's number.
+
+    Three rounds are not quite a random rotation. What the estimate of ``vector_codebook`` then gets wrong, measured on 1e5
+    rotations for axes, pairs, flat and spiky vectors: at D = 128 its length by at most 0.1%; its direction by less than could
+    be seen (0.2%), but for vectors on four coordinates whose numbers cancel bit by bit, such as (0.8, 0.35, 0.35, 0.35) on the
+    first four: 0.45%, which a fourth round removes. At D = 64 it is 0.35% and 1.1%, at D = 16 6% and 2%: no codebook is
+    that small. Two rounds are off by 1.3% at D = 128, one by 54%.
+
+    Args:
+        dimension: D, a power of two, 64 <= D <= 4096.
+    """
+
+    dimension: int
+
+    @property
+    def bits(self) -> int:
+        """Fractional bits of a unit vector for ``turn``: D^1.5 2^bits <= 2^30 in 32 bits, 2^56 in 64."""
+        return (30 if self._narrow else 56) - (3 * (self.dimension.bit_length() - 1) + 1) // 2
+
+    @property
+    def _narrow(self) -> bool:
+        return self.dimension <= 256
+
+    def turn(self, units: AnyArray, users: Ids, seed: PublicRng) -> AnyArray:
+        """2^bits D^1.5 R x for columns x (m <= D, n) of norm at most 1: integers (D, n), exact but for rounding x at first, which
+        moves an estimate by at most 2^-19 of the bound (D = 128).
+
+        No step overflows: H multiplies norms by sqrt(D), and a sum within it is at most sqrt(D) times the norm that went in.
+        """
+        turned = np.zeros((self.dimension, units.shape[1]), np.int32 if self._narrow else np.int64)
+        turned[: len(units)] = np.rint(units * 2.0**self.bits)
+        for flips in self._flips(users, seed):
+            np.multiply(turned, signs(flips), out=turned)
+            turned = transform(turned)
+        return turned
+
+    def axis(self, numbers: Ints, minus: Ids, users: Ids, seed: PublicRng) -> AnyArray:
+        """D^1.5 R^T e_j, or less that where ``minus`` (n,) is 1, for each user's j (n,): exact integers (D, n), |.| <= D^2."""
+        first, second, third = self._flips(users, seed)
+        start = third ^ rows_of_hadamard(self.dimension)[:, numbers] ^ (np.uint64(0) - minus)
+        turned = transform(signs(start).astype(np.int16 if self.dimension <= 128 else np.int32, copy=False))
+        np.multiply(turned, signs(second), out=turned)
+        turned = transform(turned)
+        return np.multiply(turned, signs(first), out=turned)
+
+    def _flips(self, users: Ids, seed: PublicRng) -> Any:
+        """The signs of every round, as words (rounds, D / 64, n)."""
+        words = [seed.child("signs", i).of_users(users) for i in range(ROUNDS * self.dimension // 64)]
+        return np.reshape(words, (ROUNDS, -1, len(users)))
