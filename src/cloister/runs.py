@@ -199,6 +199,7 @@ def fit(
         rows=plan.problem.rows,
         seeded=session.seeded,
         private=plan.composed.private,
+        simulated=trust in {"Local", "Shuffled"},
     )
     result = Result(
         clustering.centers,

@@ -23,7 +23,7 @@ from cloister.plugins.oracles.tensors import TensorChannel
 
 BOX = Box((-1.0, -1.0), (1.0, 1.0))
 SEED = PublicRng(b"s" * 32)
-LOOKS = 7
+LOOKS = 8
 """Looks per round of ``Explorer``."""
 
 
@@ -107,6 +107,7 @@ class Explorer:
         yield counts.at(np.array([], np.int64), 1)
         yield counts.at(np.arange(8), 1)
         yield sums.at(np.array([0, 1, 1, 2]), 0)
+        yield counts.at(np.array([2, 1, 3]), 0)
 
 
 @attrs.frozen

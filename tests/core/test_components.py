@@ -96,12 +96,6 @@ if TYPE_CHECKING:
     from cloister.core.roles import VectorSumOracle
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=NameError,
-    reason="components.py, _hints: get_type_hints raises NameError where an annotation is imported for type checkers only, or is local "
-    "to a function; in Python such a component is whole. Check no type where the hint cannot be read",
-)
 def test_a_component_whose_annotations_only_a_checker_can_read_can_be_made() -> None:
     @component
     class Lazy:

@@ -149,6 +149,24 @@ def test_a_share_asks_its_users_and_no_others() -> None:
     assert np.array_equal(one + other, everybody)
 
 
+def test_reports_carry_the_users_whose_rows_they_are() -> None:
+    seen: list[tuple[np.ndarray, np.ndarray]] = []
+
+    class Spy:
+        def encode(self, items: np.ndarray, who: np.ndarray, rng: Any) -> None:
+            seen.append((items, who))
+
+    rows = np.random.default_rng(8).uniform(-1, 1, (300, 2))
+    rows[::7] = np.nan
+    who = np.random.default_rng(9).integers(0, 2**64, 300, dtype=np.uint64)
+    cells, share = Strips(BOX.reach), Share(SEED, 0, 0.0, 0.4)
+    encode_rows(a_round(Part(cells, None, share, Spy()), Part(cells, None, None, Spy()), trust=Local), rows, who, NOISE)  # type: ignore[arg-type]
+    whole = np.isfinite(rows).all(axis=1)
+    for (items, users_of), asked in zip(seen, (whole & share.holds(who), whole), strict=True):
+        assert np.array_equal(users_of, who[asked])
+        assert np.array_equal(items, cells.locate(BOX.snap(rows[asked])))
+
+
 def test_each_bucketing_is_located_once_per_round() -> None:
     near, strips = Counted(NearestCenter(np.array([[0, 0], [9, 9]]), BOX.reach)), Counted(Strips(BOX.reach))
     whole = Whole(strips, Bound(5, 2))  # type: ignore[arg-type]

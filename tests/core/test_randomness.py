@@ -225,6 +225,11 @@ def test_seeded_words_belong_to_the_user_alone_and_secret_ones_to_nobody() -> No
     assert len(np.unique(secret)) == secret.size
 
 
+def test_no_words_each_are_an_empty_table_seeded_or_not() -> None:
+    for noise in (NoiseRng.secret(), NoiseRng.for_tests(1)):
+        assert noise.words(np.zeros(3, np.uint64), 0).shape == (3, 0)
+
+
 @pytest.mark.parametrize("noise", [NoiseRng.secret(), NoiseRng.for_tests(6)])
 def test_words_are_uniform(noise: NoiseRng) -> None:
     """Chi-square over 64 cells of the high and of the low bits: false alarm 4e-7, for the secret ones in each run anew."""

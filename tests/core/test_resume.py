@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from core_fakes import BOX, LOOKS, SEED, Charges, Crash, Durable, Explorer, InMemory, copied, same
 
-from cloister.accounting import Total
+from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.errors import Refused
@@ -17,7 +17,8 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
 from cloister.core.session import Pending, Session, next_round
 
-PROBLEM = Problem(3, BOX, 200, Total(1.0, 1e-6).measured(["gaussian"]))
+PROBLEM = Problem(3, BOX, 200, Budget("gaussian", 1e5))
+"""Noise well below one row, so that a wrong answer shows, and yet never twice the same."""
 ROWS = np.random.default_rng(0).normal(0, 0.5, (200, 2))
 ENTRIES = 2 * (2 + LOOKS)
 """What a whole run writes: each round is opened and closed, and each look is an entry."""
@@ -70,10 +71,35 @@ def test_a_run_that_dies_at_any_entry_goes_on_without_paying_or_drawing_twice(fa
     assert same(second.kept.looks[: len(kept.looks)], kept.looks)
     assert len(second.kept.looks) == 2 * LOOKS
     one_value_per_bucket(second.kept)
+    right = whole()[1].looks
+    assert [look.error for look in second.kept.looks] == [look.error for look in right]
+    assert all(np.allclose(a.values, b.values, rtol=0, atol=3) for a, b in zip(second.kept.looks, right, strict=True))
 
     replay: Session[Any] = Session(PROBLEM, SEED, record=copied(second.kept), accountant=Charges(error=Crash()))
     again = Explorer().cluster(PROBLEM, replay, SEED.child("method")).centers
     assert again.tobytes() == centers.tobytes()
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_round_that_died_while_it_was_read_is_read_again_under_the_same_charge(index: int) -> None:
+    log: list[str] = []
+
+    class Fragile:
+        def gather(self, round: Any, rng: NoiseRng) -> Any:
+            if round.index == index:
+                raise Crash
+            return InMemory(ROWS, log).gather(round, rng)
+
+    journal = Durable()
+    session: Session[Any] = Session(
+        PROBLEM, SEED, Fragile(), accountant=Charges(log), journal=journal, noise=NoiseRng.for_tests(1)
+    )
+    with pytest.raises(Crash):
+        Explorer().cluster(PROBLEM, session, SEED.child("method"))
+    assert (len(journal.kept.digests), journal.kept.closed) == (index + 1, index)
+    run(Durable(kept=copied(journal.kept)), copied(journal.kept), 2, log)
+    assert [entry for entry in log if entry.startswith("charge")] == ["charge 0", "charge 1"]
+    assert [entry for entry in log if entry.startswith("gather")] == ["gather 0", "gather 1"]
 
 
 def test_a_run_may_die_many_times() -> None:

@@ -73,9 +73,9 @@ def test_the_journal_and_the_record_hold_what_the_method_saw() -> None:
         assert record.digests == [round.digest() for round in session.rounds]
         assert record.closed == 2
         assert [look.round for look in record.looks] == [0] * LOOKS + [1] * LOOKS
-        assert [look.question for look in record.looks] == [0, 1, 0, 0, 0, 0, 1] * 2
-        assert [look.level for look in record.looks] == [0, 0, 0, 0, 1, 1, 0] * 2
-        assert [look.error for look in record.looks] == [False, False, False, True, False, False, False] * 2
+        assert [look.question for look in record.looks] == [0, 1, 0, 0, 0, 0, 1, 0] * 2
+        assert [look.level for look in record.looks] == [0, 0, 0, 0, 1, 1, 0, 0] * 2
+        assert [look.error for look in record.looks] == [False, False, False, True, False, False, False, False] * 2
         assert all(np.array_equal(look.values, values) for look, values in zip(record.looks, seen, strict=True))
 
 
@@ -140,7 +140,7 @@ def test_a_schedule_beyond_the_budget_is_refused_by_its_forecast() -> None:
 def test_a_forecast_answers_zero_everywhere_with_an_error_of_one() -> None:
     seen: list[np.ndarray] = []
     forecast(Explorer(seen=lambda values: seen.append(values.copy()), rounds=1), PROBLEM, SEED)
-    assert [values.shape for values in seen] == [(3,), (2, 2), (3,), (2,), (0,), (8,), (4, 2)]
+    assert [values.shape for values in seen] == [(3,), (2, 2), (3,), (2,), (0,), (8,), (4, 2), (3,)]
     assert (seen[3] == 1).all()
     assert not any(values.any() for values in (*seen[:3], *seen[4:]))
 
@@ -260,6 +260,8 @@ def test_a_method_that_works_on_its_answers_in_place_does_not_change_the_record(
         assert np.array_equal(kept.values, held.values)
     again: Session[Any] = Session(PROBLEM, SEED, record=session.record)
     assert np.array_equal(Explorer(spoil=True).cluster(PROBLEM, again, SEED).centers, spoilt.centers)
+    for kept, held in zip(journal.kept.looks, again.record.looks, strict=True):
+        assert np.array_equal(kept.values, held.values)
 
 
 def test_a_session_without_rows_stops_at_the_first_open_round_with_that_round() -> None:

@@ -34,6 +34,14 @@ class LocalCounts:
 
 
 @component
+class Careless:
+    """Exact counts whose spec claims a guarantee."""
+
+    trust = Central
+    measure = "exact"
+
+
+@component
 class Sums:
     """Sums."""
 
@@ -88,6 +96,7 @@ class OnlyLocal:
 HERE = __name__
 SPECS = [
     Spec("plain", "FrequencyOracle", f"{HERE}:Counts", "", "Central"),
+    Spec("careless", "FrequencyOracle", f"{HERE}:Careless", "", "Central"),
     Spec("local", "FrequencyOracle", f"{HERE}:LocalCounts", "", "Local"),
     Spec("sums", "VectorSumOracle", f"{HERE}:Sums", "", "Central"),
     Spec("sums-open", "VectorSumOracle", f"{HERE}:Sums", "", "Central", private=False),
@@ -123,6 +132,7 @@ def test_slots_and_options_are_filled_by_name() -> None:
     assert made.private
     assert not two({"sums": "sums-open"}).private
     assert not two({"sums": "sums-open"}).inner["sums"].private
+    assert not two({"sums": "sums", "counts": "careless"}).private
 
 
 def test_presets_fill_what_the_caller_does_not() -> None:
@@ -176,7 +186,8 @@ def test_the_wrong_trust_names_the_slot_its_need_what_it_was_given_and_the_choic
         compose(FAKE, "Method", "only-local", {"counts": "plain"}, {})
     assert str(error.value) == "slot 'counts' of 'only-local' is Local; 'plain' is Central. Local choices: local"
     with pytest.raises(
-        WrongComposition, match=r"slot 'sums\.inner' of 'pooled' is Central; 'local' is Local\. Central choices: plain"
+        WrongComposition,
+        match=r"slot 'sums\.inner' of 'pooled' is Central; 'local' is Local\. Central choices: careless, plain",
     ):
         two({"sums": "pooled", "sums.inner": "local"})
 
@@ -267,7 +278,7 @@ def test_a_description_is_read_off_the_class() -> None:
     assert {o["name"]: o["default"] for o in told["options"]} == {"rate": 0.25, "rounds": None, "mode": "a"}
     assert {o["name"]: o["range"] for o in told["options"]} == {"rate": "> 0", "rounds": ">= 1", "mode": "a | b"}
     assert {s["name"]: (s["role"], s["default"], s["takes"]) for s in told["slots"]} == {
-        "counts": ("FrequencyOracle", "plain", ["local", "plain"]),
+        "counts": ("FrequencyOracle", "plain", ["careless", "local", "plain"]),
         "sums": ("VectorSumOracle", "sums", ["local-sums", "pooled", "sums", "sums-open"]),
         "solver": ("NonPrivateSolver", "solver", ["solver"]),
     }

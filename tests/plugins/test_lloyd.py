@@ -618,11 +618,6 @@ def test_a_radius_beyond_the_domain_is_refused_by_name_or_takes_every_row(scale:
         assert np.isfinite(found.centers).all()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="lloyd.py, Lloyd.errors takes the radius as given, not as the lattice step that is asked: far below a step its square is 0, "
-    "and Budget refuses the count's share: 'a budget must be positive, not 0.0'",
-)
 def test_a_radius_below_one_lattice_step_is_refused_by_name_or_runs() -> None:
     method = made_or_refused_by_name(radius_scale=1e-200)
     assert method is None or method.schedule(problem_of(method, 3, SQUARE, 1000)).rounds >= 2

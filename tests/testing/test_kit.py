@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from honest import Chunks, FirstPoints, Halving, HonestCounts, HonestSums, Plain, UnaryCounts, nearest
-from zoo import SPECIMENS, NanPasses, QuieterThanItSays
+from zoo import SPECIMENS
+from zoo_claims import NanPasses
+from zoo_noise import QuieterThanItSays
 
 from cloister.core.components import Spec
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName

@@ -109,7 +109,11 @@ def _fits(value: Any, hint: Any) -> bool:
 
 @cache
 def _hints(cls: Any) -> dict[str, Any]:
-    return get_type_hints(cls)
+    """A class's annotations; none where they name what only a type checker imports."""
+    try:
+        return get_type_hints(cls)
+    except NameError:
+        return {}
 
 
 @attrs.frozen

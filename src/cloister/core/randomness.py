@@ -102,7 +102,10 @@ class NoiseRng:
         """
         if self._seed is None:
             return np.frombuffer(secrets.token_bytes(8 * len(users) * each), np.uint64).reshape(len(users), each)
-        return np.stack([self._seed.child(i).of_users(users) for i in range(each)], axis=1)
+        drawn = np.empty((len(users), each), np.uint64)
+        for i in range(each):
+            drawn[:, i] = self._seed.child(i).of_users(users)
+        return drawn
 
     def discrete_laplace(self, scale: float, size: int) -> Ints:
         """Integers with P(x) proportional to exp(-|x| / scale): eps-DP for L1 sensitivity ``scale * eps``.

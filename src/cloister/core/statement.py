@@ -36,6 +36,7 @@ class PrivacyStatement:
         rows: the public number of rows.
         seeded: noise that can be repeated: nobody is protected.
         private: False when an oracle added no noise.
+        simulated: the rows were in one place, where the trust model says that they are not.
     """
 
     trust: str
@@ -45,6 +46,7 @@ class PrivacyStatement:
     rows: int
     seeded: bool = False
     private: bool = True
+    simulated: bool = False
 
     @property
     def relation(self) -> str:
@@ -68,6 +70,10 @@ class PrivacyStatement:
                 TRUSTS[self.trust].promise,
                 "One row is one person unless you know otherwise. All rounds' answers are covered, not only the last.",
             ]
+        if self.simulated:
+            lines.append(
+                "SIMULATED: the rows were all in one place. Whoever ran this could see them; only the result is as promised."
+            )
         if self.delta * self.rows >= 1:
             lines.append(
                 f"WARNING: delta is not below 1 / rows ({1 / self.rows:.2g}): it allows to release some rows outright."
@@ -93,11 +99,28 @@ class PrivacyStatement:
     def from_dict(cls, data: dict[str, Any]) -> PrivacyStatement:
         """The statement that ``as_dict`` wrote."""
         spends = tuple(Spend(**s) for s in data["spends"])
-        return cls(data["trust"], data["epsilon"], data["delta"], spends, data["rows"], data["seeded"], data["private"])
+        return cls(
+            data["trust"],
+            data["epsilon"],
+            data["delta"],
+            spends,
+            data["rows"],
+            data["seeded"],
+            data["private"],
+            data["simulated"],
+        )
 
 
 def state(
-    rounds: Sequence[Round[Any]], epsilon: float, delta: float, *, trust: str, rows: int, seeded: bool, private: bool
+    rounds: Sequence[Round[Any]],
+    epsilon: float,
+    delta: float,
+    *,
+    trust: str,
+    rows: int,
+    seeded: bool,
+    private: bool,
+    simulated: bool = False,
 ) -> PrivacyStatement:
     """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta)."""
     spends = []
@@ -117,4 +140,4 @@ def state(
                         users,
                     )
                 )
-    return PrivacyStatement(trust, epsilon, delta, tuple(spends), rows, seeded, private)
+    return PrivacyStatement(trust, epsilon, delta, tuple(spends), rows, seeded, private, simulated)

@@ -170,7 +170,10 @@ class Lloyd(Generic[T]):
         if self.radius == "none":
             return [math.inf] * rounds
         diagonal = problem.domain.diameter
-        eta = min(diagonal, self.radius_scale * diagonal / (2 * problem.k ** (1 / problem.domain.dimension)))
+        eta = min(
+            diagonal,
+            max(problem.domain.unit, self.radius_scale * diagonal / (2 * problem.k ** (1 / problem.domain.dimension))),
+        )
         return [diagonal / 2 if self.radius == "step" else eta] * min(1, rounds) + [eta] * (rounds - 1)
 
     def _moved(

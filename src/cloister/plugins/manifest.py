@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from cloister.core.components import Spec
 from cloister.core.registry import hookimpl
 
+LOCAL = "cloister.plugins.oracles.local"
 LLOYD = "cloister.plugins.lloyd:Lloyd"
 DIAA = "Diaa, Humphries, Kerschbaum: FastLloyd (2024)"
 SU = "Su, Cao, Li, Bertino, Jin: Differentially private k-means clustering (2016)"
@@ -30,6 +31,7 @@ def cloister_components() -> Iterable[Spec]:
         *_both("discrete-gaussian", "discrete_gaussian", "DiscreteGaussian", "with discrete Gaussian noise",
                "Canonne, Kamath, Steinke (2020); Balle, Wang (2018)"),
         *_both("exact", "exact", "Exact", "without noise, NOT private, for comparison", "", private=False),
+        *_local(),
         Spec("kmeans++", "NonPrivateSolver", "cloister.plugins.solvers.kmeans:KMeansPlusPlus",
              "weighted k-means on released points", paper="Arthur, Vassilvitskii (2007)"),
         Spec("arrays", "Population", "cloister.plugins.populations.arrays:Arrays", "rows in memory: NumPy, pandas, polars"),
@@ -44,3 +46,25 @@ def _both(name: str, module: str, prefix: str, summary: str, paper: str, private
         Spec(name, "FrequencyOracle", f"{target}Counts", f"counts {summary}", "Central", paper, private=private),
         Spec(name, "VectorSumOracle", f"{target}Sums", f"vector sums {summary}", "Central", paper, private=private),
     ]
+
+
+def _local() -> list[Spec]:
+    """What a person's own device answers with: every report is private by itself."""
+    bassily, wang = "Bassily, Nissim, Stemmer, Thakurta (2020)", "Wang, Blocki, Li, Jha (2017)"
+    chang = "Chang, Ghazi, Kumar, Manurangsi (2021)"
+    return [
+        Spec("explicit-histogram", "FrequencyOracle", f"{LOCAL}.explicit_histogram:ExplicitHistogram",
+             "counts from one randomised sign per user, for domains of any size", "Local", bassily),
+        Spec("optimised-local-hashing", "FrequencyOracle", f"{LOCAL}.local_hashing:OptimisedLocalHashing",
+             "counts from randomised response on a public hash", "Local", wang),
+        Spec("hadamard-response", "FrequencyOracle", f"{LOCAL}.hadamard:HadamardResponse",
+             "counts from one bit per user, for millions of buckets", "Local", "Acharya, Sun, Zhang (2019)"),
+        Spec("optimised-unary", "FrequencyOracle", f"{LOCAL}.unary:OptimisedUnary",
+             "counts from one randomised bit per bucket, for small spaces", "Local", wang),
+        Spec("subset-selection", "FrequencyOracle", f"{LOCAL}.subset:SubsetSelection",
+             "counts from a random set of buckets, for small spaces: the least noise", "Local", "Ye, Barg (2018)"),
+        Spec("hadamard-vector", "VectorSumOracle", f"{LOCAL}.vector_sums:HadamardVector",
+             "vector sums of all buckets by one Hadamard transform, one byte per user", "Local", chang),
+        Spec("explicit-histogram-vector", "VectorSumOracle", f"{LOCAL}.vector_sums:ExplicitHistogramVector",
+             "vector sums of any bucket that is asked for, domains of any size", "Local", chang),
+    ]  # fmt: skip

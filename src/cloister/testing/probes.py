@@ -73,8 +73,9 @@ class Probe:
     channel: Any
 
     @classmethod
-    def of(cls, oracle: Any, shape: Shape, budget: Budget, rows: int = 1000) -> Probe:
-        space, setting = Space(shape.sizes), Setting(rows, UNIT, PublicRng.from_seed(1).child("probe"))
+    def of(cls, oracle: Any, shape: Shape, budget: Budget, rows: int = 1000, coins: int = 0) -> Probe:
+        """Opened with public coins of that number."""
+        space, setting = Space(shape.sizes), Setting(rows, UNIT, PublicRng.from_seed(1).child("probe", coins))
         where = (space,) if shape.bound is None else (space, shape.bound)
         return cls(oracle, shape, budget, rows, oracle.open(*where, budget, setting))
 
@@ -89,7 +90,7 @@ class Probe:
     @property
     def declared_variance(self) -> float:
         """What the oracle's ``variance`` says of this channel."""
-        space, setting = Space(self.shape.sizes), Setting(self.rows, UNIT, PublicRng.from_seed(1).child("probe"))
+        space, setting = Space(self.shape.sizes), Setting(self.rows, UNIT, PublicRng.from_seed(1).child("probe", 0))
         where = (space,) if self.shape.bound is None else (space, self.shape.bound)
         return float(self.oracle.variance(*where, self.budget, setting))
 
@@ -135,11 +136,14 @@ class Probe:
         return np.concatenate(found).astype(np.float64) * unit
 
     def releases(self, items: Ints | Placed, repeats: int, rng: NoiseRng) -> Iterator[Floats]:
-        """Independent releases of the same rows, ``values`` each. Users' own noise is drawn again every time."""
-        summary = None if self.oracle.trust in (Local, Shuffled) else self.summary(items, rng)
+        """Independent releases of the same rows, ``values`` each. Users' own noise is drawn again every time, and so are the
+        public coins of a question to users: an estimate is unbiased over both."""
+        local = self.oracle.trust in (Local, Shuffled)
+        summary = None if local else self.summary(items, rng)
         for i in range(repeats):
             mine = rng.child("release", i)
-            yield self.values(self.table(self.summary(items, mine) if summary is None else summary, mine))
+            again = Probe.of(self.oracle, self.shape, self.budget, self.rows, i) if local else self
+            yield again.values(again.table(again.summary(items, mine) if summary is None else summary, mine))
 
     def noise(self, items: Ints | Placed, repeats: int, rng: NoiseRng) -> Floats:
         """Releases less the truth: (repeats, buckets of all levels, width)."""

@@ -1,0 +1,261 @@
+"""Oracles whose noise is too small, depends on the data or on other noise, or comes from nowhere.
+
+All of them claim the guarantee of the honest ones (Central; add-or-remove one row, or Local; replace one row).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from honest import (
+    Channel,
+    HonestCounts,
+    HonestGaussianCounts,
+    HonestGaussianSums,
+    HonestSums,
+    Totals,
+)
+
+from cloister.core.budget import Budget
+from cloister.core.lattice import Bound
+from cloister.core.questions import Space
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import Ints
+
+
+def _quieter(channel: Channel, level: int, size: int, rng: NoiseRng) -> Ints:
+    less = attrs.evolve(channel, scales=tuple(scale / 1.2 for scale in channel.scales))
+    return Channel.noise(less, level, size, rng)
+
+
+class _Quieter(Channel):
+    """Noise too small by 1.2, and the standard error that it should have."""
+
+    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
+        return _quieter(self, level, size, rng)
+
+
+class QuieterThanItSays(HonestCounts):
+    channel = _Quieter
+
+
+class QuieterSums(HonestGaussianSums):
+    channel = _Quieter
+
+
+class QuieterAndAdmitsIt(HonestCounts):
+    """Noise too small by 1.2, with the standard error that it has."""
+
+    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+        return tuple(s / 1.2 for s in super().scales(space, bound, budget))
+
+
+class QuieterGaussianAndAdmitsIt(HonestGaussianSums):
+    """Noise too small by 1.2, with the standard error that it has."""
+
+    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+        return tuple(s / 1.2 for s in super().scales(space, bound, budget))
+
+
+class _QuieterInSecret(Channel):
+    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
+        return super().noise(level, size, rng) if rng.seeded else _quieter(self, level, size, rng)
+
+
+class QuieterInSecret(HonestCounts):
+    """The noise of tests is right, that of real runs too small by 1.2."""
+
+    channel = _QuieterInSecret
+
+
+class LevelsWithoutTheRoot(HonestCounts):
+    """A tree's levels are counted without its root."""
+
+    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+        return (max(1, space.levels - 1) / budget.epsilon,) * space.levels
+
+
+class LevelsNotCounted(HonestGaussianCounts):
+    """Every level gets the whole budget."""
+
+    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+        return (1 / budget.mu,) * space.levels
+
+
+class EpsilonPerCoordinate(HonestSums):
+    """Every coordinate gets the whole epsilon: the L2 bound where the L1 bound belongs."""
+
+    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+        assert bound is not None
+        return (space.levels * bound.l2 / budget.epsilon,) * space.levels
+
+
+class BoundPerCoordinate(HonestGaussianSums):
+    """The L2 bound is taken for that of a typical coordinate."""
+
+    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+        assert bound is not None
+        return tuple(s / math.sqrt(bound.dimension) for s in super().scales(space, bound, budget))
+
+
+class HalfTheSensitivity(HonestSums):
+    """upper - lower mistaken for max(|lower|, |upper|), after shifting rows to [0, bound]: half of what a row can change."""
+
+    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+        return tuple(s / 2 for s in super().scales(space, bound, budget))
+
+
+def _shares(levels: int) -> tuple[float, float]:
+    """(of the root, of every other level): they add up to one over all levels."""
+    return (0.6, 0.4 / (levels - 1)) if levels > 1 else (1.0, 1.0)
+
+
+class SwappedShares(HonestCounts):
+    """A budget split that is returned in one order and unpacked in another: three levels spend 1.4 times the budget."""
+
+    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+        of_others, of_root = _shares(space.levels)
+        return tuple(1 / (share * budget.epsilon) for share in (of_root, *(of_others,) * (space.levels - 1)))
+
+
+class RhoForEpsilon(HonestCounts):
+    """Reads the amount of any budget as epsilon."""
+
+    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+        return (space.levels / budget.amount,) * space.levels
+
+
+class _ShortTails(Channel):
+    """Outliers are cut off."""
+
+    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
+        most = int(3 * self.scales[level] * 2.0**self.shift)
+        return np.clip(super().noise(level, size, rng), -most, most)
+
+
+class ShortTails(HonestGaussianCounts):
+    """Noise beyond three standard deviations is cut off: values beyond are certain to come from one of two neighbours."""
+
+    channel = _ShortTails
+
+
+class Silent(Channel):
+    """No noise at all, and it says so."""
+
+    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
+        return np.zeros(size, np.int64)
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        return (0.0,) * self.space.levels
+
+
+class ExactUnderAPrivateName(HonestCounts):
+    channel = Silent
+
+
+class _EmptySkipped(Channel):
+    """An empty bucket is released as it is."""
+
+    def decode(self, summary: Totals, rng: NoiseRng) -> Any:
+        table: Any = super().decode(summary, rng)
+        table._values[summary.vector[:, 0] == 0] = 0.0
+        return table
+
+
+class EmptyBucketsSkipped(HonestCounts):
+    channel = _EmptySkipped
+
+
+class _OccupiedOnly(Channel):
+    """Buckets without a row are not released: their value is below any that is."""
+
+    def decode(self, summary: Totals, rng: NoiseRng) -> Any:
+        table: Any = super().decode(summary, rng)
+        occupied = summary.vector.any(axis=1)
+        table._values[~occupied] = table._values[occupied].min(initial=0.0)
+        return table
+
+
+class OccupiedOnly(HonestSums):
+    channel = _OccupiedOnly
+
+
+class _OneSeed(Channel):
+    """Every level draws from the same seed."""
+
+    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
+        return super().noise(0, size, rng)
+
+
+class OneSeedForAllLevels(HonestCounts):
+    channel = _OneSeed
+
+
+class _Cancelling(Channel):
+    """The second half of the noise takes back the first."""
+
+    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
+        half = super().noise(level, (size + 1) // 2, rng)
+        return np.concatenate([half, -half])[:size]
+
+
+class CancellingNoise(HonestSums):
+    channel = _Cancelling
+
+
+class _Reusing(Channel):
+    """Draws once, and keeps it for the next question of that size."""
+
+    kept: ClassVar[dict[Any, Ints]] = {}
+
+    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
+        key = (self.scales, level, size)
+        if key not in self.kept:
+            self.kept[key] = super().noise(level, size, rng)
+        return self.kept[key]
+
+
+class ReusesNoise(HonestCounts):
+    channel = _Reusing
+
+
+class _PublicNoise(Channel):
+    """One seed for noise and for public choices."""
+
+    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
+        return super().noise(level, size, NoiseRng(self.setting.seed))
+
+
+class PublicNoise(HonestCounts):
+    channel = _PublicNoise
+
+
+class _OwnNoise(Channel):
+    """NumPy's generator instead of the one that was handed in."""
+
+    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
+        p = -math.expm1(-1 / self.scales[level])
+        g = np.random.default_rng()
+        return np.asarray(g.geometric(p, size) - g.geometric(p, size))
+
+
+class OwnNoise(HonestCounts):
+    channel = _OwnNoise
+
+
+class _FloatNoise(Channel):
+    """Real Laplace noise."""
+
+    def decode(self, summary: Totals, rng: NoiseRng) -> Any:
+        table: Any = super().decode(summary, rng)
+        words = rng.child("fraction").words(np.arange(len(table._values), dtype=np.uint64), table._values.shape[1])
+        table._values += (words / 2.0**64 - 0.5) * self.unit
+        return table
+
+
+class FloatNoise(HonestCounts):
+    channel = _FloatNoise

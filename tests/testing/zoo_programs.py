@@ -1,0 +1,248 @@
+"""Methods, solvers and populations that read, spend or remember what they must not."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from honest import (
+    Chunks,
+    FirstPoints,
+    HonestCounts,
+    HonestSums,
+    Plain,
+    UnaryCounts,
+)
+from zoo_noise import Silent
+
+from cloister.core.budget import Budget, Measure
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.components import component
+from cloister.core.encoding import absorb, encode_rows
+from cloister.core.lattice import Bound
+from cloister.core.nearest import NearestCenter, Rows
+from cloister.core.questions import Round, Space, add_up, count
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.session import Session
+from cloister.core.types import Floats, Ids
+
+
+class TriesAgain(Plain):
+    """Keeps the best of several tries without paying for the choice: asks once more when a cluster came out small."""
+
+    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
+        near = NearestCenter(problem.domain.snap(centers), problem.domain.reach)
+        (counts,) = session.ask(count(near, via=self.counts, spend=budget.over(2)))
+        if counts.at(np.arange(problem.k)).min() < 0:
+            session.ask(count(near, via=self.counts, spend=budget.over(2)))
+        return centers
+
+
+class StopsEarly(Plain):
+    """A round less where centres no longer move."""
+
+    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
+        centers = self.start(problem, session, rng)
+        for i in range(self.rounds):
+            moved = self.step(problem, session, centers, problem.budget.over(self.rounds), i)
+            if np.abs(moved - centers).max() > problem.domain.diameter / 4:
+                break
+            centers = moved
+        return Clustering(centers)
+
+
+def _shares_of(budget: Budget, columns: int) -> tuple[Budget, Budget]:
+    """(of the counts, of one column's sums)."""
+    per_count, per_sums = budget.split(9, 1)
+    return per_count, per_sums.over(columns)
+
+
+class SwappedSplit(Plain):
+    """Asks a sum per column, and unpacks the split of the budget in the wrong order."""
+
+    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
+        domain = problem.domain
+        near = NearestCenter(domain.snap(centers), domain.reach)
+        per_sum, per_count = _shares_of(budget, domain.dimension)
+        vectors = Rows(near, Bound(domain.reach, domain.dimension))
+        sums = [add_up(vectors, via=self.sums, spend=per_sum) for _ in range(domain.dimension)]
+        session.ask(count(near, via=self.counts, spend=per_count), *sums)
+        return centers
+
+
+@component
+class _Bare(HonestCounts):
+    """Exact counts. NOT private."""
+
+    channel = Silent
+    measure: ClassVar[Measure] = "exact"
+
+    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+        return (1.0,) * space.levels
+
+
+class LastRoundUnnoised(Plain):
+    """The last round's counts are exact."""
+
+    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
+        if index < self.rounds - 1:
+            return super().step(problem, session, centers, budget, index)
+        near = NearestCenter(problem.domain.snap(centers), problem.domain.reach)
+        session.ask(count(near, via=_Bare(), spend=Budget("exact", math.inf)))
+        return centers
+
+
+class StartsAtARow(Plain):
+    """The first centres are rows."""
+
+    def start(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Floats:
+        population: Any = session._population
+        if population is None:
+            return super().start(problem, session, rng)
+        return problem.domain.truncate(population.rows[: problem.k])
+
+
+class AsksLocally(Plain):
+    """Brings an oracle of another trust model along."""
+
+    def start(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Floats:
+        centers = super().start(problem, session, rng)
+        near = NearestCenter(problem.domain.snap(centers), problem.domain.reach)
+        session.ask(count(near, via=UnaryCounts(), spend=Budget("pure", 0.01)))
+        return centers
+
+
+class GathersAgain(Plain):
+    """Goes to the population behind the session's back."""
+
+    def moved(self, problem: Problem, total: Floats, size: Floats) -> Floats:
+        return super().moved(problem, total, size)
+
+    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
+        moved = super().step(problem, session, centers, budget, index)
+        if session._population is not None:
+            session._population.gather(session.rounds[-1], NoiseRng.secret())
+        return moved
+
+
+class GlobalCoins(Plain):
+    """Starts from NumPy's global generator."""
+
+    def start(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Floats:
+        g = np.random.default_rng(np.random.randint(2**31))
+        return problem.domain.sample(g, problem.k, 0.0)
+
+
+class Remembers(Plain):
+    """Starts where the last run ended."""
+
+    last: ClassVar[dict[Any, Floats]] = {}
+
+    def start(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Floats:
+        return self.last.get(problem, super().start(problem, session, rng))
+
+    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
+        found = super().cluster(problem, session, rng)
+        self.last[problem] = found.centers
+        return found
+
+
+class DividesByCounts(Plain):
+    """Divides by whatever the counts are."""
+
+    def moved(self, problem: Problem, total: Floats, size: Floats) -> Floats:
+        with np.errstate(all="ignore"):
+            return total / size[:, None] + problem.domain.middle
+
+
+class LeavesTheDomain(Plain):
+    """Negative and tiny counts carry centres anywhere."""
+
+    def moved(self, problem: Problem, total: Floats, size: Floats) -> Floats:
+        return total / np.where(size == 0, 1.0, size)[:, None] + problem.domain.middle
+
+
+class HandsOutTables(Plain):
+    """A table among the details of the result."""
+
+    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
+        near = NearestCenter(problem.domain.snap(self.start(problem, session, rng)), problem.domain.reach)
+        (counts,) = session.ask(count(near, via=self.counts, spend=problem.budget))
+        return Clustering(self.start(problem, session, rng), None, {"counts": counts})
+
+
+class PositiveOnly(FirstPoints):
+    """Fails where no weight is positive."""
+
+    def chosen(self, points: Floats, weights: Floats, k: int, rng: PublicRng) -> Floats:
+        heavy = points[weights > 0]
+        return heavy[np.arange(k) % len(heavy)]
+
+
+class TooFew(FirstPoints):
+    """No more centres than points."""
+
+    def chosen(self, points: Floats, weights: Floats, k: int, rng: PublicRng) -> Floats:
+        return points[:k]
+
+
+class GlobalStarts(FirstPoints):
+    def chosen(self, points: Floats, weights: Floats, k: int, rng: PublicRng) -> Floats:
+        return points[np.random.randint(0, len(points), k)]
+
+
+class ClipsWeights(FirstPoints):
+    """Makes weights positive in the caller's array."""
+
+    def chosen(self, points: Floats, weights: Floats, k: int, rng: PublicRng) -> Floats:
+        np.maximum(weights, 0.0, out=weights)
+        return super().chosen(points, weights, k, rng)
+
+
+class LosesTheLastChunk(Chunks):
+    """Only whole chunks are read."""
+
+    def __init__(self, rows: Floats) -> None:
+        super().__init__(rows[: max(1000, len(rows) // 1000 * 1000 - 1000)] if len(rows) > 1 else rows)
+
+
+class NanIsZero(Chunks):
+    """Missing cells become zero."""
+
+    def encoded(self, round: Round[Any], start: int, rng: NoiseRng) -> tuple[Any, ...]:
+        some = np.nan_to_num(self.rows[start : start + 1000], posinf=0.0, neginf=0.0)
+        return absorb(round, encode_rows(round, some, self.users(start, len(some)), rng))
+
+
+class NumbersPerChunk(Chunks):
+    """Users are numbered anew in every chunk."""
+
+    def users(self, start: int, n: int) -> Ids:
+        return np.arange(n, dtype=np.uint64)
+
+
+class NewNumbers(Chunks):
+    """Users get other numbers in every round."""
+
+    def users(self, start: int, n: int) -> Ids:
+        self.first = getattr(self, "first", 0) + 10**6
+        return np.arange(self.first + start, self.first + start + n, dtype=np.uint64)
+
+
+class NeedsRows(Chunks):
+    def __init__(self, rows: Floats) -> None:
+        super().__init__(rows - rows.min(axis=0) * 0.0)
+
+
+class ReadsOnce(Chunks):
+    """An iterator that is empty the second time."""
+
+    def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
+        found = super().gather(round, rng)
+        self.rows = self.rows[:0]
+        return found
+
+
+def broken(kind: type[Any]) -> Any:
+    return kind(counts=HonestCounts(), sums=HonestSums())

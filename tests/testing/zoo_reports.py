@@ -1,0 +1,228 @@
+"""Oracles that lose rows, merge wrongly, absorb anything or give tables away; and Local ones that give rows away.
+
+All of them claim the guarantee of the honest ones (Central; add-or-remove one row, or Local; replace one row).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+from honest import (
+    Bits,
+    Channel,
+    HonestCounts,
+    HonestSums,
+    Noised,
+    Totals,
+    UnaryChannel,
+    UnaryCounts,
+)
+
+from cloister.core.budget import Budget
+from cloister.core.questions import Placed, Setting, Space
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import Floats, Ids, Ints
+
+
+class _Centred(Channel):
+    """Sums relative to the batch's own mean, which is added back."""
+
+    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Totals:
+        middle = items.values.mean(axis=0).astype(np.int64) if len(items.values) else np.zeros(self.width, np.int64)
+        return super().encode(Placed(items.buckets, items.values - middle), users, rng)
+
+
+class CentredOnTheBatch(HonestSums):
+    """Centring read off the data."""
+
+    channel = _Centred
+
+
+class _Dropping(Channel):
+    """Every tenth user is left out."""
+
+    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Totals:
+        kept = users % 10 != 0
+        return super().encode(items[kept], users[kept], rng)
+
+
+class DropsUsers(HonestCounts):
+    channel = _Dropping
+
+
+class _FirstLevel(Channel):
+    """Leaves a row out of all levels if it is in no bucket of the first."""
+
+    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Totals:
+        return super().encode(items[items[:, 0] >= 0], users, rng)
+
+
+class DropsRowsThatSkipALevel(HonestCounts):
+    channel = _FirstLevel
+
+
+@attrs.frozen(eq=False)
+class _InPlace(Totals):
+    def merge(self, other: Totals) -> Totals:
+        self.vector[...] += other.vector
+        return self
+
+
+class _MergingInPlace(Channel):
+    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Totals:
+        return _InPlace(super().encode(items, users, rng).vector)
+
+
+class MergesInPlace(HonestCounts):
+    """A merge that changes its input."""
+
+    channel = _MergingInPlace
+
+
+class _Decaying(Channel):
+    """Decoding adds the noise to the summary itself."""
+
+    def decode(self, summary: Totals, rng: NoiseRng) -> Any:
+        table = super().decode(summary, rng)
+        summary.vector[...] += 1
+        return table
+
+
+class DecodesInPlace(HonestCounts):
+    channel = _Decaying
+
+
+class _Anything(Channel):
+    def absorb(self, report: Totals) -> Totals:
+        return report
+
+
+class AbsorbsAnything(HonestCounts):
+    channel = _Anything
+
+
+class _NoEmpty(Channel):
+    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Totals:
+        items.max()
+        return super().encode(items, users, rng)
+
+
+class FailsOnNoRows(HonestCounts):
+    channel = _NoEmpty
+
+
+class _Blinking(Noised):
+    """Adds a little more noise at every look."""
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        return super().at(ids, level) + np.arange(len(ids))
+
+
+class _BlinkingChannel(Channel):
+    def table(self, values: Floats, starts: Ints) -> Any:
+        return _Blinking(values, self.bound is None, starts, self.errors)
+
+
+class AnswersAnew(HonestCounts):
+    channel = _BlinkingChannel
+
+
+class _Flat(Noised):
+    """Knows one level."""
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        return super().at(ids, (0,)[level])
+
+
+class _FlatChannel(Channel):
+    def table(self, values: Floats, starts: Ints) -> Any:
+        return _Flat(values, self.bound is None, starts, self.errors)
+
+
+class FirstLevelOnly(HonestCounts):
+    channel = _FlatChannel
+
+
+class _Doubling(Channel):
+    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Totals:
+        return super().encode(Placed(items.buckets, items.values * 2), users, rng)
+
+
+class DoublesVectors(HonestSums):
+    """Adds every vector twice, after it was clipped."""
+
+    channel = _Doubling
+
+
+@attrs.frozen
+class _Printing:
+    """A table that is plain data: it pickles and prints."""
+
+    values: Floats
+    starts: Ints
+    errors: tuple[float, ...]
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        return np.asarray(self.values[self.starts[level] + ids, 0])
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        return np.full(len(ids), self.errors[level])
+
+
+class _PrintingChannel(Channel):
+    def table(self, values: Floats, starts: Ints) -> Any:
+        return _Printing(values, starts, self.errors)
+
+
+class TablesTravel(HonestCounts):
+    channel = _PrintingChannel
+
+
+class _Reading(Noised):
+    """Refuses to pickle, but prints."""
+
+    def __repr__(self) -> str:
+        return f"table({self._values[:3]})"
+
+
+class _ReadingChannel(Channel):
+    def table(self, values: Floats, starts: Ints) -> Any:
+        return _Reading(values, self.bound is None, starts, self.errors)
+
+
+class TablesPrint(HonestCounts):
+    channel = _ReadingChannel
+
+
+class WrongFlip(UnaryCounts):
+    """Unary encoding that flips with the whole epsilon per bit, though two bits differ."""
+
+    def per_bit(self, space: Space, budget: Budget) -> float:
+        return budget.epsilon / space.levels
+
+
+class _SilentUsers(UnaryChannel):
+    """Users in no bucket send nothing."""
+
+    def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Bits:
+        here = (items >= 0).any(axis=1)
+        return super().encode(items[here], users[here], rng)
+
+
+class SilentUsers(UnaryCounts):
+    def open(self, space: Space, budget: Budget, setting: Setting) -> UnaryChannel:
+        return _SilentUsers(space, budget, setting.rows, self.per_bit(space, budget))
+
+
+class _InRowOrder(UnaryChannel):
+    """Draws belong to a row's position in its chunk."""
+
+    def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Bits:
+        return super().encode(items, np.arange(len(users), dtype=np.uint64), rng)
+
+
+class DrawsInRowOrder(UnaryCounts):
+    def open(self, space: Space, budget: Budget, setting: Setting) -> UnaryChannel:
+        return _InRowOrder(space, budget, setting.rows, self.per_bit(space, budget))
