@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # workers share the cores
+    os.environ.setdefault(_name, "1")
+
 from pathlib import Path
 
 import pytest

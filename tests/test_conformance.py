@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,8 +29,6 @@ def composed(spec: Spec) -> Any:
 
 @parametrize(named={f"{s.role}-{s.name}": composed(s) for s in BUILT_IN if s.role not in MADE})
 def test_built_in_components_conform(component: Any, check: Any) -> None:
-    if check.name == "one_report_hides_its_row" and not os.environ.get("CLOISTER_SLOW"):
-        pytest.skip("minutes long; tests/plugins/local enumerates the same ratio exactly. CLOISTER_SLOW=1 runs it")
     check(component)
 
 

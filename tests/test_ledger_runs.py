@@ -65,7 +65,7 @@ def test_fifty_processes_never_overspend_and_lose_no_row(folder: Path) -> None:
     data = show(folder)
     assert len(good) == len(data["runs"]) == 8
     assert all(run["state"] == "done" for run in data["runs"])
-    assert data["spent"]["epsilon"] == 1.0
+    assert data["spent"]["epsilon"] == pytest.approx(1.0, abs=1e-9)
 
 
 def test_a_killed_fit_is_recorded_in_full_and_goes_on_with_the_same_values(folder: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_killed_fit_is_recorded_in_full_and_goes_on_with_the_same_values(folde
         assert journalled_at(ledger.path, run.id)[: len(released)] == released
         assert len(json.loads(out)["privacy"]["spends"]) == 160
         after = ledger.status()[0]
-        assert after.spent == before.spent
+        assert before.spent.epsilon - 1e-9 <= after.spent.epsilon <= before.spent.epsilon  # what is left comes back
         assert after.runs[-1].state == "done"
     assert cut_off >= 3, "too few kills fell between reservation and end"
 
@@ -136,7 +136,7 @@ def test_a_run_cut_off_at_every_look_releases_the_same_values_when_resumed(folde
                 account=Account(ledger=ledger.path, dataset="mine", resume=run.id),
             )
             assert journalled_at(ledger.path, run.id)[:entries] == released
-            assert ledger.status()[0].spent == spent
+            assert spent.epsilon - 1e-9 <= ledger.status()[0].spent.epsilon <= spent.epsilon  # what is left comes back
         else:
             assert entries > 8  # two rounds, four looks each
             break

@@ -92,7 +92,7 @@ def test_the_slack_covers_wide_discrete_noise(epsilon: float, delta: float, roun
 
 def test_coarse_discrete_noise_is_over_budget_and_the_error_says_why() -> None:
     books = accountant(Total(1.0, 1e-6), "gaussian")
-    with pytest.raises(BudgetExceeded, match=r"sigma is 2\^16 or more"):
+    with pytest.raises(BudgetExceeded, match=r"choose a larger delta, or pure noise"):
         books.forecast(rounds_of(books.budget, 3, 8, 64.0))
 
 

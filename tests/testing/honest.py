@@ -180,13 +180,28 @@ class HonestGaussianSums(HonestSums):
 
 @attrs.frozen(eq=False)
 class Bits:
+    """Reports: users (n,), and a bit for each of them and every bucket (n, buckets)."""
+
+    users: Ids
+    bits: Any
+
+    def columns(self) -> dict[str, Any]:
+        return {"users": self.users, "bits": self.bits}
+
+    @classmethod
+    def load(cls, columns: dict[str, Any]) -> Bits:
+        return cls(columns["users"], columns["bits"])
+
+
+@attrs.frozen(eq=False)
+class Ones:
     """How many users sent a one for each bucket, and how many sent anything."""
 
     ones: Ints
     users: int
 
-    def merge(self, other: Bits) -> Bits:
-        return Bits(self.ones + other.ones, self.users + other.users)
+    def merge(self, other: Ones) -> Ones:
+        return Ones(self.ones + other.ones, self.users + other.users)
 
 
 @attrs.frozen
@@ -209,15 +224,17 @@ class UnaryChannel:
     def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Bits:
         bits = np.concatenate([items[:, [i]] == np.arange(n) for i, n in enumerate(self.space.sizes)], axis=1)
         flip = rng.words(users, bits.shape[1]) >= np.uint64(int(self.keep * 2.0**64))
-        return Bits((bits ^ flip).sum(axis=0).astype(np.int64), len(bits))
+        return Bits(users, (bits ^ flip).astype(np.uint8))
 
-    def absorb(self, report: Bits) -> Bits:
-        ones = report.ones
-        if ones.dtype != np.int64 or ones.shape != (sum(self.space.sizes),) or not (ones >= 0).all():
+    def absorb(self, report: Bits) -> Ones:
+        bits, users = report.bits, report.users
+        if users.dtype != np.uint64 or users.ndim != 1 or bits.dtype != np.uint8:
             raise Refused("no encoder sends that")
-        return report
+        if bits.shape != (len(users), sum(self.space.sizes)) or (bits > 1).any():
+            raise Refused("no encoder sends that")
+        return Ones(bits.sum(axis=0, dtype=np.int64), len(users))
 
-    def decode(self, summary: Bits, rng: NoiseRng) -> Noised:
+    def decode(self, summary: Ones, rng: NoiseRng) -> Noised:
         values = (summary.ones - summary.users * (1 - self.keep)) / (2 * self.keep - 1)
         error = math.sqrt(self.rows * self.keep * (1 - self.keep)) / (2 * self.keep - 1)
         starts = np.cumsum([0, *self.space.sizes])

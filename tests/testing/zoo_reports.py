@@ -196,6 +196,38 @@ class TablesPrint(HonestCounts):
     channel = _ReadingChannel
 
 
+class LouderReports(UnaryCounts):
+    """Reports say 1.2 times epsilon."""
+
+    def per_bit(self, space: Space, budget: Budget) -> float:
+        return 1.2 * super().per_bit(space, budget)
+
+
+class BoastfulReports(UnaryCounts):
+    """Its standard errors are too small by 1.2."""
+
+    def open(self, space: Space, budget: Budget, setting: Setting) -> UnaryChannel:
+        return attrs.evolve(super().open(space, budget, setting), rows=round(setting.rows / 1.44))
+
+
+class _Forgetful(Bits):
+    """Travels without the last bit."""
+
+    def columns(self) -> dict[str, Any]:
+        return {"users": self.users, "bits": self.bits * (np.arange(self.bits.shape[1]) > 0).astype(np.uint8)}
+
+
+class _ForgetfulChannel(UnaryChannel):
+    def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Bits:
+        sent = super().encode(items, users, rng)
+        return _Forgetful(sent.users, sent.bits)
+
+
+class LosesBitsOnTheWay(UnaryCounts):
+    def open(self, space: Space, budget: Budget, setting: Setting) -> UnaryChannel:
+        return _ForgetfulChannel(space, budget, setting.rows, self.per_bit(space, budget))
+
+
 class WrongFlip(UnaryCounts):
     """Unary encoding that flips with the whole epsilon per bit, though two bits differ."""
 
@@ -204,11 +236,11 @@ class WrongFlip(UnaryCounts):
 
 
 class _SilentUsers(UnaryChannel):
-    """Users in no bucket send nothing."""
+    """Users in no bucket send zeros."""
 
     def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Bits:
-        here = (items >= 0).any(axis=1)
-        return super().encode(items[here], users[here], rng)
+        sent = super().encode(items, users, rng)
+        return Bits(users, sent.bits * (items >= 0).any(axis=1)[:, None].astype(np.uint8))
 
 
 class SilentUsers(UnaryCounts):

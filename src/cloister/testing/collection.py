@@ -12,7 +12,7 @@ from cloister.testing.checks import Check
 from cloister.testing.declarations import DECLARED, the_guarantee_is_documented, the_registry_says_what_the_class_is
 from cloister.testing.methods import METHODS
 from cloister.testing.oracle_events import EVENTS, GAUSSIAN
-from cloister.testing.oracle_local import LOCAL
+from cloister.testing.oracle_local import LOCAL, LOCAL_PURE
 from cloister.testing.oracle_noise import CENTRAL_NOISE, EXACT, NOISE
 from cloister.testing.oracle_privacy import PRIVACY
 from cloister.testing.oracle_rows import CENTRAL_SUMS, ROWS
@@ -50,11 +50,8 @@ def checks_for(component: Any, role: str | None = None) -> tuple[Check, ...]:
 
 def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
     """An oracle's checks: what is drawn where differs by trust model, and exact answers have no noise to look at."""
-    found, central, private = (
-        [the_guarantee_is_documented, *EVENTS, *ROWS],
-        oracle.trust is Central,
-        oracle.measure != "exact",
-    )
+    central, private = oracle.trust is Central, oracle.measure != "exact"
+    found = [the_guarantee_is_documented, *EVENTS, *ROWS]
     if central and role == "VectorSumOracle":
         found += CENTRAL_SUMS
     if not private:
@@ -65,8 +62,8 @@ def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
         found += (*CENTRAL_NOISE, *PRIVACY)
     if central and oracle.measure == "gaussian":
         found += GAUSSIAN
-    if oracle.trust is Local and oracle.measure == "pure":
-        found += LOCAL
+    if oracle.trust is Local:
+        found += (*LOCAL, *(LOCAL_PURE if oracle.measure == "pure" else ()))
     return tuple(found)
 
 

@@ -44,15 +44,3 @@ class Quadrant:
 
     def holds(self, outcomes: Floats) -> Bools:
         return np.asarray(np.all(outcomes * self.sign >= self.least, axis=1))
-
-
-@final
-@attrs.frozen(eq=False)
-class Outcome:
-    """One outcome (numbers,)."""
-
-    name: str
-    outcome: Floats
-
-    def holds(self, outcomes: Floats) -> Bools:
-        return np.asarray(np.all(outcomes == self.outcome, axis=1))

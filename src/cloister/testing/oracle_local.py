@@ -1,16 +1,17 @@
-"""Checks of what one person sends: her report alone hides her row.
+"""Checks of what one person sends: her report alone hides her row, and travels.
 
-Her report is absorbed and decoded as if nobody else had answered; whatever the decoder shows is a function of it. The largest
-ratio of probabilities among events of that is a lower bound of the report's true epsilon, exact by Clopper and Pearson.
-With randomised response this tells epsilon from 1.3 epsilon; exact enumeration, where a report has few values, tells more.
-Events are chosen on a few samples and judged on the others. Noise is secret: seeded words would be slower to draw.
+*Hiding.* Many people with the same user number, so with the same public coins, each report one of several rows. Events of the
+report, as it is on the wire, are chosen on a few of them (sets of outcomes by their likelihood ratio, which are the best there
+are for reports with few outcomes; thresholds of every number besides) and judged on the others: the largest ratio of
+probabilities is a lower bound of the report's true epsilon, exact by Clopper and Pearson. With randomised response that tells
+epsilon from 1.15 epsilon. Exact enumeration, where an author can do it, tells more.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import combinations, permutations
+from collections.abc import Iterator, Sequence
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -18,80 +19,144 @@ import numpy as np
 from cloister.core.lattice import Bound
 from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
-from cloister.core.types import Floats, Ints
-from cloister.testing.checks import require
-from cloister.testing.happenings import HalfSpace, Happening, Outcome
+from cloister.core.types import Bools, Floats, Ints
+from cloister.testing.checks import Broken, require
 from cloister.testing.oracle_events import spent
-from cloister.testing.probes import Probe, Shape, budget_of, worst_vectors
+from cloister.testing.probes import Probe, Shape, budget_of, length, spread, wide_shapes, worst_vectors
 from cloister.testing.roles import role_of
-from cloister.testing.statistics import proportion
+from cloister.testing.statistics import SKEW, deviations, proportion
 
-PILOT, PEOPLE = 300, 4000
+PILOT, PEOPLE = 2_000, 10_000
 """Reports per possible row that events are chosen by, and that they are judged on."""
+
+USERS = (0, 1)
+"""User numbers whose reports are judged: public coins may send some of them to one level, some to another."""
 
 EPSILON = 2.0
 """Of the reports that are judged: with randomised response, ten in a hundred then say the other thing, which is enough of both."""
 
-COMPARISONS = 2048
+COMPARISONS = 2**14
 """More than the events that are judged."""
 
 
 def one_report_hides_its_row(oracle: Any) -> None:
     """No event of a person's report is more probable for one row than e^epsilon times what it is for another, 'in no bucket'
     included."""
-    for probe, rows in _people(oracle):
-        paid = spent(probe.channel.events).epsilon
-        seen = [_reports(probe, row) for row in rows]
-        for happening in _happenings([some[:PILOT] for some in seen]):
-            chances = [proportion(int(happening.holds(some[PILOT:]).sum()), PEOPLE, COMPARISONS) for some in seen]
-            for (low, _), (_, high) in permutations(chances, 2):
+    for probe, items in _people(oracle):
+        epsilon = spent(probe.channel.events).epsilon
+        for user in USERS:
+            sent = [_sent(probe, row, user) for row in items]
+            for name, inside in _events(sent):
+                chances = [proportion(int(some[PILOT:].sum()), PEOPLE, COMPARISONS) for some in inside]
+                low, high = max(low for low, _ in chances), min(high for _, high in chances)
                 require(
-                    low <= math.exp(paid) * high,
-                    f"{probe.shape}, epsilon {paid:.4g}: {happening.name} has a probability of at least {low:.4g} for one row and at most "
-                    f"{high:.4g} for another, so epsilon is at least {math.log(max(low, 1e-300) / high):.4g}",
+                    low <= math.exp(epsilon) * high,
+                    f"{probe.shape}, epsilon {epsilon:.4g}, user {user}: {name} has a probability of at least {low:.4g} for one row "
+                    f"and at most {high:.4g} for another, so epsilon is at least {math.log(max(low, 1e-300) / high):.4g}",
                 )
 
 
-def _people(oracle: Any) -> Iterator[tuple[Probe, list[Ints | Placed]]]:
-    """Channels for one person each, with rows she can have."""
+def _people(oracle: Any) -> Iterator[tuple[Probe, Sequence[Ints | Placed]]]:
+    """Channels, with rows that a person can have: other buckets at every level, vectors at their bound, none."""
     for sizes in ((3,), (1, 2)):
-        ids = [[0] * len(sizes), [size - 1 for size in sizes], [-1] * len(sizes)]
-        buckets = [np.array([row], np.int64) for row in ids]
+        first, last, none = (
+            [place(size) for size in sizes] for place in (lambda _: 0, lambda size: size - 1, lambda _: -1)
+        )
+        buckets = [np.array([ids], np.int64) for ids in (first, last, none)]
         if role_of(oracle) == "FrequencyOracle":
-            yield Probe.of(oracle, Shape(sizes), budget_of("pure", EPSILON), rows=1), list[Ints | Placed](buckets)
+            yield Probe.of(oracle, Shape(sizes), budget_of("pure", EPSILON)), buckets
             continue
         bound = Bound(1000, 2)
-        vectors = [v[None] for v in worst_vectors(bound)] + [np.zeros((1, 2), np.int64)]
-        rows = [Placed(b, v) for b in buckets[:2] for v in (*vectors, -vectors[0])]
-        yield (
-            Probe.of(oracle, Shape(sizes, bound), budget_of("pure", EPSILON), rows=1),
-            [*rows, Placed(buckets[2], vectors[0])],
+        vectors = [*worst_vectors(bound)[:, None], np.zeros((1, 2), np.int64), -worst_vectors(bound)[:1]]
+        rows = [Placed(buckets[0], vector) for vector in vectors] + [Placed(ids, vectors[0]) for ids in buckets[1:]]
+        yield Probe.of(oracle, Shape(sizes, bound), budget_of("pure", EPSILON)), rows
+
+
+def _sent(probe: Probe, row: Ints | Placed, user: int) -> Ints | Floats:
+    """What people with this row and user number send: (PILOT + PEOPLE, numbers)."""
+    n = PILOT + PEOPLE
+    many = (
+        Placed(np.repeat(row.buckets, n, 0), np.repeat(row.values, n, 0))
+        if isinstance(row, Placed)
+        else np.repeat(row, n, 0)
+    )
+    report = probe.channel.encode(many, np.full(n, user, np.uint64), NoiseRng.secret())
+    columns = [np.asarray(column).reshape(n, -1) for column in _columns(report, n).values()]
+    return np.concatenate([c for c in columns if (c != c[0]).any()] or [np.zeros((n, 1), np.int64)], axis=1)
+
+
+def _columns(report: Any, n: int) -> dict[str, Any]:
+    if not callable(getattr(report, "columns", None)):
+        raise Broken(
+            f"a {type(report).__name__} has no columns(): arrays with one entry per user, as a report is on the wire"
         )
+    columns: dict[str, Any] = report.columns()
+    for name, column in columns.items():
+        require(len(column) == n, f"the column '{name}' of {n} reports has {len(column)} entries")
+    return columns
 
 
-def _reports(probe: Probe, row: Ints | Placed) -> Floats:
-    """What many people with this row send, as the decoder shows it: (PILOT + PEOPLE, numbers)."""
-    rng = NoiseRng.secret()
-    sent = (probe.values(probe.table(probe.summary(row, rng), rng)).ravel() for _ in range(PILOT + PEOPLE))
-    return np.stack(list(sent))
+def _events(sent: list[Any]) -> Iterator[tuple[str, list[Bools]]]:
+    """Events, each as which of the reports (row by row) are in it."""
+    width = max(some.shape[1] for some in sent)
+    same = [np.pad(some, ((0, 0), (0, width - some.shape[1]))) for some in sent]
+    _, outcomes = np.unique(np.concatenate(same), axis=0, return_inverse=True)
+    symbols = np.split(outcomes.reshape(-1), len(sent))
+    size = int(outcomes.max()) + 1
+    if size <= PILOT:
+        seen = [np.bincount(some[:PILOT], minlength=size) + 0.5 for some in symbols]
+        for i, j in permutations(range(len(sent)), 2):
+            score = np.log(seen[i] / seen[j])
+            for t in np.unique(np.quantile(np.repeat(score, seen[i].astype(int)), (0.0, 0.3, 0.6, 0.8, 0.95))):
+                yield (
+                    f"an outcome at least e^{t:.3g} times likelier with row {i} than with row {j}",
+                    [score[s] >= t for s in symbols],
+                )
+        return
+    for column in range(min(width, 8)):
+        pooled = np.concatenate([some[:PILOT, column] for some in same])
+        for t in np.unique(np.quantile(pooled, (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98))):
+            yield f"number {column} of at least {t:.4g}", [some[:, column] >= t for some in same]
+            yield f"number {column} below {t:.4g}", [some[:, column] < t for some in same]
 
 
-def _happenings(pilots: list[Floats]) -> Iterator[Happening]:
-    """Single outcomes, if they are few; numbers, and differences along which two rows' reports differ, beyond thresholds."""
-    seen = np.concatenate(pilots)
-    outcomes, counts = np.unique(seen, axis=0, return_counts=True)
-    for outcome in outcomes[np.argsort(-counts)][:32]:
-        yield Outcome(f"the outcome {outcome}", outcome)
-    means = np.stack([some.mean(axis=0) for some in pilots])
-    between = [
-        (f"along the way from row {i} to row {j}", means[j] - means[i]) for i, j in combinations(range(len(means)), 2)
-    ]
-    alone = [(f"number {j}", axis) for j, axis in enumerate(np.eye(seen.shape[1]))]
-    for name, direction in (*between, *alone):
-        for t in np.unique(np.quantile(seen @ direction, (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98))):
-            yield HalfSpace(f"{name}, at least {t:.4g}", direction, float(t))
-            yield HalfSpace(f"{name}, below {t:.4g}", direction, float(t), turned=True)
+def reports_travel_as_columns(oracle: Any) -> None:
+    """A report is arrays with one entry per user (``columns``), from which ``load`` makes it again; nothing else travels."""
+    for shape in wide_shapes(role_of(oracle), 20):
+        probe, items, rng = Probe.of(oracle, shape, budget_of("pure", 1.0)), spread(shape), NoiseRng.for_tests(100)
+        report = probe.channel.encode(items, np.arange(length(items), dtype=np.uint64), rng)
+        columns = _columns(report, length(items))
+        require("users" in columns, f"{shape}: the columns are {', '.join(columns)}; users are not among them")
+        again = type(report).load({name: np.array(column) for name, column in columns.items()})
+        one, other = (probe.values(probe.table(probe.channel.absorb(r), rng)) for r in (report, again))
+        require(np.array_equal(one, other), f"{shape}: a report that was loaded from its columns gives another answer")
 
 
-LOCAL = (one_report_hides_its_row,)
+def standard_error_is_that_of_an_empty_bucket(oracle: Any) -> None:
+    """``standard_error`` and ``variance`` are those of a bucket that holds few of the users, over the users' coins and the public
+    ones; of vectors, on average over the coordinates."""
+    for shape in wide_shapes(role_of(oracle), 20):
+        n = 200
+        buckets = np.zeros((n, len(shape.sizes)), np.int64)
+        vectors = np.resize(worst_vectors(shape.bound), (n, shape.bound.dimension if shape.bound else 1))
+        probe = Probe.of(oracle, shape, budget_of("pure", 1.0), rows=n)
+        items = probe.items(buckets, vectors)
+        errors = probe.errors(probe.table(probe.summary(items, NoiseRng.for_tests(101)), NoiseRng.for_tests(101)))
+        noise = probe.by_level(probe.noise(items, 256, NoiseRng.for_tests(101)) / errors)
+        squares = np.stack([(level[:, 1:] ** 2).mean(axis=(1, 2)) for level in noise], axis=1)
+        mean, spread_of = squares.mean(axis=0), squares.std(axis=0) / math.sqrt(len(squares))
+        band = SKEW * deviations(16) * spread_of + 0.05
+        worst = int(np.argmax(np.abs(mean - 1) - band))
+        require(
+            (np.abs(mean - 1) <= band).all(),
+            f"{shape}, level {worst}: empty buckets have {mean[worst]:.3f} times the declared variance; {band[worst]:.3f} may be chance",
+        )
+        said = probe.declared_variance / float((errors**2).mean())
+        require(abs(said - 1) < 1e-6, f"{shape}: variance() is {said:.6g} times the mean square of standard_error()")
+
+
+LOCAL = (reports_travel_as_columns, standard_error_is_that_of_an_empty_bucket)
+"""For Local oracles."""
+
+LOCAL_PURE = (one_report_hides_its_row,)
 """For Local oracles with pure privacy."""

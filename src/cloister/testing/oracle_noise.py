@@ -55,7 +55,7 @@ def samples(oracle: Any) -> Iterator[Sample]:
     shape = narrow_shapes(role_of(oracle))[1]
     items, rng = spread(shape), NoiseRng.for_tests(4)
     probe = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2), length(items))
-    noise = probe.noise(items, 1024, rng)
+    noise = probe.noise(items, 1024 if oracle.trust is Central else 256, rng)
     errors = probe.errors(probe.table(probe.summary(items, rng), rng))
     yield Sample(noise.reshape(len(noise), -1), errors.ravel(), f"{shape}, every bucket")
 

@@ -107,10 +107,9 @@ def _check_events(probe: Probe, vector: Ints) -> None:
     change = _experiments(probe, (probe.exact(added) - probe.exact(base))[None], wide=True)[0]
     errors = _experiments(probe, _errors(probe)[None], wide=True)[0]
     touched = np.flatnonzero(change)
+    repeats = max(64, 2 ** (len(touched) + 2))
     without, given = (
-        _experiments(probe, probe.noise(rows, max(64, 2 ** (len(touched) + 2)), NoiseRng.for_tests(seed)), wide=True)[
-            :, touched
-        ]
+        _experiments(probe, probe.noise(rows, repeats, NoiseRng.for_tests(seed)), wide=True)[:, touched]
         for rows, seed in ((base, 21), (added, 22))
     )
     given += change[touched]

@@ -73,26 +73,17 @@ class Probe:
     channel: Any
 
     @classmethod
-    def of(cls, oracle: Any, shape: Shape, budget: Budget, rows: int = 1000, coins: int = 0) -> Probe:
-        """Opened with public coins of that number."""
-        space, setting = Space(shape.sizes), Setting(rows, UNIT, PublicRng.from_seed(1).child("probe", coins))
-        where = (space,) if shape.bound is None else (space, shape.bound)
-        return cls(oracle, shape, budget, rows, oracle.open(*where, budget, setting))
+    def of(cls, oracle: Any, shape: Shape, budget: Budget, rows: int = 1000, seed: int = 1) -> Probe:
+        return cls(oracle, shape, budget, rows, oracle.open(*_arguments(shape, budget, rows, seed)))
 
     @property
     def width(self) -> int:
         return 1 if self.shape.bound is None else self.shape.bound.dimension
 
     @property
-    def total(self) -> int:
-        return sum(self.shape.sizes)
-
-    @property
     def declared_variance(self) -> float:
         """What the oracle's ``variance`` says of this channel."""
-        space, setting = Space(self.shape.sizes), Setting(self.rows, UNIT, PublicRng.from_seed(1).child("probe", 0))
-        where = (space,) if self.shape.bound is None else (space, self.shape.bound)
-        return float(self.oracle.variance(*where, self.budget, setting))
+        return float(self.oracle.variance(*_arguments(self.shape, self.budget, self.rows, 1)))
 
     def items(self, buckets: Ints, vectors: Ints | None = None) -> Ints | Placed:
         """What an encoder takes: ids (n, levels), and for sums the vectors (n, dimension)."""
@@ -136,14 +127,14 @@ class Probe:
         return np.concatenate(found).astype(np.float64) * unit
 
     def releases(self, items: Ints | Placed, repeats: int, rng: NoiseRng) -> Iterator[Floats]:
-        """Independent releases of the same rows, ``values`` each. Users' own noise is drawn again every time, and so are the
-        public coins of a question to users: an estimate is unbiased over both."""
-        local = self.oracle.trust in (Local, Shuffled)
-        summary = None if local else self.summary(items, rng)
+        """Independent releases of the same rows, ``values`` each. Where users draw, all coins are thrown again, public ones too:
+        hashes are part of what makes their answers unbiased."""
+        drawn_by_users = self.oracle.trust in (Local, Shuffled)
+        summary = None if drawn_by_users else self.summary(items, rng)
         for i in range(repeats):
             mine = rng.child("release", i)
-            again = Probe.of(self.oracle, self.shape, self.budget, self.rows, i) if local else self
-            yield again.values(again.table(again.summary(items, mine) if summary is None else summary, mine))
+            probe = Probe.of(self.oracle, self.shape, self.budget, self.rows, i) if drawn_by_users else self
+            yield probe.values(probe.table(probe.summary(items, mine) if summary is None else summary, mine))
 
     def noise(self, items: Ints | Placed, repeats: int, rng: NoiseRng) -> Floats:
         """Releases less the truth: (repeats, buckets of all levels, width)."""
@@ -152,6 +143,13 @@ class Probe:
     def by_level(self, numbers: Floats) -> list[Floats]:
         """An array (..., buckets of all levels, width) cut into levels."""
         return np.split(numbers, np.cumsum(self.shape.sizes)[:-1], axis=-2)
+
+
+def _arguments(shape: Shape, budget: Budget, rows: int, seed: int) -> tuple[Any, ...]:
+    """What ``open`` and ``variance`` take."""
+    setting = Setting(rows, UNIT, PublicRng.from_seed(seed).child("probe"))
+    where = (Space(shape.sizes),) if shape.bound is None else (Space(shape.sizes), shape.bound)
+    return (*where, budget, setting)
 
 
 def length(items: Ints | Placed) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -25,24 +26,14 @@ def _trees(builder: Any) -> Iterator[tuple[Problem, Any]]:
         yield _problem(domain), builder.open(_problem(domain), PublicRng.from_seed(90).child(i))
 
 
-def _maker(builder: Any) -> Any:
-    return lambda domain, rng: builder.open(_problem(domain), rng)
+def _of_cells(check: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A check of bucketings, for what a builder builds."""
 
+    @wraps(check)
+    def of_builder(builder: Any) -> None:
+        check(lambda domain, rng: builder.open(_problem(domain), rng))
 
-def ids_are_within_the_space(builder: Any) -> None:
-    bucketings.ids_are_within_the_space(_maker(builder))
-
-
-def a_row_falls_in_the_same_bucket_in_any_batch(builder: Any) -> None:
-    bucketings.a_row_falls_in_the_same_bucket_in_any_batch(_maker(builder))
-
-
-def its_digest_travels(builder: Any) -> None:
-    bucketings.its_digest_travels(_maker(builder))
-
-
-for _check in (ids_are_within_the_space, a_row_falls_in_the_same_bucket_in_any_batch, its_digest_travels):
-    _check.__doc__ = getattr(bucketings, _check.__name__).__doc__
+    return of_builder
 
 
 def children_are_in_their_parents(builder: Any) -> None:
@@ -84,9 +75,9 @@ def _judge(grown: Coreset, problem: Problem, where: str) -> None:
 
 
 TREES = (
-    ids_are_within_the_space,
-    a_row_falls_in_the_same_bucket_in_any_batch,
-    its_digest_travels,
+    _of_cells(bucketings.ids_are_within_the_space),
+    _of_cells(bucketings.a_row_falls_in_the_same_bucket_in_any_batch),
+    _of_cells(bucketings.its_digest_travels),
     children_are_in_their_parents,
     any_counts_grow_a_coreset,
 )
