@@ -135,7 +135,7 @@ def reports_travel_as_columns(oracle: Any) -> None:
 def standard_error_is_that_of_an_empty_bucket(oracle: Any) -> None:
     """``standard_error`` and ``variance`` are those of a bucket that holds few of the users, over the users' coins and the public
     ones; of vectors, on average over the coordinates."""
-    for shape in wide_shapes(role_of(oracle), 20):
+    for shape in wide_shapes(role_of(oracle), 20)[-2:]:
         n = 200
         buckets = np.zeros((n, len(shape.sizes)), np.int64)
         vectors = np.resize(worst_vectors(shape.bound), (n, shape.bound.dimension if shape.bound else 1))

@@ -54,15 +54,12 @@ class RoundedChannel:
 
     space: Space
     budget: Budget
+    scale: float
     step: int
 
     @property
     def events(self) -> tuple[Event, ...]:
         return (Event("rounded-laplace", self.budget, touched=self.space.levels),)
-
-    @property
-    def scale(self) -> float:
-        return self.space.levels / self.budget.epsilon * (1 + 2.0**-40)
 
     @property
     def deviation(self) -> float:
@@ -96,7 +93,8 @@ class RoundedCounts:
         return "pure"
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> RoundedChannel:
-        return RoundedChannel(space, budget, self.step)
+        scale = space.levels / budget.epsilon * (1 + 2.0**-40)  # refuses a budget that is not pure
+        return RoundedChannel(space, budget, scale, self.step)
 
     def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
         return self.open(space, budget, setting).deviation ** 2
