@@ -66,7 +66,7 @@ class NoiseRng:
     """Secret noise on integers. Unseeded, every draw comes from OpenDP's exact samplers and the system's entropy.
 
     A seeded one is for tests and benchmarks: its draws come from NumPy, and a run that uses it says
-    ``not private: seeded``.
+    ``not private: seeded``. It starts over at every draw: use a ``child`` for each level or tensor.
     """
 
     _seed: PublicRng | None = attrs.field(repr=False)

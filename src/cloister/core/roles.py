@@ -58,7 +58,8 @@ class Encoder(Protocol[I_contra, V_co]):
 
     Laws: ``items`` is bucket ids (n, levels), -1 for none, or those with vectors (``Placed``). Under Local trust report i
     depends on row i, user i and a fixed number of draws of her own, and a user in no bucket reports like any other.
-    Under Central trust nothing is drawn.
+    Under Central trust nothing is drawn. Reports of users travel: ``columns()`` gives named arrays with one entry per user, and the
+    class's ``load(columns)`` takes them back, or refuses.
     """
 
     def encode(self, items: I_contra, users: Ids, rng: NoiseRng) -> V_co: ...

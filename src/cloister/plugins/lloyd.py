@@ -65,7 +65,7 @@ class Lloyd(Generic[T]):
     border: Literal["none", "truncate", "fold"] = option(
         default="fold",
         choices=("none", "truncate", "fold"),
-        help="centres that leave the domain: leave, move to its border, reflect",
+        help="centres that leave the domain: leave them there, move to its border, reflect",
     )
     rounds: int | None = option(
         default=None, low=1, help="number of rounds; by default the papers' error formula, within the next two"

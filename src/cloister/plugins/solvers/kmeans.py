@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from cloister.core.clustering import Coreset, Released
@@ -46,5 +48,8 @@ class KMeansPlusPlus:
             max_iter=self.rounds,
             random_state=seed,
         )
-        centers: Floats = np.asarray(solver.fit(points, sample_weight=weights).cluster_centers_, np.float64)
+        with warnings.catch_warnings():  # fewer than k distinct points is no news to the user, and no failure
+            warnings.simplefilter("ignore")
+            fitted = solver.fit(points, sample_weight=weights)
+        centers: Floats = np.asarray(fitted.cluster_centers_, np.float64)
         return centers
