@@ -12,7 +12,8 @@ import pytest
 from cloister.core.components import Spec
 from cloister.core.domains import Domain
 from cloister.core.lattice import Bound
-from cloister.core.nearest import NearestCenter, Offsets, Rows
+from cloister.core.nearest import NearestCenter, Offsets
+from cloister.core.questions import Rows
 from cloister.core.randomness import PublicRng
 from cloister.core.registry import registry
 from cloister.core.types import Floats

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from cloister.core.domains import REACH, Ball, Box
 from cloister.core.lattice import EXACT as EXACT_BELOW
 from cloister.core.lattice import Bound
-from cloister.core.nearest import NearestCenter, Rows
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import Rows
 
 EXACT = settings(derandomize=True, deadline=None, max_examples=200)
 

@@ -16,13 +16,13 @@ import attrs
 import numpy as np
 
 from cloister.core.budget import Budget, Event, Measure
-from cloister.core.clustering import Clustering, Coreset, Problem, Released
+from cloister.core.clustering import Clustering, Coreset, Leaves, Problem, Released
 from cloister.core.components import component, option, slot
 from cloister.core.encoding import absorb, encode_rows, merge_summaries
 from cloister.core.errors import Refused
 from cloister.core.lattice import Bound
-from cloister.core.nearest import NearestCenter, Rows
-from cloister.core.questions import Placed, Round, Setting, Space, add_up, count
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import Placed, Round, Rows, Setting, Space, add_up, count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.roles import Counts, FrequencyOracle, VectorSumOracle
 from cloister.core.session import Session
@@ -288,7 +288,9 @@ class HalvingTree:
     def grow(self, counts: Counts) -> Coreset:
         leaves = np.arange(2 ** (self.depth - 1))
         weights = counts.at(leaves, self.depth - 1)
-        return Coreset(np.tile(self.middle, (len(leaves), 1)), weights)
+        return Coreset(
+            np.tile(self.middle, (len(leaves), 1)), weights, leaves=Leaves(np.full(len(leaves), self.depth - 1), leaves)
+        )
 
 
 @component

@@ -15,8 +15,8 @@ from honest import (
 from cloister.core.clustering import Coreset, Problem
 from cloister.core.components import component
 from cloister.core.lattice import Bound
-from cloister.core.nearest import NearestCenter, Rows
-from cloister.core.questions import Space
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import Rows, Space
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import Counts
 from cloister.core.types import Ints
@@ -130,7 +130,7 @@ def batch_vectors(domain: Any, rng: PublicRng) -> _BatchVectors:
 class _EmptyTree(HalvingTree):
     def grow(self, counts: Counts) -> Coreset:
         grown = super().grow(counts)
-        return Coreset(grown.points[grown.weights > 0], grown.weights[grown.weights > 0])
+        return Coreset(grown.points[grown.weights > 0], grown.weights[grown.weights > 0], leaves=grown.leaves)
 
 
 @component

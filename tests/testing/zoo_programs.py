@@ -21,8 +21,8 @@ from cloister.core.clustering import Clustering, Problem
 from cloister.core.components import component
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.lattice import Bound
-from cloister.core.nearest import NearestCenter, Rows
-from cloister.core.questions import Round, Space, add_up, count
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import Round, Rows, Space, add_up, count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ids

@@ -64,12 +64,40 @@ class TreeMetric:
 
 @final
 @attrs.frozen(eq=False)
+class Leaves:
+    """The buckets that a coreset's points stand for. Args: levels (m,), ids (m,) within their level."""
+
+    levels: Ints
+    ids: Ints
+
+
+@final
+@attrs.frozen(eq=False)
+class Errors:
+    """How far noise moved a coreset. Args: weights (m,) in rows, sums (m,) per coordinate of weight times point."""
+
+    weights: Floats
+    sums: Floats
+
+
+@final
+@attrs.frozen(eq=False)
 class Coreset:
-    """Weighted points that stand for the rows. Args: points (m, d) in the caller's units, weights (m,) in rows."""
+    """Weighted points that stand for the rows.
+
+    Args:
+        points: (m, d) in the caller's units.
+        weights: (m,) in rows.
+        tree: a metric over the points, where there is one.
+        leaves: their buckets, where a tree grew them.
+        errors: standard errors, for solvers that allow for noise.
+    """
 
     points: Floats
     weights: Floats
     tree: TreeMetric | None = None
+    leaves: Leaves | None = None
+    errors: Errors | None = None
 
 
 @final

@@ -104,15 +104,3 @@ class Offsets:
     def values(self, rows: Ints, buckets: Ints) -> Ints:
         moved = np.take(self.cells.centers, buckets[:, 0], axis=0, mode="wrap")
         return np.subtract(rows, moved, out=moved)
-
-
-@final
-@attrs.frozen(eq=False)
-class Rows:
-    """The rows themselves, relative to the domain's midpoint."""
-
-    cells: NearestCenter
-    bound: Bound
-
-    def values(self, rows: Ints, buckets: Ints) -> Ints:
-        return rows

@@ -78,6 +78,18 @@ class Vectors(Protocol):
 
 @final
 @attrs.frozen(eq=False)
+class Rows:
+    """The rows themselves, relative to the domain's midpoint."""
+
+    cells: Bucketing
+    bound: Bound
+
+    def values(self, rows: Ints, buckets: Ints) -> Ints:
+        return rows
+
+
+@final
+@attrs.frozen(eq=False)
 class Placed:
     """Vectors (n, dimension) with the buckets (n, levels) that they are added to."""
 

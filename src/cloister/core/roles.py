@@ -124,7 +124,11 @@ class VectorSumOracle(Protocol[T_co]):
 
 
 class Tree(Protocol):
-    """A public bucketing with levels, root first, that can be grown from noisy counts. ``nested``: parent id = id >> 1."""
+    """A public bucketing with levels, coarse ones first, that can be grown from noisy counts.
+
+    A root, which holds every row, may be its first level; where users share the levels it is better left out. A flat
+    partition has one level. ``nested``: parent id = id >> 1.
+    """
 
     @property
     def space(self) -> Space: ...
@@ -135,7 +139,8 @@ class Tree(Protocol):
     def locate(self, rows: Ints) -> Ints: ...
 
     def grow(self, counts: Counts) -> Coreset:
-        """Released weighted points, looking a level's frontier at a time. At least one, also when all counts are zero."""
+        """Released weighted points with their leaves, looking a level's frontier at a time. At least one, also when all counts
+        are zero."""
         ...
 
 

@@ -25,8 +25,8 @@ from cloister.core.components import component, option, slot
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.nearest import NearestCenter, Rows
-from cloister.core.questions import Setting, Space, Vectors, add_up, count
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import Rows, Setting, Space, Vectors, add_up, count
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Session

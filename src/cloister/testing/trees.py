@@ -37,12 +37,8 @@ def _of_cells(check: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def children_are_in_their_parents(builder: Any) -> None:
-    """A tree starts with its root; where it is ``nested``, a row's bucket of one level is its bucket of the next, halved."""
+    """Where a tree is ``nested``, a row's bucket of one level is its bucket of the next, halved."""
     for problem, tree in _trees(builder):
-        require(
-            tree.space.sizes[0] == 1,
-            f"{problem.domain}: the first level has {tree.space.sizes[0]} buckets, not the root alone",
-        )
         if tree.nested:
             ids = tree.locate(bucketings.rows_of(problem.domain, tree))
             require(np.array_equal(ids[:, 1:] >> 1, ids[:, :-1]), f"{problem.domain}: a bucket is not in its parent")
@@ -56,6 +52,7 @@ def any_counts_grow_a_coreset(builder: Any) -> None:
         for script in SCRIPTS:
             grown, again = (tree.grow(Told(part, script, PublicRng.from_seed(91), 1000.0)) for _ in range(2))
             _judge(grown, problem, f"{problem.domain}, counts: {script.name}")
+            _judge_leaves(grown, tree, problem, f"{problem.domain}, counts: {script.name}")
             same = np.array_equal(grown.points, again.points) and np.array_equal(grown.weights, again.weights)
             require(same, f"{problem.domain}, counts: {script.name}: grown twice, the points differ")
 
@@ -72,6 +69,22 @@ def _judge(grown: Coreset, problem: Problem, where: str) -> None:
     require(np.isfinite(points).all() and np.isfinite(weights).all(), f"{where}: a point or weight is not finite")
     out = float(np.abs(domain.truncate(points) - points).max())
     require(out <= 1e-9 * domain.diameter, f"{where}: a point is {out:.4g} outside the domain")
+
+
+def _judge_leaves(grown: Coreset, tree: Any, problem: Problem, where: str) -> None:
+    """Points say which buckets they stand for, and no row is in two of them."""
+    m, leaves, sizes = len(grown.points), grown.leaves, np.array(tree.space.sizes)
+    require(leaves is not None, f"{where}: the coreset does not say which buckets its points stand for")
+    assert leaves is not None
+    levels, ids = leaves.levels, leaves.ids
+    require(levels.shape == (m,) == ids.shape, f"{where}: {m} points have leaves of shapes {levels.shape}, {ids.shape}")
+    known = (levels >= 0) & (levels < len(sizes)) & (ids >= 0)
+    require(bool(known.all()) and bool((ids < sizes[levels]).all()), f"{where}: a leaf is no bucket of the tree")
+    located = tree.locate(bucketings.rows_of(problem.domain, tree))
+    held = np.zeros(len(located), np.int64)
+    for level in range(len(sizes)):
+        held += np.isin(located[:, level], ids[levels == level])
+    require(bool((held <= 1).all()), f"{where}: {int((held > 1).sum())} rows are in several leaves")
 
 
 TREES = (
