@@ -193,6 +193,17 @@ class Noisy(Protocol):
     def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids: ...
 
 
+@runtime_checkable
+class Predicting(Protocol):
+    """A method that can say beforehand how well it will do: what a plan warns by."""
+
+    def expected_error(self, problem: Problem) -> float:
+        """v: the mean squared distance that noise alone puts between a row's centre and where it should be, over the squared
+        radius of the domain (half its diameter), for k tight clusters of one size. At v >= 1 expect no better than one centre.
+        """
+        ...
+
+
 class Charging(Protocol):
     """An accountant, as a session sees it."""
 
@@ -203,5 +214,5 @@ class Charging(Protocol):
 
 __all__ = [
     "Bucketing", "Channel", "Charging", "Counts", "Decoder", "Encoder", "FrequencyOracle", "Method", "NonPrivateSolver",
-    "Noisy", "Population", "Ring", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
+    "Noisy", "Population", "Predicting", "Ring", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
 ]  # fmt: skip
