@@ -11,7 +11,7 @@ import numpy as np
 from cloister.core.lattice import shrink
 from cloister.core.questions import Placed, Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.types import AnyArray, Ids, Ints
+from cloister.core.types import AnyArray, Bools, Ids, Ints
 
 P = TypeVar("P")
 V = TypeVar("V")
@@ -34,21 +34,37 @@ def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) ->
 
 
 def encode_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
-    """Lattice rows (n, d) to one report per question. Each distinct bucketing is located once."""
-    located: dict[int, Ints] = {}
+    """Lattice rows (n, d) to one report per question. Each distinct bucketing is located once, for those whom it is asked of."""
+    asked = [None if part.among is None else part.among.holds(users) for part in round.parts]
+    located = _located(round, asked, rows)
     reports: list[Any] = []
-    for number, part in enumerate(round.parts):
-        if id(part.cells) not in located:
-            located[id(part.cells)] = part.cells.locate(rows)
-        buckets, mine, who = located[id(part.cells)], rows, users
-        if part.among is not None:
-            asked = np.flatnonzero(part.among.holds(users))
-            buckets, mine, who = buckets[asked], rows[asked], users[asked]
+    for number, (part, who) in enumerate(zip(round.parts, asked, strict=True)):
+        buckets, mine, them = located[id(part.cells)], rows, users
+        if who is not None:
+            buckets, mine, them = buckets[who], rows[who], users[who]
         items: Ints | Placed = buckets
         if part.vectors is not None:
             items = Placed(buckets, shrink(part.vectors.values(mine, buckets), part.vectors.bound))
-        reports.append(part.channel.encode(items, who, rng.child("encode", round.index, number)))
+        reports.append(part.channel.encode(items, them, rng.child("encode", round.index, number)))
     return tuple(reports)
+
+
+def _located(round: Round[Any], asked: list[Bools | None], rows: Ints) -> dict[int, Ints]:
+    """Bucket ids (n, levels) by bucketing; -1 where nobody asks."""
+    needed: dict[int, Bools | None] = {}
+    for part, who in zip(round.parts, asked, strict=True):
+        before = needed.get(id(part.cells), who)
+        needed[id(part.cells)] = None if who is None or before is None else before | who
+    located: dict[int, Ints] = {}
+    for part in round.parts:
+        if id(part.cells) not in located:
+            who = needed[id(part.cells)]
+            if who is None:
+                located[id(part.cells)] = part.cells.locate(rows)
+            else:
+                located[id(part.cells)] = ids = np.full((len(rows), part.cells.space.levels), -1)
+                ids[who] = part.cells.locate(rows[who])
+    return located
 
 
 def absorb(round: Round[Any], reports: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ bucket add up to (``add_up``). A question names the oracle that makes its answer
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar, final
 
@@ -83,6 +84,12 @@ class Rows:
 
     cells: Bucketing
     bound: Bound
+
+    @classmethod
+    def of(cls, cells: Bucketing, domain: Domain) -> Rows:
+        """Rows of a domain: their L2 norm is its reach, their L1 norm at most the sum of its sides."""
+        implied = math.isqrt(domain.dimension * domain.reach**2)
+        return cls(cells, Bound(domain.reach, domain.dimension, min(implied, int(domain.sides.sum()))))
 
     def values(self, rows: Ints, buckets: Ints) -> Ints:
         return rows

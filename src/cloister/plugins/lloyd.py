@@ -24,7 +24,6 @@ from cloister.core.clustering import Clustering, Problem
 from cloister.core.components import component, option, slot
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows, Setting, Space, Vectors, add_up, count
 from cloister.core.randomness import PublicRng
@@ -193,8 +192,7 @@ class Lloyd(Generic[T]):
     def _vectors(self, near: NearestCenter, domain: Domain) -> Vectors:
         if self.updates == "relative":
             return near.offsets()
-        implied = math.isqrt(domain.dimension * domain.reach**2)
-        return Rows(near, Bound(domain.reach, domain.dimension, min(implied, int(domain.sides.sum()))))
+        return Rows.of(near, domain)
 
     def _settled(self, before: Floats, target: Floats, reach: float, domain: Domain) -> Floats:
         """Radius clipping, then the border."""

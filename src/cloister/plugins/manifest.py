@@ -7,8 +7,11 @@ from collections.abc import Iterable
 from cloister.core.components import Spec
 from cloister.core.registry import hookimpl
 
+TREES = "cloister.plugins.trees"
 LOCAL = "cloister.plugins.oracles.local"
 LLOYD = "cloister.plugins.lloyd:Lloyd"
+ONE_ROUND = "cloister.plugins.one_round:OneRound"
+CHANG = "Chang, Ghazi, Kumar, Manurangsi: Locally private k-means in one round (2021)"
 DIAA = "Diaa, Humphries, Kerschbaum: FastLloyd (2024)"
 SU = "Su, Cao, Li, Bertino, Jin: Differentially private k-means clustering (2016)"
 ABSOLUTE = {"updates": "absolute", "radius": "none", "clip_steps": False, "keep_below": 1.0}
@@ -32,8 +35,11 @@ def cloister_components() -> Iterable[Spec]:
                "Canonne, Kamath, Steinke (2020); Balle, Wang (2018)"),
         *_both("exact", "exact", "Exact", "without noise, NOT private, for comparison", "", private=False),
         *_local(),
+        *_one_round(),
         Spec("kmeans++", "NonPrivateSolver", "cloister.plugins.solvers.kmeans:KMeansPlusPlus",
              "weighted k-means on released points", paper="Arthur, Vassilvitskii (2007)"),
+        Spec("ward", "NonPrivateSolver", "cloister.plugins.solvers.ward:Ward",
+             "Ward's clustering with noise taken off distances, exchange, shrinking", paper="Ward (1963)"),
         Spec("arrays", "Population", "cloister.plugins.populations.arrays:Arrays", "rows in memory: NumPy, pandas, polars"),
         Spec("files", "Population", "cloister.plugins.populations.files:Files", "rows in files, a chunk at a time"),
     ]  # fmt: skip
@@ -67,4 +73,22 @@ def _local() -> list[Spec]:
              "vector sums of all buckets by one Hadamard transform, one byte per user", "Local", chang),
         Spec("explicit-histogram-vector", "VectorSumOracle", f"{LOCAL}.vector_sums:ExplicitHistogramVector",
              "vector sums of any bucket that is asked for, domains of any size", "Local", chang),
+    ]  # fmt: skip
+
+
+def _one_round() -> list[Spec]:
+    """One skeleton: the new design, the paper's two, and their trees."""
+    paper = {
+        "frequencies": "explicit-histogram", "vectors": "explicit-histogram-vector", "solver": "kmeans++", "grid_up_to": 0,
+        "share": "budget", "partitions": 1, "clip": True,
+    }  # fmt: skip
+    return [
+        Spec("one-round", "Method", ONE_ROUND, "k-means from one report per person: spread cells, noise-corrected clustering", paper=CHANG),
+        Spec("one-round-lsh", "Method", ONE_ROUND, "k-means from one report per person, on a tree of sign bits, as the paper ran it", paper=CHANG,
+             presets={**paper, "tree": "simhash", "count_share": 0.1}),
+        Spec("one-round-net-tree", "Method", ONE_ROUND, "k-means from one report per person, on a net tree, as the paper proves it", paper=CHANG,
+             presets={**paper, "tree": "net-tree", "count_share": 0.5, "centers": "groups"}),
+        Spec("spread-cells", "TreeBuilder", f"{TREES}.spread_cells:SpreadCells", "flat partition by direction, in any dimension"),
+        Spec("simhash", "TreeBuilder", f"{TREES}.simhash:SimHash", "binary tree of sign bits", paper=CHANG),
+        Spec("grid", "TreeBuilder", f"{TREES}.grid:Grid", "equal cells, in up to three dimensions"),
     ]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Public trees: partitions of a domain that are fixed before any row is read."""
