@@ -9,7 +9,8 @@ energy V = sum a_i^2 e_i / (sum a_i)^2, where a_i = C_i rho^2 / (rho^2 + e_i) is
    are left. The distance is unbiased: without the correction far noise would look like a cluster.
 2. Exchange: each point goes to the group that explains it best, judged without the point itself: x_i - mu has the energy
    e_i + V, so that the least (|x_i - mu|^2 / (e_i + V) + d ln(e_i + V)) wins. A point whose weight is below ``sure``
-   standard errors, and that noise around the origin explains better than any group, is left out.
+   standard errors, and that noise around the origin explains better than any group, is left out. So is a point on the way
+   between two groups that is too far from either: two clusters that share a cell of one partition are apart in another.
 3. The centre of a group. Its target is sum pi_i (x_i without noise), pi_i = C_i / N. If true points scatter by H around their mean,
    the best weights that add up to one are w_i = (pi_i H + nu) / (H + e_i): the counts for clean points, the inverse
    variances for points that differ by noise alone. Then the centre is shortened by 1 - sum w_i^2 e_i / |c|^2 (James and Stein).
@@ -34,6 +35,9 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import Bools, Floats, Ints
 
 TINY = 1e-300
+
+SURE = 16.0
+"""Twice the log-likelihood by which a mixture must explain a point better than its group, before it is left out."""
 
 
 @component
@@ -133,7 +137,8 @@ class Groups:
 
     def __init__(self, points: Points, k: int) -> None:
         self._points, self._a = points, points.leverage
-        self.size, self.spread, self.weight = np.zeros(k), np.zeros(k), np.zeros(k)
+        self._length = np.einsum("ij,ij->i", points.at, points.at)
+        self.size, self.spread, self.weight, self.noise, self.squares, self.firm = (np.zeros(k) for _ in range(6))
         self.total = np.zeros((k, points.at.shape[1]))
 
     def move(self, point: int, group: int, sign: int) -> None:
@@ -144,10 +149,13 @@ class Groups:
             self.total[group] += a * self._points.at[point]
             self.spread[group] += abs(a) * a * self._points.noise[point]
             self.weight[group] += sign * self._points.weight[point]
+            self.noise[group] += a * self._points.noise[point]
+            self.squares[group] += a * self._length[point]
+            self.firm[group] += sign * bool(self._points.sure[point])
 
     def join(self, i: int, j: int) -> None:
         """Move all of group j to group i."""
-        for sums in (self.size, self.total, self.spread, self.weight):
+        for sums in (self.size, self.total, self.spread, self.weight, self.noise, self.squares, self.firm):
             sums[i] += sums[j]
 
     def losses(self, i: int) -> Floats:
@@ -159,17 +167,52 @@ class Groups:
         return costs
 
     def best(self, point: int) -> int:
-        """The group that explains a point best, or -1 if noise around the origin does and the point is light."""
+        """The group that explains a point best, or -1: it is light and noise around the origin explains it better, or it mixes
+        the rows of two groups, both with sure points of their own."""
         held, at, noise = np.flatnonzero(self.size > 0), self._points.at[point], float(self._points.noise[point])
-        away = at - self.total[held] / self.size[held][:, None]
+        means, own = (
+            self.total[held] / self.size[held][:, None],
+            np.maximum(self.spread[held], 0.0) / self.size[held] ** 2,
+        )
+        away = means - at
         squares = np.einsum("ij,ij->i", away, away)
         if not noise > 0:
             return int(held[squares.argmin()])
-        energy = noise + np.maximum(self.spread[held], 0.0) / self.size[held] ** 2
-        worth = squares / energy + np.log(energy / noise)
+        worth = squares / (noise + own) + np.log1p(own / noise)
         least = int(worth.argmin())
-        alone = float(at @ at) / noise
-        return -1 if not self._points.sure[point] and worth[least] > alone else int(held[least])
+        if not self._points.sure[point] and worth[least] > float(at @ at) / noise:
+            return -1
+        energy = noise + own + self._scatter(int(held[least]), means[least])
+        energy[self.firm[held] < 0.5] = np.inf
+        return -1 if _mixed(at, means, least, energy) else int(held[least])
+
+    def _scatter(self, group: int, mean: Floats) -> float:
+        """How far a group's points lie from its mean, squared, beyond what noise explains."""
+        size = self.size[group]
+        noise = self.noise[group] / size - self.spread[group] / size**2
+        return max(0.0, float(self.squares[group] / size - mean @ mean - noise))
+
+
+def _mixed(at: Floats, means: Floats, group: int, energy: Floats) -> bool:
+    """Whether a point mixes the rows of two groups: their plane explains it to within its noise, and much better than its own
+    group does. Both explanations leave the point's length free, since its count is noisy.
+
+    Args:
+        at: the point (d,).
+        means: of the groups (k, d).
+        group: its own.
+        energy: of the noise between the point and each mean (k,); infinite for groups that are not to be mixed.
+    """
+    d, along, gram = len(at), means @ at, means @ means.T
+    length = np.diag(gram)
+    area = np.maximum(length[:, None] * length - gram**2, 1e-9 * length[:, None] * length + TINY)
+    first = (along[:, None] * length - along * gram) / area
+    both = (first > 0) & (first.T > 0)
+    explained = np.where(both, first * along[:, None] + first.T * along, -np.inf)
+    noise = np.maximum(energy[:, None], energy)
+    alone = max(along[group], 0.0) ** 2 / max(length[group], TINY)
+    fits = at @ at - explained < noise * (1 + 4 * np.sqrt(2 / d))
+    return bool((fits & (d * (explained - alone) > SURE * noise)).any())
 
 
 def merged(points: Points, k: int, most: int) -> Ints:

@@ -43,7 +43,7 @@ class SpreadCells:
     """Cells around well-spread public directions, in any number of dimensions."""
 
     cells: int | None = option(
-        default=None, low=2, high=2**16, help="how many, a power of two; none: near 16 k^2, from 256 to 4096"
+        default=None, low=2, high=2**16, help="how many, a power of two; none: near 8 k^2, from 256 to 4096"
     )
     directions: Kind = option(
         default="auto", choices=("auto", "repelled", "orthogonal", "unit"),
@@ -67,8 +67,8 @@ class SpreadCells:
 
 
 def number_of_cells(k: int) -> int:
-    """The power of two nearest to 16 k^2, from 256 to 4096."""
-    return min(4096, max(256, 1 << round(math.log2(16 * k**2))))
+    """The power of two nearest to 8 k^2, from 256 to 4096: with two partitions, 16 k^2 cells in total."""
+    return min(4096, max(256, 1 << round(math.log2(8 * k**2))))
 
 
 @final

@@ -1,0 +1,332 @@
+"""One-round k-means under local trust: the tables and figures of docs/one_round.md.
+
+    python benchmarks/one_round.py exact     every report drawn: the bars, and the paper's method beside the study's column A
+    python benchmarks/one_round.py grid      the rest of the grid, SIMULATED: exact cell sums plus noise at the stated variance
+    python benchmarks/one_round.py real      s1, birch2, skin, shuttle at a million rows, beside what a user would pick instead
+    python benchmarks/one_round.py needed    rows needed to come within twice the non-private cost, SIMULATED
+    python benchmarks/one_round.py figures   the paper's figures 1 and 2, from the exact runs
+
+Rows: Gaussian mixtures as in the paper's section 5 (centre radius 1 - 1/r, expected distance from the centre 1/r). Noise is
+seeded here, so that a table can be made again; every figure is cost / n on the true rows. Results are kept in a file of JSON
+lines, and what is there is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import attrs
+import datasets
+import numpy as np
+
+from cloister.core.clustering import Problem, Released
+from cloister.core.encoding import encode_lattice
+from cloister.core.questions import Round, Setting
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.types import AnyArray, Floats, Ints
+from cloister.metrics import nicv
+from cloister.runs import Request, fit, prepare, source
+
+SEEDS = 10
+
+
+@attrs.frozen
+class Case:
+    """One figure. Args: n (rows), k, d, eps, r (separation), method, options (as on the command line)."""
+
+    n: int
+    k: int = 8
+    eps: float = 1.0
+    r: float = 100.0
+    d: int = 100
+    method: str = "one-round"
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def key(self) -> str:
+        return json.dumps(attrs.asdict(self), sort_keys=True)
+
+
+M, C = 10**6, 10**5
+TWELVE = tuple((n, k, eps, r) for n, k, eps, r in (
+    (M, 8, 1.0, 100.0), (C, 8, 1.0, 100.0), (10**4, 8, 1.0, 100.0), (M, 8, 0.5, 100.0), (M, 8, 2.0, 100.0), (M, 8, 4.0, 100.0),
+    (C, 8, 2.0, 100.0), (C, 8, 4.0, 100.0), (M, 4, 1.0, 100.0), (M, 16, 1.0, 100.0), (M, 32, 1.0, 100.0), (M, 8, 1.0, 16.0),
+    (M, 8, 1.0, 8.0), (M, 8, 1.0, 4.0), (M, 8, 1.0, 2.0),
+))  # fmt: skip
+"""The study's table 2.1: (n, k, eps, r) at d = 100."""
+
+A = dict(zip(TWELVE, (
+    (0.385, 0.077), (1.208, 0.121), (1.678, 0.247), (0.846, 0.110), (0.151, 0.060), (0.107, 0.067), (0.751, 0.055), (0.514, 0.047),
+    (0.080, 0.014), (0.938, 0.071), (1.398, 0.060), (0.425, 0.059), (0.487, 0.048), (0.567, 0.039), (0.649, 0.062),
+), strict=True))  # fmt: skip
+"""Its column A, mean and deviation of ten runs: the paper's method with the paper's blocks."""
+
+BARS = dict(zip(TWELVE, (
+    0.055, 0.39, 0.98, 0.19, 0.0142, 0.0040, 0.125, 0.037, 0.0135, 0.19, 0.52, 0.075, 0.105, 0.22, 0.47,
+), strict=True))  # fmt: skip
+"""What the new design is to reach (section 4)."""
+
+LOW = {Case(M, 8, 1.0, 100.0, 10): 0.0075, Case(M, 8, 1.0, 8.0, 10): 0.035}
+S1_LIKE = {Case(C, 15, 2.0, 0.0, 2): 0.0062, Case(M, 15, 1.0, 0.0, 2): 0.006}
+"""Bars in few dimensions; r = 0 stands for 15 Gaussians of deviation 0.05, like s1."""
+
+
+def mixture(n: int, k: int, d: int, r: float, seed: int) -> tuple[AnyArray, Floats]:
+    """Rows (n, d) float32 in random order, and their centres (k, d)."""
+    g = np.random.default_rng([seed, 1])
+    if r == 0:
+        return s1_like(n, k, g)
+    centers = g.standard_normal((k, d))
+    centers *= (1 - 1 / r) / np.linalg.norm(centers, axis=1, keepdims=True)
+    rows = g.standard_normal((n, d), np.float32)
+    rows *= np.float32(1 / (r * math.sqrt(d)))
+    rows += centers.astype(np.float32)[g.permutation(np.arange(n) % k)]
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1)
+    return rows, centers
+
+
+def s1_like(n: int, k: int, g: np.random.Generator) -> tuple[AnyArray, Floats]:
+    """15 Gaussians of deviation 0.05, centres in [-0.65, 0.65]^2 at least 0.22 apart."""
+    centers: list[Floats] = []
+    while len(centers) < k:
+        c = g.uniform(-0.65, 0.65, 2)
+        if all(np.linalg.norm(c - other) >= 0.22 for other in centers):
+            centers.append(c)
+    at = np.array(centers)
+    rows = at[g.permutation(np.arange(n) % k)] + 0.05 * g.standard_normal((n, 2))
+    return (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1)).astype(np.float32), at
+
+
+def request(case: Case, seed: int) -> Request:
+    """The run of a case."""
+    options = {**cells_of(case), **dict(case.options)}
+    wires = {name: options.pop(name) for name in list(options) if name in {"tree", "frequencies", "vectors", "solver"}}
+    return Request(
+        k=case.k, method=case.method, epsilon=case.eps, bounds="ball:1", rows=case.n, wires=wires, options=options, seed=seed
+    )
+
+
+def cells_of(case: Case) -> dict[str, Any]:
+    """The study's number of cells, min(16 k^2, 4096), in total over the partitions."""
+    if case.method != "one-round" or case.d <= 3:
+        return {}
+    plan = prepare(Request(k=case.k, method=case.method, epsilon=case.eps, bounds="ball:1", rows=case.n), columns(case))
+    partitions = 2 if plan.composed.value.expected_error(plan.problem) < 0.1 else 1
+    return {"tree.cells": max(256, min(16 * case.k**2, 4096) // partitions), "partitions": partitions}
+
+
+def columns(case: Case) -> list[str]:
+    return [str(j) for j in range(case.d)]
+
+
+def exact(case: Case, seed: int) -> dict[str, float]:
+    """A run in which every report is drawn."""
+    rows, centers = mixture(case.n, case.k, case.d, case.r, seed)
+    start = time.perf_counter()
+    result = fit(request(case, seed), source(rows, None, "refuse"), noise=NoiseRng.for_tests(seed))
+    return {
+        "cost": nicv(rows, result.centers), "best": nicv(rows, centers), "trivial": nicv(rows, np.zeros((1, case.d))),
+        "seconds": time.perf_counter() - start,
+    }  # fmt: skip
+
+
+def simulated(case: Case, seed: int, sample: int = 40_000) -> dict[str, float]:
+    """The same from exact sums over a sample, scaled to n, plus noise at the oracles' stated variance."""
+    rows, centers = mixture(min(sample, case.n), case.k, case.d, case.r, seed)
+    plan = prepare(request(case, seed), columns(case))
+    public = PublicRng.from_seed(seed)
+    session: Any = Simulated(plan.problem, rows, public, np.random.default_rng([seed, 2]))
+    found = plan.composed.value.cluster(plan.problem, session, public.child("method"))
+    v = plan.composed.value.expected_error(plan.problem)
+    return {
+        "cost": nicv(rows, found.centers), "best": nicv(rows, centers), "trivial": nicv(rows, np.zeros((1, case.d))), "v": v,
+    }  # fmt: skip
+
+
+class Simulated:
+    """Stands in for a session: answers with scaled exact sums and Gaussian noise of each oracle's own standard error."""
+
+    def __init__(self, problem: Problem, rows: AnyArray, seed: PublicRng, g: np.random.Generator) -> None:
+        self.problem, self._seed, self._g = problem, seed, g
+        self._rows = problem.domain.snap(rows)
+
+    def ask(self, *questions: Any) -> tuple[Any, ...]:
+        return tuple(self._answer(number, question) for number, question in enumerate(questions))
+
+    def release(self, value: Any) -> Released[Any]:
+        return Released(value, ())
+
+    def _answer(self, number: int, question: Any) -> Noised:
+        among, domain, n = question.spend.among, self.problem.domain, self.problem.rows
+        fraction = 1.0 if among is None else among.fraction
+        setting = Setting(max(1, round(n * fraction)), domain.unit, self._seed.child("round", 0, number))
+        channel = question.open(setting)
+        part = attrs.make_class("Part", ["cells", "vectors", "among", "channel"])(question.cells, question.vectors, None, channel)
+        nobody: Round[Any] = Round(0, question.trust, domain, (part,))
+        (report,) = encode_lattice(nobody, self._rows[:0], np.zeros(0, np.uint64), NoiseRng.for_tests(0))
+        table = channel.decode(channel.absorb(report), NoiseRng.for_tests(0))
+        buckets = question.cells.locate(self._rows)
+        values = self._rows * domain.unit if question.vectors is not None else np.ones((len(self._rows), 1))
+        return Noised(table, buckets, values * (n / len(self._rows)), n, fraction, self._g, question.vectors is None)
+
+
+class Noised:
+    """Exact sums (of a sample, scaled) with noise that a bucket keeps."""
+
+    def __init__(
+        self, table: Any, buckets: Ints, values: Floats, n: int, fraction: float, g: np.random.Generator, counts: bool
+    ) -> None:
+        self._table, self._fraction, self._g, self._counts, self._n = table, fraction, g, counts, n
+        self._levels = [self._summed(buckets[:, level], values) for level in range(buckets.shape[1])]
+        self._seen: dict[tuple[int, int], Floats] = {}
+
+    @staticmethod
+    def _summed(ids: Ints, values: Floats) -> dict[int, Floats]:
+        known, where = np.unique(ids, return_inverse=True)
+        total = np.zeros((len(known), values.shape[1]))
+        np.add.at(total, where, values)
+        return dict(zip(known.tolist(), total, strict=True))
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        width = len(next(iter(self._levels[level].values())))
+        out = np.zeros((len(ids), width))
+        errors = self.standard_error(ids, level)
+        for i, (bucket, error) in enumerate(zip(ids.tolist(), errors.tolist(), strict=True)):
+            if (level, bucket) not in self._seen:
+                true = self._levels[level].get(bucket, np.zeros(width))
+                drawn = float(true[0]) * (1 / self._fraction - 1) if self._counts else 0.0  # which rows are asked
+                noise = self._g.standard_normal(width) * math.sqrt(error**2 + max(drawn, 0.0))
+                self._seen[level, bucket] = true + noise
+            out[i] = self._seen[level, bucket]
+        return out[:, 0] if self._counts else out
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        errors: Floats = self._table.standard_error(ids, level) / self._fraction
+        return errors
+
+
+class Kept:
+    """Results in a file of JSON lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        lines = path.read_text().splitlines() if path.exists() else []
+        self._found: dict[tuple[str, str, int], dict[str, float]] = {
+            (e["how"], e["case"], e["seed"]): e["result"] for e in map(json.loads, lines)
+        }
+
+    def run(self, how: str, cases: Iterable[Case], seeds: int, workers: int) -> None:
+        """Run what is missing, and write each result down at once."""
+        todo = [(how, c, s) for s in range(seeds) for c in cases if (how, c.key, s) not in self._found]
+        with ProcessPoolExecutor(workers) as pool, self._path.open("a") as file:
+            for done, ((_, case, seed), result) in enumerate(zip(todo, pool.map(_work, todo), strict=True), 1):
+                self._found[how, case.key, seed] = result
+                file.write(json.dumps({"how": how, "case": case.key, "seed": seed, "result": result}) + "\n")
+                file.flush()
+                print(f"\r{how}: {done} of {len(todo)}", end="", file=sys.stderr, flush=True)
+
+    def of(self, how: str, case: Case, figure: str = "cost") -> Floats:
+        """One figure of all seeds of a case."""
+        return np.array([r[figure] for (h, key, _), r in self._found.items() if (h, key) == (how, case.key) and figure in r])
+
+
+def _work(item: tuple[str, Case, int]) -> dict[str, float]:
+    how, case, seed = item
+    return exact(case, seed) if how == "exact" else simulated(case, seed)
+
+
+def spread(values: Floats) -> str:
+    return f"{values.mean():.4f} +- {values.std(ddof=1):.4f}" if len(values) > 1 else "-"
+
+
+def exact_cases() -> dict[Case, float]:
+    """The new design's cases and their bars."""
+    return {**{Case(n, k, eps, r): bar for (n, k, eps, r), bar in BARS.items()}, **LOW, **S1_LIKE}
+
+
+def paper_case(n: int, k: int, eps: float, r: float) -> Case:
+    return Case(n, k, eps, r, method="one-round-lsh")
+
+
+def table_exact(kept: Kept) -> Iterator[str]:
+    yield "| d | n | k | eps | r | best | one centre | one-round | v/(1+v) | bar | | one-round-lsh | study's A | z |"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+    for case, bar in exact_cases().items():
+        new, best, trivial = (kept.of("exact", case, name) for name in ("cost", "best", "trivial"))
+        if not len(new):
+            continue
+        plan = prepare(request(case, 0), columns(case))
+        v = plan.composed.value.expected_error(plan.problem)
+        met = "met" if new.mean() <= min(bar, trivial.mean()) else "MISSED"
+        line = [
+            case.d, f"{case.n:.0e}", case.k, case.eps, case.r or "s1-like", f"{best.mean():.4f}", f"{trivial.mean():.3f}", spread(new),
+            f"{v / (1 + v):.4f}", bar, met,
+        ]  # fmt: skip
+        yield "| " + " | ".join(map(str, [*line, *_beside(kept, case)])) + " |"
+
+
+def _beside(kept: Kept, case: Case) -> list[str]:
+    """The paper's method: mean, the study's figure, and how many standard errors lie between."""
+    key = (case.n, case.k, case.eps, case.r)
+    if case.d != 100 or key not in A:
+        return ["", "", ""]
+    ours, (mean, sd) = kept.of("exact", paper_case(*key)), A[key]
+    if len(ours) < 2:
+        return ["-", f"{mean} +- {sd}", ""]
+    z = (ours.mean() - mean) / math.hypot(ours.std(ddof=1) / math.sqrt(len(ours)), sd / math.sqrt(10))
+    return [spread(ours), f"{mean} +- {sd}", f"{z:+.1f}"]
+
+
+def table_grid(kept: Kept, cases: Iterable[Case]) -> Iterator[str]:
+    yield "| d | n | k | r | eps = 0.5 | 1 | 2 | 4 | best |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    rows: dict[tuple[int, int, int, float], dict[float, Case]] = {}
+    for case in cases:
+        rows.setdefault((case.d, case.n, case.k, case.r), {})[case.eps] = case
+    for (d, n, k, r), by_eps in rows.items():
+        costs = [f"{kept.of('simulated', c).mean():.4f}" if len(kept.of("simulated", c)) else "-" for _, c in sorted(by_eps.items())]
+        best = kept.of("simulated", next(iter(by_eps.values())), "best")
+        yield f"| {d} | {n:.0e} | {k} | {r:g} | " + " | ".join(costs) + f" | {best.mean():.4f} |"
+
+
+def grid_cases() -> list[Case]:
+    return [
+        Case(n, k, eps, r, d) for d in (2, 10, 100) for n in (C, M) for k in (4, 8, 16, 32) for r in (2.0, 4.0, 8.0, 16.0, 100.0)
+        for eps in (0.5, 1.0, 2.0, 4.0)
+    ]  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("exact", "paper", "grid"))
+    parser.add_argument("--out", type=Path, default=Path("one_round.jsonl"), help="results so far; what is there is not run again")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only-print", action="store_true")
+    given = parser.parse_args()
+    kept = Kept(given.out)
+    if given.what in ("exact", "paper"):
+        cases = list(exact_cases()) if given.what == "exact" else [paper_case(*key) for key in A]
+        if not given.only_print:
+            kept.run("exact", cases, given.seeds, given.workers)
+        print("\n".join(table_exact(kept)))
+    elif given.what == "grid":
+        if not given.only_print:
+            kept.run("simulated", grid_cases(), given.seeds, given.workers)
+        print("\n".join(table_grid(kept, grid_cases())))
+
+
+if __name__ == "__main__":
+    main()
