@@ -57,6 +57,8 @@ _STORED: Final = {
     "house": 3,
     "digits8x8": 10,
     "s1": 15,
+    "birch2": 100,
+    "skin": 10,
     "birch2_25k": 100,
     "adult": 3,
     "shuttle": 7,

@@ -1,6 +1,7 @@
 """One-round k-means under local trust: the tables and figures of docs/one_round.md.
 
     python benchmarks/one_round.py exact     every report drawn: the bars, and the paper's method beside the study's column A
+    python benchmarks/one_round.py paper     the paper's method alone, every report drawn
     python benchmarks/one_round.py grid      the rest of the grid, SIMULATED: exact cell sums plus noise at the stated variance
     python benchmarks/one_round.py real      s1, birch2, skin, shuttle at a million rows, beside what a user would pick instead
     python benchmarks/one_round.py needed    rows needed to come within twice the non-private cost, SIMULATED
@@ -21,6 +22,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,7 @@ from cloister.core.encoding import encode_lattice
 from cloister.core.questions import Round, Setting
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats, Ints
-from cloister.metrics import nicv
+from cloister.metrics import nicv, reference_centers
 from cloister.runs import Request, fit, prepare, source
 
 SEEDS = 10
@@ -114,7 +116,14 @@ def request(case: Case, seed: int) -> Request:
     options = {**cells_of(case), **dict(case.options)}
     wires = {name: options.pop(name) for name in list(options) if name in {"tree", "frequencies", "vectors", "solver"}}
     return Request(
-        k=case.k, method=case.method, epsilon=case.eps, bounds="ball:1", rows=case.n, wires=wires, options=options, seed=seed
+        k=case.k,
+        method=case.method,
+        epsilon=case.eps,
+        bounds="ball:1",
+        rows=case.n,
+        wires=wires,
+        options=options,
+        seed=seed,
     )
 
 
@@ -173,7 +182,9 @@ class Simulated:
         fraction = 1.0 if among is None else among.fraction
         setting = Setting(max(1, round(n * fraction)), domain.unit, self._seed.child("round", 0, number))
         channel = question.open(setting)
-        part = attrs.make_class("Part", ["cells", "vectors", "among", "channel"])(question.cells, question.vectors, None, channel)
+        part = attrs.make_class("Part", ["cells", "vectors", "among", "channel"])(
+            question.cells, question.vectors, None, channel
+        )
         nobody: Round[Any] = Round(0, question.trust, domain, (part,))
         (report,) = encode_lattice(nobody, self._rows[:0], np.zeros(0, np.uint64), NoiseRng.for_tests(0))
         table = channel.decode(channel.absorb(report), NoiseRng.for_tests(0))
@@ -227,24 +238,145 @@ class Kept:
             (e["how"], e["case"], e["seed"]): e["result"] for e in map(json.loads, lines)
         }
 
-    def run(self, how: str, cases: Iterable[Case], seeds: int, workers: int) -> None:
+    def run(self, how: str, cases: Iterable[Any], seeds: int, workers: int) -> None:
         """Run what is missing, and write each result down at once."""
-        todo = [(how, c, s) for s in range(seeds) for c in cases if (how, c.key, s) not in self._found]
+        todo = [(how, c, s) for s in range(seeds) for c in cases if (how, _key(c), s) not in self._found]
         with ProcessPoolExecutor(workers) as pool, self._path.open("a") as file:
             for done, ((_, case, seed), result) in enumerate(zip(todo, pool.map(_work, todo), strict=True), 1):
-                self._found[how, case.key, seed] = result
-                file.write(json.dumps({"how": how, "case": case.key, "seed": seed, "result": result}) + "\n")
+                self._found[how, _key(case), seed] = result
+                file.write(json.dumps({"how": how, "case": _key(case), "seed": seed, "result": result}) + "\n")
                 file.flush()
                 print(f"\r{how}: {done} of {len(todo)}", end="", file=sys.stderr, flush=True)
 
     def of(self, how: str, case: Case, figure: str = "cost") -> Floats:
         """One figure of all seeds of a case."""
-        return np.array([r[figure] for (h, key, _), r in self._found.items() if (h, key) == (how, case.key) and figure in r])
+        return self.named(how, case.key, figure)
+
+    def named(self, how: str, key: str, figure: str = "cost") -> Floats:
+        return np.array(
+            [r[figure] for (h, other, _), r in self._found.items() if (h, other) == (how, key) and figure in r]
+        )
 
 
-def _work(item: tuple[str, Case, int]) -> dict[str, float]:
+JITTER = 0.01
+REAL = ("s1", "birch2", "skin", "shuttle")
+REAL_METHODS: dict[str, dict[str, Any]] = {
+    "one-round": {}, "one-round-lsh": {}, "naive-noise": {"solver.starts": 1, "solver.rounds": 50}, "fastlloyd": {},
+}  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def replicated(name: str) -> tuple[Floats, int]:
+    """A stored set, scaled to [-1, 1], each row repeated until there are a million, with normal jitter of deviation 0.01."""
+    data = datasets.load(name)
+    times = -(-M // len(data.rows))
+    g = np.random.default_rng(7)
+    rows = np.repeat(data.rows, times, axis=0)
+    rows = rows[g.permutation(len(rows))[:M]]
+    return np.clip(rows + JITTER * g.standard_normal(rows.shape), -1.0, 1.0), data.k
+
+
+def real(name: str, method: str, eps: float, seed: int) -> dict[str, float]:
+    """One run on a real set: local methods at eps, the central one at (eps, 1 / (n ln n))."""
+    rows, k = replicated(name)
+    if method == "non-private":
+        sample = rows[np.random.default_rng(seed).permutation(len(rows))[:100_000]]
+        return {"cost": nicv(rows, reference_centers(sample, k, seed=seed))}
+    if method == "one centre":
+        return {"cost": nicv(rows, rows.mean(axis=0, keepdims=True))}
+    asked = Request(
+        k=k, method=method, epsilon=eps, delta=datasets.delta(M) if method == "fastlloyd" else 0.0, bounds=(-1.0, 1.0), rows=M,
+        options=REAL_METHODS[method], seed=seed,
+    )  # fmt: skip
+    start = time.perf_counter()
+    result = fit(asked, source(rows, None, "refuse"), noise=NoiseRng.for_tests(seed))
+    return {"cost": nicv(rows, result.centers), "seconds": time.perf_counter() - start}
+
+
+def real_cases() -> list[tuple[str, str, float]]:
+    private = [(name, method, eps) for name in REAL for method in REAL_METHODS for eps in (1.0, 4.0)]
+    return [*private, *((name, method, 0.0) for name in REAL for method in ("non-private", "one centre"))]
+
+
+def table_real(kept: Kept) -> Iterator[str]:
+    methods = ["one centre", *REAL_METHODS, "non-private"]
+    yield "| set | k | d | eps | " + " | ".join(methods) + " |"
+    yield "|" + "---|" * (len(methods) + 4)
+    for name in REAL:
+        rows, k = replicated(name)
+        for eps in (1.0, 4.0):
+            found = [kept.named("real", json.dumps([name, m, eps if m in REAL_METHODS else 0.0])) for m in methods]
+            yield f"| {name} | {k} | {rows.shape[1]} | {eps:g} | " + " | ".join(map(spread, found)) + " |"
+
+
+NEEDED = (
+    ("d=2, s1-like, k=15", 15, 2, 0.0), ("d=10, r=4", 8, 10, 4.0), ("d=10, r=100", 8, 10, 100.0), ("d=100, r=4", 8, 100, 4.0),
+    ("d=100, r=100", 8, 100, 100.0),
+)  # fmt: skip
+
+
+def rows_needed(k: int, d: int, r: float, eps: float, seeds: int = 4) -> float:
+    """The least n on a grid of 10^(1/4) at which the mean cost is at most twice the non-private one."""
+    for step in range(12, 38):
+        n = round(10 ** (step / 4))
+        runs = [simulated(Case(n, k, eps, r, d), seed) for seed in range(seeds)]
+        if np.mean([run["cost"] for run in runs]) <= 2 * np.mean([run["best"] for run in runs]):
+            return n
+    return math.inf
+
+
+def table_needed() -> Iterator[str]:
+    yield "| rows | eps = 1 | 2 | 4 |"
+    yield "|---|---|---|---|"
+    for name, k, d, r in NEEDED:
+        yield f"| {name} | " + " | ".join(f"{rows_needed(k, d, r, eps):.1e}" for eps in (1.0, 2.0, 4.0)) + " |"
+
+
+def figures(kept: Kept, folder: Path) -> None:
+    """The paper's figure 1 (cost against n, eps, k) and figure 2 (against r), from the exact runs."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    panels = {
+        "n": [Case(n) for n in (10**4, C, M)], "epsilon": [Case(M, 8, eps) for eps in (0.5, 1.0, 2.0, 4.0)],
+        "k": [Case(M, k) for k in (4, 8, 16, 32)], "r": [Case(M, 8, 1.0, r) for r in (2.0, 4.0, 8.0, 16.0, 100.0)],
+    }  # fmt: skip
+    for name, shown in (("figure1", ("n", "epsilon", "k")), ("figure2", ("r",))):
+        figure, axes = plt.subplots(1, len(shown), figsize=(4.2 * len(shown), 3.4), squeeze=False)
+        for axis, what in zip(axes[0], shown, strict=True):
+            field = {"epsilon": "eps"}.get(what, what)
+            for label, method in (("one-round-lsh (the paper's)", "one-round-lsh"), ("one-round", "one-round")):
+                cases = [attrs.evolve(c, method=method) for c in panels[what]]
+                found = [(getattr(c, field), kept.of("exact", c)) for c in cases if len(kept.of("exact", c)) > 1]
+                axis.errorbar(
+                    [x for x, _ in found], [v.mean() for _, v in found], [v.std(ddof=1) for _, v in found], marker="o",
+                    markersize=4, capsize=3, label=label,
+                )  # fmt: skip
+            best = [
+                (getattr(c, field), kept.of("exact", c, "best").mean())
+                for c in panels[what]
+                if len(kept.of("exact", c))
+            ]
+            axis.plot([x for x, _ in best], [y for _, y in best], "k:", label="true centres")
+            axis.set(xlabel=what, xscale="log", yscale="log" if what != "r" else "linear")
+        axes[0][0].set_ylabel("cost / n")
+        axes[0][0].legend(fontsize=8)
+        figure.tight_layout()
+        for ending in ("svg", "png"):
+            figure.savefig(folder / f"one_round_{name}.{ending}", metadata={"Date": None} if ending == "svg" else None)
+
+
+def _work(item: tuple[str, Any, int]) -> dict[str, float]:
     how, case, seed = item
+    if how == "real":
+        return real(*case, seed)
     return exact(case, seed) if how == "exact" else simulated(case, seed)
+
+
+def _key(case: Any) -> str:
+    return case.key if isinstance(case, Case) else json.dumps(case)
 
 
 def spread(values: Floats) -> str:
@@ -296,7 +428,10 @@ def table_grid(kept: Kept, cases: Iterable[Case]) -> Iterator[str]:
     for case in cases:
         rows.setdefault((case.d, case.n, case.k, case.r), {})[case.eps] = case
     for (d, n, k, r), by_eps in rows.items():
-        costs = [f"{kept.of('simulated', c).mean():.4f}" if len(kept.of("simulated", c)) else "-" for _, c in sorted(by_eps.items())]
+        costs = [
+            f"{kept.of('simulated', c).mean():.4f}" if len(kept.of("simulated", c)) else "-"
+            for _, c in sorted(by_eps.items())
+        ]
         best = kept.of("simulated", next(iter(by_eps.values())), "best")
         yield f"| {d} | {n:.0e} | {k} | {r:g} | " + " | ".join(costs) + f" | {best.mean():.4f} |"
 
@@ -310,8 +445,10 @@ def grid_cases() -> list[Case]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("exact", "paper", "grid"))
-    parser.add_argument("--out", type=Path, default=Path("one_round.jsonl"), help="results so far; what is there is not run again")
+    parser.add_argument("what", choices=("exact", "paper", "grid", "real", "needed", "figures"))
+    parser.add_argument(
+        "--out", type=Path, default=Path("one_round.jsonl"), help="results so far; what is there is not run again"
+    )
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only-print", action="store_true")
@@ -326,6 +463,14 @@ def main() -> None:
         if not given.only_print:
             kept.run("simulated", grid_cases(), given.seeds, given.workers)
         print("\n".join(table_grid(kept, grid_cases())))
+    elif given.what == "real":
+        if not given.only_print:
+            kept.run("real", real_cases(), given.seeds, given.workers)
+        print("\n".join(table_real(kept)))
+    elif given.what == "needed":
+        print("\n".join(table_needed()))
+    else:
+        figures(kept, Path("docs"))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from cloister.commands import AsJson, pairs, print_json
+from cloister.commands.encode import encode
+from cloister.commands.plan import plan
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
@@ -24,7 +27,6 @@ app = typer.Typer(
 ledger_app = typer.Typer(no_args_is_help=True, help="Lifetime privacy budgets of data sets, in one file.")
 app.add_typer(ledger_app, name="ledger")
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Rows = Annotated[
     list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
 ]
@@ -77,7 +79,7 @@ def list_components(
     wanted = None if role is None else known[role.lower().replace("-", "").rstrip("s")]
     specs = registry().specs(wanted)
     if as_json:
-        _print_json(
+        print_json(
             [
                 {
                     "name": s.name,
@@ -110,7 +112,7 @@ def describe_component(
 
     found = [describe(registry(), spec) for spec in registry().find(name)]
     if as_json:
-        _print_json(found)
+        print_json(found)
         return
     for facts in found:
         typer.echo(f"{facts['name']} ({facts['role']}): {facts['summary']}")
@@ -138,7 +140,7 @@ def list_plugins(as_json: AsJson = False) -> None:
 
     found = registry().plugins
     if as_json:
-        _print_json(
+        print_json(
             [
                 {"name": p.name, "origin": p.origin, "error": p.error, "components": [s.name for s in p.specs]}
                 for p in found
@@ -179,7 +181,7 @@ def fit(
     given = {
         "k": k, "method": method, "epsilon": epsilon, "delta": delta, "bounds": bounds, "rows": public_rows, "columns": columns,
         "missing": missing, "ledger": ledger, "dataset": dataset, "out": out, "seed": seed, "not_private": not_private or None,
-        "with": _pairs(wire, "--with"), "set": _pairs(values, "--set"),
+        "with": pairs(wire, "--with"), "set": pairs(values, "--set"),
     }  # fmt: skip
     o = _merged(given, _config(config))
     for name, flag in (("k", "-k"), ("epsilon", "--epsilon")):
@@ -209,7 +211,7 @@ def fit(
             keep=None if target is None else lambda r: r.save(target),
         )
     if as_json:
-        _print_json(result.as_dict())
+        print_json(result.as_dict())
     else:
         _print_result(result)
         if target is not None:
@@ -235,7 +237,7 @@ def evaluate(
     other = metrics.reference_centers(table, len(loaded.centers), seed=0) if reference else None
     figures = metrics.evaluate(table, loaded.centers, other).as_dict()
     if as_json:
-        _print_json({"private": False, **figures})
+        print_json({"private": False, **figures})
         return
     typer.echo(
         "NOT private: these figures were computed from the rows themselves. Do not publish them with the result."
@@ -273,7 +275,7 @@ def ledger_show(ledger: Annotated[Path, typer.Argument(help="The ledger's file."
 
     found = Ledger.open(ledger).status()
     if as_json:
-        _print_json([attrs.asdict(data) for data in found])
+        print_json([attrs.asdict(data) for data in found])
         return
     for data in found:
         life = data.lifetime
@@ -286,6 +288,10 @@ def ledger_show(ledger: Annotated[Path, typer.Argument(help="The ledger's file."
             )
             cost = f"epsilon {run.epsilon:g}, delta {run.delta:g}"
             typer.echo(f"  run {run.id}, started {run.started}, {cost}, {run.rounds} rounds, {state}")
+
+
+app.command("plan")(plan)
+app.command("encode")(encode)
 
 
 @app.command()
@@ -302,7 +308,7 @@ def demo(
     with _progress() as (advance, started):
         shown = demonstrate(epsilon, delta, k, seed, advance, started)
     if as_json:
-        _print_json({"costs": shown.costs, "result": shown.result.as_dict()})
+        print_json({"costs": shown.costs, "result": shown.result.as_dict()})
         return
     n, d = shown.shape
     typer.echo(f"{n:,} handwritten digits of {d} pixels, {k} clusters. Mean squared distance to the nearest centre:\n")
@@ -310,10 +316,6 @@ def demo(
     for name, cost in shown.costs.items():
         typer.echo(f"  {name:<28} {cost:8.1f}  {'#' * round(40 * cost / widest)}")
     typer.echo(f"\n{shown.result.privacy.text()}")
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=1))
 
 
 def _print_result(result: Result) -> None:
@@ -357,16 +359,6 @@ def _progress() -> Iterator[tuple[Callable[[int], None] | None, Callable[[Plan, 
             lambda n: bar.advance(task, n),
             lambda plan, rounds: bar.update(task, description=f"{rounds} rounds", total=rounds * plan.problem.rows),
         )
-
-
-def _pairs(items: list[str] | None, flag: str) -> dict[str, str]:
-    pairs = {}
-    for item in items or []:
-        name, equals, value = item.partition("=")
-        if not equals or not name or not value:
-            raise InvalidInput(f"{flag} takes name=value, not '{item}'")
-        pairs[name] = value
-    return pairs
 
 
 def _config(path: Path | None) -> dict[str, Any]:

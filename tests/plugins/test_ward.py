@@ -17,7 +17,9 @@ from cloister.testing import parametrize
 KEY = PublicRng.from_seed(0)
 
 
-def solve(points: Floats, weights: Floats, k: int, sums: float | None = None, counts: float = 0.0, **options: float) -> Floats:
+def solve(
+    points: Floats, weights: Floats, k: int, sums: float | None = None, counts: float = 0.0, **options: float
+) -> Floats:
     m = len(points)
     errors = None if sums is None else Errors(np.full(m, counts), np.full(m, sums))
     solver = Ward(**options)  # type: ignore[arg-type]  # options are numbers

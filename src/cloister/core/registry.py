@@ -1,35 +1,36 @@
 """What is installed: built-ins and strangers' plugins, through one pluggy hook. Imports nothing heavy.
 
 A broken plugin is reported, never fatal. Two components with one name are an error, raised when the name is used, that
-names both plugins.
+names both plugins. A person's encoder composes from what is built in alone, without pluggy: ``built_in``.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import pluggy
 
 from cloister.core.components import ROLES, Role, Spec
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
 
+if TYPE_CHECKING:
+    from cloister.core.hooks import hookimpl as hookimpl
+
 GROUP = "cloister"
-BUILT_IN = "cloister.plugins.manifest"
-hookspec = pluggy.HookspecMarker(GROUP)
-hookimpl = pluggy.HookimplMarker(GROUP)
+MANIFEST = "cloister.plugins.manifest"
+BUILT_IN = "cloister.plugins.hook"
 
 
-class Hooks:
-    """The hooks a plugin may implement."""
+def __getattr__(name: str) -> Any:
+    """The marker that plugins import from here; pluggy is loaded by those who use it."""
+    if name == "hookimpl":
+        from cloister.core.hooks import hookimpl
 
-    @hookspec
-    def cloister_components(self) -> Iterable[Spec]:  # type: ignore[empty-body]  # a hook specification has no body
-        """The components that this plugin offers. Import nothing heavy here: a Spec names its class as text."""
+        return hookimpl
+    raise AttributeError(f"module 'cloister.core.registry' has no attribute '{name}'")
 
 
 @attrs.frozen
@@ -96,32 +97,27 @@ class Registry:
         return cls
 
 
-def _hooked(module: object, name: str, origin: str) -> Plugin:
-    """Ask one plugin for its components, in a manager of its own so that it can only break itself."""
-    manager = pluggy.PluginManager(GROUP)
-    manager.add_hookspecs(Hooks)
-    manager.register(module, name=name)
-    manager.check_pending()
-    specs = tuple(spec for found in manager.hook.cloister_components() for spec in found)
-    for spec in specs:
-        if not isinstance(spec, Spec):
-            raise TypeError(f"cloister_components returned {spec!r}, which is not a Spec")
-        if spec.role not in ROLES:
-            raise TypeError(f"'{spec.name}' has the role '{spec.role}': roles are {', '.join(ROLES)}")
-    return Plugin(name, origin, specs)
-
-
 def _plugin(name: str, origin: str, load: Any) -> Plugin:
+    from cloister.core.hooks import offered
+
     try:
-        return _hooked(load(), name, origin)
+        return Plugin(name, origin, offered(load(), name))
     except Exception as error:  # a stranger's code: whatever it raises is reported, not spread
         return Plugin(name, origin, error=f"{type(error).__name__}: {error}".splitlines()[0])
 
 
 @cache
+def built_in() -> Registry:
+    """What cloister itself offers: all that most plans need."""
+    return Registry((Plugin("cloister", "built in", tuple(importlib.import_module(MANIFEST).components())),))
+
+
+@cache
 def registry() -> Registry:
     """Everything that is installed in this environment."""
-    found = [_hooked(importlib.import_module(BUILT_IN), "cloister", "built in")]
+    from cloister.core.hooks import offered
+
+    found = [Plugin("cloister", "built in", offered(importlib.import_module(BUILT_IN), "cloister"))]
     for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
         found.append(_plugin(point.name, origin, point.load))

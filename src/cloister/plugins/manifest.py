@@ -1,11 +1,8 @@
-"""What cloister itself offers, through the hook that every plugin uses. Imports nothing heavy."""
+"""What cloister itself offers (``hook`` passes it on as every plugin does). Imports nothing heavy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from cloister.core.components import Spec
-from cloister.core.registry import hookimpl
 
 TREES = "cloister.plugins.trees"
 LOCAL = "cloister.plugins.oracles.local"
@@ -17,8 +14,7 @@ SU = "Su, Cao, Li, Bertino, Jin: Differentially private k-means clustering (2016
 ABSOLUTE = {"updates": "absolute", "radius": "none", "clip_steps": False, "keep_below": 1.0}
 
 
-@hookimpl
-def cloister_components() -> Iterable[Spec]:
+def components() -> list[Spec]:
     """Methods first, then what fills their slots."""
     gauss = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
     laplace = {"counts": "discrete-laplace", "sums": "discrete-laplace"}
@@ -88,7 +84,10 @@ def _one_round() -> list[Spec]:
              presets={**paper, "tree": "simhash", "count_share": 0.1}),
         Spec("one-round-net-tree", "Method", ONE_ROUND, "k-means from one report per person, on a net tree, as the paper proves it", paper=CHANG,
              presets={**paper, "tree": "net-tree", "count_share": 0.5, "centers": "groups"}),
+        Spec("naive-noise", "Method", "cloister.plugins.naive_noise:NaiveNoise", "k-means on rows noised one by one: the baseline that does not work",
+             "Local", paper=CHANG),
         Spec("spread-cells", "TreeBuilder", f"{TREES}.spread_cells:SpreadCells", "flat partition by direction, in any dimension"),
         Spec("simhash", "TreeBuilder", f"{TREES}.simhash:SimHash", "binary tree of sign bits", paper=CHANG),
+        Spec("net-tree", "TreeBuilder", f"{TREES}.net_tree:NetTree", "lattice nets of halving radii over a random projection", paper=CHANG),
         Spec("grid", "TreeBuilder", f"{TREES}.grid:Grid", "equal cells, in up to three dimensions"),
     ]  # fmt: skip

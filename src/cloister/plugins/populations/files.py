@@ -121,6 +121,10 @@ class Files:
 
         return map_merge(self._chunks(), encoded, merge_summaries)
 
+    def chunks(self) -> Iterator[tuple[int, Floats]]:
+        """All rows for their holder's own use, each chunk with the position of its first; gone when the next one is asked for."""
+        return self._chunks()
+
     def _chunks(self) -> Iterator[tuple[int, Floats]]:
         """All rows, each chunk with the position of its first; at least one chunk, which may be empty."""
         start = 0

@@ -1,0 +1,56 @@
+"""Commands of both sides of the trust boundary: one file each. ``cli`` registers them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from cloister.core.errors import InvalidInput
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=1))
+
+
+def say(text: str) -> None:
+    """Tell the person who runs the program, not whoever reads its output."""
+    typer.echo(text, err=True)
+
+
+def pairs(items: list[str] | None, flag: str) -> dict[str, str]:
+    """Repeated name=value flags. Raises: InvalidInput for anything else, and for one name with two values."""
+    found = dict[str, str]()
+    for item in items or []:
+        name, equals, value = item.partition("=")
+        if not equals or not name or not value:
+            raise InvalidInput(f"{flag} takes name=value, not '{item}'")
+        if found.setdefault(name, value) != value:
+            raise InvalidInput(f"{flag} {name} was given twice, with different values")
+    return found
+
+
+def names(text: str | None) -> list[str] | None:
+    """Names separated by commas."""
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int], None]]:
+    """A count of rows on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda n: None
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda n: bar.advance(task, n)

@@ -1,0 +1,49 @@
+"""``cloister plan``: everything public, in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cloister.commands import AsJson, names, pairs, print_json, say
+from cloister.core.errors import InvalidInput
+
+
+def plan(
+    k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")],
+    epsilon: Annotated[float, typer.Option(help="What one report may cost its person, in nats.")],
+    rows: Annotated[int, typer.Option(help="Public number of people: their numbers are 0 to rows - 1.")],
+    bounds: Annotated[str, typer.Option(help="Public bounds: ball:RADIUS, -1:1, or 0:120,0:1, or a .toml/.json file.")],
+    out: Annotated[Path, typer.Option(help="Folder to make.")],
+    method: Annotated[str, typer.Option(help="Which algorithm: one that asks people once. See 'cloister list Method'.")] = "one-round",
+    dimension: Annotated[int | None, typer.Option(help="Number of columns, whatever they are called.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Names of the columns, separated by commas.")] = None,
+    delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee; 0 for pure noise.")] = 0.0,
+    wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component, e.g. frequencies=hadamard-response. Repeatable.")] = None,
+    values: Annotated[list[str] | None, typer.Option("--set", help="option=value, e.g. partitions=2. Repeatable.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Repeat the public choices. Never the noise.")] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Publish what people are asked: a folder for them and for the server. Reads no rows."""
+    from cloister.plans import checked_folder
+    from cloister.publishing import publish, words
+    from cloister.runs import Request
+
+    if (columns is None) == (dimension is None):
+        raise InvalidInput("say what the columns are: give either --columns a,b,c or --dimension N")
+    checked_folder(out)
+    request = Request(
+        k=k, method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=rows, seed=seed,
+        wires=pairs(wire, "--with"), options=pairs(values, "--set"),
+    )  # fmt: skip
+    made = publish(request, names(columns), dimension)
+    text = words(made, made.round())
+    made.write(out, text)
+    if as_json:
+        print_json(made.as_dict())
+        for warning in made.warnings:
+            say(f"WARNING: {warning}")
+    else:
+        typer.echo(f"{text}\n\nsaved to {out}")

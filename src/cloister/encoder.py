@@ -1,0 +1,165 @@
+"""A person's side of a plan: her row to her report. Imports NumPy, attrs and the standard library only.
+
+    plan = read("plan/")
+    reports = encode(plan, rows, users, state="mine.state")
+
+Guarantee: each user's report is (epsilon, delta)-private by itself, as the plan says, against whoever sees all reports: it depends on
+her row through the randomiser alone, whose secret words come from the system's entropy. Users, their order (ascending) and
+which of them are there do not depend on rows' values. Encoding a row twice costs twice, unless a state remembers (``state``).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from cloister.core.encoding import chunk_rows, encode_rows
+from cloister.core.errors import InvalidInput
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import AnyArray, Floats, Ids
+from cloister.plans import PublishedPlan, read
+from cloister.records import Records, from_records, record_width, to_records
+from cloister.state import State
+
+
+@final
+@attrs.frozen(eq=False)
+class Encoded:
+    """What may leave.
+
+    Args:
+        plan: hash of the plan.
+        users: (n,) ascending.
+        records: (n, width) bytes, a report each.
+        round: what they answer.
+    """
+
+    plan: str
+    users: Ids
+    records: Records = attrs.field(repr=False)
+    round: Round[Any] = attrs.field(repr=False)
+
+    @property
+    def reports(self) -> tuple[Any, ...]:
+        """One per question, of those users whom it was asked of."""
+        return from_records(self.records, self.users, self.round)
+
+    def columns(self) -> dict[str, AnyArray]:
+        """Named arrays: q0.users, q0.answers, ... with an entry for each user who answers that question."""
+        return {
+            f"q{j}.{name}": values for j, report in enumerate(self.reports) for name, values in report.columns().items()
+        }
+
+
+@final
+class Encoder:
+    """A plan, opened once for many rows.
+
+    Args:
+        plan: from ``read``.
+        noise: only for tests. Reports of repeatable noise protect nobody.
+
+    Raises:
+        CloisterError: this plan is not what it says, or cannot be answered here.
+    """
+
+    def __init__(self, plan: PublishedPlan, *, noise: NoiseRng | None = None) -> None:
+        self.plan, self.round = plan, plan.round()
+        self._noise = NoiseRng.secret() if noise is None else noise
+        self._width = record_width(self.round)
+
+    def encode(self, rows: Any, users: Any, state: State | None = None) -> Encoded:
+        """Rows to reports.
+
+        Args:
+            rows: (n, d) numbers in the caller's units; those outside the bounds are clipped.
+            users: (n,) whole numbers, 0 <= user < the plan's rows, each once. They are public and name the same person in every plan
+                that a state sees.
+            state: where her reports and her spending are remembered.
+
+        Raises:
+            InvalidInput: rows or users that cannot be used.
+            BudgetExceeded: some user has too little left. No report was made of anybody.
+        """
+        them = self.users(users)
+        table = self._rows(rows, len(them))
+        order = np.argsort(them, kind="stable")
+        them, table = them[order], table[order]
+        if (them[1:] == them[:-1]).any():
+            raise InvalidInput("a user number stands twice: every user reports once")
+        if state is None:
+            return self.encoded(them, self.draw(table, them))
+        if self._noise.seeded:
+            raise InvalidInput("reports of repeatable noise are not remembered: nobody may take them for private ones")
+        state.charge(self.plan, [them])
+        return self.encoded(
+            them, state.fill(self.plan, them, self._width, lambda which: self.draw(table[which], them[which]))
+        )
+
+    def encoded(self, users: Ids, records: Records) -> Encoded:
+        """Records of ascending users (n,) as what may leave."""
+        return Encoded(self.plan.hash, users, records, self.round)
+
+    def draw(self, rows: Floats, users: Ids) -> Records:
+        """Fresh records (n, width) for finite rows (n, d) of ascending users (n,): every call spends."""
+        records, step = np.empty((len(users), self._width), np.uint8), chunk_rows(self.plan.dimension)
+        for start in range(0, len(users), step):
+            some = slice(start, start + step)
+            reports = encode_rows(self.round, rows[some], users[some], self._noise)
+            records[some] = to_records(reports, users[some], self.round)
+        return records
+
+    def users(self, users: Any) -> Ids:
+        """User numbers (n,) as they are on the wire.
+
+        Raises:
+            InvalidInput: not whole numbers of this plan.
+        """
+        given = np.asarray(users)
+        if given.ndim != 1 or given.dtype.kind not in "iuf" or given.dtype.itemsize > 8:
+            raise InvalidInput(f"user numbers are a line of whole numbers, not {given.dtype} of shape {given.shape}")
+        whole = np.isfinite(given) & (given >= 0) & (given < self.plan.rows)
+        if not (whole.all() and (given == np.floor(given)).all()):
+            raise InvalidInput(f"user numbers are whole numbers from 0 to {self.plan.rows - 1}: some are not")
+        return given.astype(np.uint64)
+
+    def _rows(self, rows: Any, n: int) -> Floats:
+        try:
+            table = np.asarray(rows, np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput("rows are a table of numbers") from None
+        if table.shape != (n, self.plan.dimension):
+            raise InvalidInput(
+                f"the plan takes rows of {self.plan.dimension} columns, one per user: ({n}, {self.plan.dimension}), not {table.shape}"
+            )
+        if not np.isfinite(table).all():
+            raise InvalidInput(
+                "some cells are missing or infinite: fill them in, or leave such rows and their users out"
+            )
+        return table
+
+
+def encode(
+    plan: PublishedPlan | str | os.PathLike[str], rows: Any, users: Any, *,
+    state: State | str | os.PathLike[str] | None = None, lifetime: float | None = None, noise: NoiseRng | None = None,
+) -> Encoded:  # fmt: skip
+    """Rows (n, d) of users (n,) to reports under a plan: see ``Encoder.encode``.
+
+    Args:
+        plan: or the folder that it is in.
+        state: a file that remembers; without it, encoding the same rows again spends again.
+        lifetime: the most epsilon that a user of this state may ever spend, over all plans.
+        noise: only for tests.
+    """
+    opened = plan if isinstance(plan, PublishedPlan) else read(plan)
+    kept = state if state is None or isinstance(state, State) else State(state, lifetime)
+    if lifetime is not None and (kept is None or kept.lifetime != lifetime):
+        raise InvalidInput("a lifetime needs a state that remembers what was spent: give state=FILE")
+    return Encoder(opened, noise=noise).encode(rows, users, kept)
+
+
+__all__ = ["Encoded", "Encoder", "PublishedPlan", "State", "encode", "read"]

@@ -1,0 +1,15 @@
+"""Offers the manifest through the hook that every plugin uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cloister.core.components import Spec
+from cloister.core.hooks import hookimpl
+from cloister.plugins.manifest import components
+
+
+@hookimpl
+def cloister_components() -> Iterable[Spec]:
+    """What cloister itself offers."""
+    return components()

@@ -1,0 +1,300 @@
+"""The net tree: nets of halving radii, each point's parent the nearest point of the coarser net, grown where the rows are.
+
+Rows are projected to few dimensions and scaled (``projection``). Level i = 1 .. T is a shifted lattice A*_m (``nets``) of covering radius
+rho_i = 2^-i times the ball's. A row's buckets are Psi_T(x), Psi_(T-1)(Psi_T(x)), ..., Psi_1(...), with Psi_i the nearest point of net i.
+The root {0} holds every row and is not asked: users share the levels.
+
+A net's points may lie outside the ball. Psi_i(z) of such a z is taken at the nearest point of the ball, which is no further from any
+row: so all nodes are within 1 + rho_i of 0, and Lemma 14 holds, |x - Psi_i(... Psi_T(x))| <= 2^(1-i). Lemma 15 (children <= (1 + 2 /
+gamma)^m, gamma_i = gamma rho_i the packing radius) holds at nodes whose children are all in the ball; otherwise 3 stands for 2, since children can
+be rho_i + rho_(i+1) away; at the root, (1 + 3 / gamma)^m too. The paper's proof forgets what lies outside.
+
+Growing (Algorithms 1 and 2): the root is expanded; of the nodes of a level the tau with the largest counts are, where tau = (j - 1) k a
+for the first j <= Gamma such that the nodes but the (j - 1) k a largest hold at most twice what the nodes but the j k a largest hold.
+Leaves are the coreset. Corrections: Algorithm 2 reads noisy counts, clamped at 0; n is the declared public number of rows.
+
+The paper's a = ceil((1 + (2 + theta) / gamma)^m) (Corollary 18) is for proofs: at m = 4 it is above 10^6, so that everything is
+expanded. Its Lambda = sqrt(0.01 / log(n / beta) * d / d') leaves no row outside the ball, but puts all into a speck of it, where many
+levels tell nothing apart and cost noise all the same. Rows at the border, projected, have the norm sqrt(d' / d) times the root of a
+chi-squared over d': with Lambda = 0.6 sqrt(d / d') and d' = 5 one in sixty leaves the ball. And one step more: nodes whose count is
+within ``significance`` standard errors of 0 are neither expanded nor kept; of hundreds of empty nodes that noise fills, sums add
+nothing but noise. Defaults are for n = 10^5 .. 10^6 and eps = 1 .. 4, by experiment (Gaussian mixtures, d = 100, k = 4 .. 32): 0 for
+``significance`` costs 1.3 where 4 costs 0.2; a third level or a sixth dimension lose more to noise than they gain.
+
+Ids are the coordinates of a net's point, packed. Where that takes more than 62 bits it is a public 62-bit hash of them: a looked-at node
+shares its id with a given row's by a chance of 2^-62, so that of 10^9 rows and 10^5 nodes none do but for a chance of 10^-4, and then a
+count is off by a row.
+
+Source: Chang, Ghazi, Kumar, Manurangsi 2021, sections 3 and 4; nets after Har-Peled and Mendel 2006.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.clustering import Coreset, Errors, Leaves, Problem
+from cloister.core.components import component, option
+from cloister.core.errors import InvalidInput
+from cloister.core.questions import Space
+from cloister.core.randomness import PublicRng
+from cloister.core.roles import Counts
+from cloister.core.types import Floats, Ids, Ints
+from cloister.plugins.trees.nets import Net, covering_radius, energy, packing_radius, short_vectors
+from cloister.plugins.trees.projection import RADIUS, Projection
+
+SLACK = 16
+"""Integers by which rounding may move a point that is put back on the ball; a quarter of a millionth of its radius."""
+
+BLOCK = 2**18
+"""Candidates for children that are judged at once."""
+
+WORD = 2**62
+
+
+@component
+class NetTree:
+    """A net tree over a random projection to few dimensions."""
+
+    dimension: int = option(
+        default=5, low=1, high=8, help="d', that rows are projected to; fewer where they have fewer"
+    )
+    scale: float = option(
+        default=0.6, low=0.0, high=4.0, above=True,
+        help="Lambda over sqrt(d / d'): the root mean square norm of a row at the border after projection, in radii of the ball",
+    )  # fmt: skip
+    levels: int = option(default=2, low=1, high=16, help="T; the proof's is ceil(log2(rows) / 2)")
+    expand: int | None = option(
+        default=2,
+        low=1,
+        help="a: nodes are expanded k a at a time; none: the proof's, for a coreset within half of the cost",
+    )
+    rounds: int | None = option(
+        default=2,
+        low=1,
+        help="Gamma: at most Gamma k a nodes of a level are expanded; none: the proof's ceil(log2(rows))",
+    )
+    significance: float = option(
+        default=4.0,
+        low=0.0,
+        unit="standard errors",
+        help="least count of a node that is expanded or kept; 0: any, as in the paper",
+    )
+    cap: int = option(default=4096, low=1, high=2**20, unit="nodes", help="looked at, at most, in all levels")
+
+    def open(self, problem: Problem, seed: PublicRng) -> NetTreeOpened:
+        d = problem.domain.dimension
+        m = min(self.dimension, d)
+        scale = 1.0 if m == d else max(1.0, self.scale * math.sqrt(d / m))
+        projection = Projection.random(problem.domain, m, scale, seed.child("subspace"))
+        nets = tuple(_net(m, level, seed.child("shift", level)) for level in range(1, self.levels + 1))
+        batch = problem.k * (proof_expand(m) if self.expand is None else self.expand)
+        rounds = max(1, math.ceil(math.log2(problem.rows))) if self.rounds is None else self.rounds
+        tree = NetTreeOpened(projection, nets, seed.child("ids"), batch, rounds, self.significance, self.cap)
+        if len(tree.children(0, np.zeros((1, m), np.int64))[0]) > self.cap:
+            raise InvalidInput(
+                f"the first of the net's levels has more than {self.cap} nodes in {m} dimensions: raise 'cap' or lower 'dimension'"
+            )
+        return tree
+
+
+def proof_expand(m: int, xi: float = 0.5) -> int:
+    """Corollary 18's a, with Theorem 20's theta: for a (xi, t)-coreset in m dimensions."""
+    theta = 8 * math.sqrt((1 + 2 / xi) / xi)
+    return math.ceil((1 + (2 + theta) * covering_radius(m) / packing_radius(m)) ** m)
+
+
+def _net(m: int, level: int, seed: PublicRng) -> Net:
+    """Net i of covering radius at most 2^-i RADIUS, shifted at random."""
+    step = math.floor(RADIUS / 2**level / covering_radius(m))
+    return Net(step, seed.generator().integers(0, step, m + 1))
+
+
+@final
+@attrs.frozen(eq=False)
+class NetTreeOpened:
+    """The opened tree.
+
+    Args:
+        projection: of rows to few dimensions.
+        nets: one per level, coarse ones first.
+        seed: of ids that are hashed.
+        batch: k a, nodes that are expanded at a time.
+        rounds: Gamma.
+        significance: least count of a leaf that is kept, in standard errors.
+        cap: nodes that are looked at, at most.
+    """
+
+    projection: Projection
+    nets: tuple[Net, ...]
+    seed: PublicRng
+    batch: int
+    rounds: int
+    significance: float
+    cap: int
+
+    nested = False
+
+    @property
+    def space(self) -> Space:
+        return Space(tuple(min(WORD, self._base(level) ** net.dimension) for level, net in enumerate(self.nets)))
+
+    def locate(self, rows: Ints) -> Ints:
+        """Algorithm 3, lines 2-9."""
+        ids, points = np.empty((len(rows), len(self.nets)), np.int64), self.projection.of(rows)
+        for level in reversed(range(len(self.nets))):
+            names = self.parent(level, points)
+            ids[:, level] = self.ids(level, names)
+            points = self.nets[level].points(names)
+        return ids
+
+    def parent(self, level: int, points: Ints) -> Ints:
+        """Psi: names (n, m) of the nearest points of a level's net to points (n, m + 1), once these are put back on the ball."""
+        return self.nets[level].nearest(_inside(points))
+
+    def children(self, level: int, names: Ints) -> tuple[Ints, Ints]:
+        """Names (c, m) of the nodes of ``level`` below nodes (n, m) of the level before (the root, before level 0), and whose
+        they are (c,)."""
+        net = self.nets[level]
+        points = np.zeros((1, net.dimension + 1), np.int64) if level == 0 else self.nets[level - 1].points(names)
+        radius = _radius(level) + _radius(level + 1) + SLACK
+        vectors = short_vectors(net.dimension, 4 * covering_radius(net.dimension) * (1 + 2.0**-8))
+        start, found, owners = net.nearest(points), list[Ints](), list[Ints]()
+        each = max(1, BLOCK // len(vectors))
+        for first in range(0, len(points), each):
+            tried = (start[first : first + each, None] + vectors).reshape(-1, net.dimension)
+            whose = np.repeat(np.arange(first, min(first + each, len(points))), len(vectors))
+            tried, whose = _near(net, tried, whose, points, radius)
+            if level > 0:
+                mine = (self.parent(level - 1, net.points(tried)) == names[whose]).all(axis=1)
+                tried, whose = tried[mine], whose[mine]
+            found.append(tried)
+            owners.append(whose)
+        return np.concatenate(found), np.concatenate(owners)
+
+    def _base(self, level: int) -> int:
+        """Values that a coordinate of a node's name may have: it is the difference of two coordinates of a point within
+        1 + rho_i of 0, less the shift's, over the step."""
+        net = self.nets[level]
+        far = math.sqrt(2) * (RADIUS + _radius(level + 1) + SLACK) + net.step
+        return 2 * (math.ceil(far / net.step) + 1) + 1
+
+    def ids(self, level: int, names: Ints) -> Ints:
+        """Ids (n,) of nodes (n, m): packed, or hashed where that is too long."""
+        base, m = self._base(level), names.shape[1]
+        if base**m <= WORD:
+            return (names + base // 2) @ base ** np.arange(m)
+        words: Ids = np.zeros(len(names), np.uint64)
+        for j in range(m):
+            words = self.seed.child(level, j).of_users(words ^ names[:, j].astype(np.uint64))
+        return (words >> np.uint64(2)).astype(np.int64)
+
+    def grow(self, counts: Counts) -> Coreset:
+        """Algorithm 1."""
+        room, leaves = self.cap, list[_Nodes]()
+        names, _ = self.children(0, np.zeros((1, self.nets[0].dimension), np.int64))
+        for level in range(len(self.nets)):
+            nodes = self._look(counts, level, names)
+            room -= len(names)
+            inner, names = self._expanded(nodes, level, room)
+            leaves.append(nodes.but(inner))
+            if not len(names):
+                break
+        return self._coreset(leaves)
+
+    def _look(self, counts: Counts, level: int, names: Ints) -> _Nodes:
+        """A level's nodes, the largest first."""
+        ids = self.ids(level, names)
+        values, errors = np.maximum(counts.at(ids, level), 0.0), counts.standard_error(ids, level)
+        order = np.argsort(-values, kind="stable")
+        return _Nodes(level, names[order], ids[order], values[order], errors[order])
+
+    def _expanded(self, nodes: _Nodes, level: int, room: int) -> tuple[int, Ints]:
+        """How many of the largest nodes are expanded, and their children's names: as many as there is room for."""
+        sure = int((nodes.values > self.significance * nodes.errors).sum()) if self.significance > 0 else len(nodes.ids)
+        tau = min(
+            threshold(nodes.values[::-1], self.batch, self.rounds), sure, room
+        )  # room, so that the work is bounded too
+        if level + 1 == len(self.nets) or tau == 0:
+            return 0, nodes.names[:0]
+        names, whose = self.children(level + 1, nodes.names[:tau])
+        ends = np.cumsum(np.bincount(whose, minlength=tau))
+        tau = int((ends <= room).sum())
+        return tau, names[whose < tau]
+
+    def _coreset(self, leaves: list[_Nodes]) -> Coreset:
+        levels = np.repeat([nodes.level for nodes in leaves], [len(nodes.ids) for nodes in leaves])
+        points = np.concatenate([self.nets[nodes.level].points(nodes.names) for nodes in leaves])
+        ids, values, errors = (
+            np.concatenate([getattr(nodes, name) for nodes in leaves]) for name in ("ids", "values", "errors")
+        )
+        kept = np.flatnonzero(values > self.significance * errors) if self.significance > 0 else np.arange(len(ids))
+        if not len(kept):
+            kept = np.argsort(-values, kind="stable")[:1]
+        return Coreset(
+            self.projection.back(points[kept]), values[kept], leaves=Leaves(levels[kept], ids[kept]),
+            errors=Errors(errors[kept], np.zeros(len(kept))),
+        )  # fmt: skip
+
+
+@final
+@attrs.frozen(eq=False)
+class _Nodes:
+    """Nodes of a level. Args: level, names (n, m), ids (n,), values and errors (n,)."""
+
+    level: int
+    names: Ints
+    ids: Ints
+    values: Floats
+    errors: Floats
+
+    def but(self, first: int) -> _Nodes:
+        """All but the first few."""
+        return _Nodes(self.level, self.names[first:], self.ids[first:], self.values[first:], self.errors[first:])
+
+
+def threshold(values: Floats, batch: int, rounds: int) -> int:
+    """Algorithm 2: how many of the nodes of a level to expand, from their counts (m,), at least 0, the smallest first.
+
+    Args:
+        batch: k a.
+        rounds: Gamma.
+    """
+    m = len(values)
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    for j in range(1, min(rounds, m // batch) + 1):
+        if sums[m - (j - 1) * batch] <= 2 * sums[m - j * batch]:
+            return (j - 1) * batch
+    return min(m, rounds * batch)
+
+
+def _radius(level: int) -> int:
+    """Covering radius of net i = ``level`` (0: the root's), in integers."""
+    return RADIUS >> level
+
+
+def _inside(points: Ints) -> Ints:
+    """Points (n, m + 1) of the hyperplane with those outside the ball put back on it. Every operation is on one number at a time and
+    correctly rounded: a function of each point alone."""
+    size = points.shape[1]
+    squares = energy(points)
+    out = squares > size * RADIUS**2
+    if not out.any():
+        return points
+    inside = points.copy()
+    centred = size * points[out] - points[out].sum(axis=1, keepdims=True)
+    factor = RADIUS / np.sqrt(squares[out].astype(np.float64) * size)
+    inside[out] = np.floor(centred * factor[:, None]).astype(np.int64)
+    return inside
+
+
+def _near(net: Net, tried: Ints, whose: Ints, points: Ints, radius: int) -> tuple[Ints, Ints]:
+    """Those of the net's points that are within ``radius`` of their nodes, and near enough to the ball."""
+    at, size = net.points(tried), points.shape[1]
+    covering = math.ceil(net.step * covering_radius(net.dimension))
+    kept = energy(at) <= size * (RADIUS + covering + SLACK) ** 2
+    kept &= energy(at - points[whose]) <= size * radius**2
+    return tried[kept], whose[kept]

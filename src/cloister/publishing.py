@@ -1,0 +1,165 @@
+"""Making a plan: check a request, forecast it, say what to expect of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+from cloister import __version__
+from cloister.accounting.accountant import Accountant
+from cloister.core.domains import Ball, Box
+from cloister.core.errors import InvalidInput
+from cloister.core.questions import Round
+from cloister.core.randomness import PublicRng
+from cloister.core.registry import registry
+from cloister.core.roles import Predicting
+from cloister.core.statement import state
+from cloister.core.wiring import compose
+from cloister.plans import TRUSTS, Outlook, PublishedPlan, Size, loud
+from cloister.runs import Plan, Request, prepare
+from cloister.wire import report_types
+
+WELL = 0.1
+"""An expected error that is worth having: noise adds a tenth of the squared radius."""
+
+MOST_DIMENSIONS = 2**20
+
+
+def publish(request: Request, columns: Sequence[str] | None = None, dimension: int | None = None) -> PublishedPlan:
+    """The plan of a request whose method asks people once.
+
+    Args:
+        columns: their names; or
+        dimension: how many there are, whatever they are called.
+
+    Raises:
+        CloisterError: the request does not make sense, is not for people who answer by themselves, or takes several rounds.
+    """
+    called, name = _names(columns, dimension), request.method
+    composed = compose(registry(), "Method", name, request.wires, request.options)
+    if not composed.private:
+        raise InvalidInput(f"'{name}' as composed is NOT private: nobody can be asked to answer that")
+    if composed.trust not in TRUSTS:
+        raise InvalidInput(
+            f"'{name}' as composed is {composed.trust}: a plan is answered by people who randomise their own rows. Choose a "
+            "method such as one-round, or fill all its slots with Local oracles by --with (see 'cloister list')"
+        )
+    plan = prepare(request, called)
+    seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
+    rounds = plan.forecast(seed)
+    Accountant(plan.total, plan.problem.budget).forecast([round.events for round in rounds])
+    if len(rounds) != 1:
+        raise InvalidInput(
+            f"'{name}' as composed asks {len(rounds)} rounds, a plan holds one: choose a method such as one-round"
+        )
+    outlook = _outlook(plan)
+    made = PublishedPlan(
+        method=plan.composed.config(), k=plan.problem.k, rows=plan.problem.rows, domain=cast(Box | Ball, plan.problem.domain), total=plan.total,
+        columns=None if columns is None else plan.columns, seed=seed, digest=rounds[0].digest(), outlook=outlook,
+        size=size_of(rounds[0]), warnings=warnings(plan, outlook), version=__version__,
+    )  # fmt: skip
+    return _as_read(made)
+
+
+def words(plan: PublishedPlan, round: Round[Any]) -> str:
+    """The plan for people."""
+    columns = "any" if plan.columns is None else ", ".join(plan.columns)
+    s, privacy = (
+        plan.size,
+        state([round], plan.total.epsilon, plan.total.delta, trust="Local", rows=plan.rows, seeded=False, private=True),
+    )
+    lines = [
+        f"A plan to find {plan.k} centres of {plan.rows:,} people's rows, of {plan.dimension} columns ({columns}), by {plan.method['name']}.",
+        "", "What a person is promised:", *_indented(privacy.text()),
+        "  A person answers once. Two answers under one plan, or one under each of two plans, cost her the sum of their epsilons.",
+        "", "What to expect:", *_indented(expectation(plan)),
+        f"  A report has {s.answers:.4g} bytes of answer, {s.user:.4g} of user number and {s.stamps:.4g} that say which question it answers, on average: {s.total:.4g}.",
+    ]  # fmt: skip
+    if plan.warnings:
+        lines += ["", *(f"WARNING: {warning}" for warning in plan.warnings)]
+    lines += [
+        "",
+        f"Plan {plan.hash}, made by cloister {plan.version}.",
+        "Programs read plan.json alone; where this page says something else, plan.json holds.",
+    ]
+    return "\n".join(lines)
+
+
+def expectation(plan: PublishedPlan) -> str:
+    """What noise will do to the centres, in one or two sentences."""
+    o = plan.outlook
+    if o is None:
+        return f"'{plan.method['name']}' cannot say beforehand how well it will do."
+    return (
+        f"For {plan.k} tight clusters of one size, noise adds {o.excess:.2g} of the domain's squared radius to a row's mean squared "
+        f"distance from its centre (v = {o.error:.3g}, v / (1 + v)); 1 is no better than one centre.\n"
+        f"v falls as one over the number of rows: v = {WELL:g} needs about {o.rows_needed:,} rows."
+    )
+
+
+def warnings(plan: Plan, outlook: Outlook | None) -> tuple[str, ...]:
+    """What is wrong with a plan, in words."""
+    found = list[str]()
+    epsilon, n, d = plan.total.epsilon, plan.problem.rows, plan.problem.domain.dimension
+    if outlook is not None and not outlook.error < 1:
+        found.append(
+            f"at this n, epsilon and d ({n:,}, {epsilon:g}, {d}) expect no better than one centre. About {outlook.rows_needed:,} rows "
+            f"would be needed for an expected error of {WELL:g}, or a larger epsilon, fewer columns, or a smaller k"
+        )
+    return (*found, *loud(plan.total))
+
+
+def size_of(round: Round[Any]) -> Size:
+    """What a user sends, on average over the users. Columns of one dimension say which question is answered."""
+    answers = stamps = 0.0
+    for part, kind in zip(round.parts, report_types(round), strict=True):
+        share = 1.0 if part.among is None else part.among.fraction
+        answers += share * sum(column.bytes for column in kind.columns if column.width is not None)
+        stamps += share * sum(column.bytes for column in kind.columns if column.width is None)
+    return Size(answers, stamps)
+
+
+def _outlook(plan: Plan) -> Outlook | None:
+    method: Any = plan.composed.value
+    if not isinstance(method, Predicting):
+        return None
+    error = float(method.expected_error(plan.problem))
+    if not 0 <= error < math.inf:
+        raise InvalidInput(f"the expected error of '{plan.composed.spec.name}' is {error}: this plan makes no sense")
+    return Outlook(error, _round_figure(plan.problem.rows * error / WELL))
+
+
+def _round_figure(value: float) -> int:
+    """Rounded up to two digits."""
+    whole = math.ceil(value)
+    step = int(10 ** max(0, len(str(whole)) - 2))
+    return -(-whole // step) * step
+
+
+def _names(columns: Sequence[str] | None, dimension: int | None) -> list[str]:
+    if (columns is None) == (dimension is None):
+        raise InvalidInput(
+            "say what the columns are: give either their names (--columns a,b,c) or how many they are (--dimension 100)"
+        )
+    if columns is not None:
+        if not columns or not all(columns) or len(set(columns)) != len(columns):
+            raise InvalidInput("columns have names, and different ones")
+        return list(columns)
+    if dimension is None or not 1 <= dimension <= MOST_DIMENSIONS:
+        raise InvalidInput(f"the dimension is {dimension}: give a number of columns, at least 1")
+    return [str(i) for i in range(dimension)]
+
+
+def _as_read(made: PublishedPlan) -> PublishedPlan:
+    """What a reader will have: a plan that does not survive its own file is not published."""
+    read = PublishedPlan.from_dict(json.loads(json.dumps(made.as_dict(), allow_nan=False)))
+    if read.hash != made.hash:
+        raise InvalidInput("this plan cannot be written down: some option is not plain data")
+    read.round()
+    return read
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in text.splitlines()]

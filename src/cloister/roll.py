@@ -1,0 +1,49 @@
+"""Which user numbers were seen: one bit per planned user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+import numpy as np
+
+from cloister.core.errors import InvalidInput
+from cloister.core.types import Ids
+
+BLOCK = 2**20
+"""Numbers that are listed at once."""
+
+
+@final
+class Roll:
+    """A set of numbers 0 <= user < size, in size / 8 bytes.
+
+    Attributes:
+        count: how many there are.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size, self.count = size, 0
+        self._bits = np.zeros(-(-size // 8), np.uint8)
+
+    def add(self, users: Ids) -> None:
+        """Enter these (n,).
+
+        Raises:
+            InvalidInput: one is out of range, or there already; then nothing is known of what was entered.
+        """
+        if len(users) and int(users.max()) >= self.size:
+            raise InvalidInput(f"user numbers are whole numbers from 0 to {self.size - 1}: some are not")
+        place, bit = users >> np.uint64(3), (np.uint8(1) << (users & np.uint64(7)).astype(np.uint8)).astype(np.uint8)
+        if (self._bits[place] & bit).any() or len(np.unique(users)) != len(users):
+            raise InvalidInput("a user number stands twice: every user reports once")
+        np.bitwise_or.at(self._bits, place, bit)
+        self.count += len(users)
+
+    def pieces(self, most: int) -> Iterator[Ids]:
+        """All numbers, ascending, at most so many at a time."""
+        for start in range(0, len(self._bits), BLOCK // 8):
+            found = np.flatnonzero(np.unpackbits(self._bits[start : start + BLOCK // 8], bitorder="little"))
+            users = (found + 8 * start).astype(np.uint64)
+            for first in range(0, len(users), most):
+                yield users[first : first + most]

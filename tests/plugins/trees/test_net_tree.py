@@ -1,0 +1,362 @@
+"""The net tree: the paper's lemmas with an exact oracle, and what noise must not break."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from functools import cache
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Coreset, Problem
+from cloister.core.domains import Ball, Box, Domain
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import PublicRng
+from cloister.core.types import Floats, Ints
+from cloister.plugins.trees.net_tree import NetTree, NetTreeOpened, proof_expand, threshold
+from cloister.plugins.trees.nets import covering_radius, energy, packing_radius
+from cloister.plugins.trees.projection import RADIUS, Projection
+from cloister.testing import parametrize
+
+KEY = PublicRng.from_seed(3)
+
+
+def ball(d: int) -> Ball:
+    return Ball((0.0,) * d, 1.0)
+
+
+@cache
+def opened(d: int, levels: int, seed: int = 0, **options: int | float | None) -> NetTreeOpened:
+    options = {"dimension": min(d, 8), "cap": 2**20, "significance": 0.0, **options}
+    rows, k = int(options.pop("rows", 10_000) or 0), int(options.pop("k", 2) or 0)
+    problem = Problem(k, ball(d), rows, Budget("pure", 1.0))
+    return NetTree(levels=levels, **options).open(problem, KEY.child(seed))  # type: ignore[arg-type]
+
+
+def rows_in(domain: Domain, n: int, seed: int) -> Ints:
+    """Rows all over a domain, and as many at its border."""
+    g = np.random.default_rng(seed)
+    border = domain.snap(domain.middle + g.standard_normal((n // 2, domain.dimension)) * domain.diameter * 10)
+    return np.concatenate([domain.snap(domain.sample(g, n - n // 2, 0.0)), border])
+
+
+def chain(tree: NetTreeOpened, images: Ints) -> list[Ints]:
+    """Names (n, m) of the nodes above images, coarse levels first."""
+    names: list[Ints] = []
+    for level in reversed(range(len(tree.nets))):
+        names.insert(0, tree.parent(level, images))
+        images = tree.nets[level].points(names[0])
+    return names
+
+
+def distance(one: Ints, other: Ints) -> Floats:
+    """In radii of the ball."""
+    return np.sqrt(energy(one - other) / one.shape[1]) / RADIUS
+
+
+@attrs.frozen
+class Exact:
+    """An oracle without noise, for rows; ``change`` is what is made of a count."""
+
+    ids: Ints
+    change: Callable[[Ints, Floats], Floats] = attrs.field(default=lambda ids, counts: counts)
+    looked: list[int] = attrs.field(factory=list)
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        known, counts = np.unique(self.ids[:, level], return_counts=True)
+        where = np.searchsorted(known, ids)
+        where[where == len(known)] = 0
+        self.looked.append(len(ids))
+        return self.change(ids, np.where(known[where] == ids, counts[where], 0).astype(np.float64))
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        return np.zeros(len(ids))
+
+
+@parametrize(NetTree())
+def test_conformance(component: NetTree, check: Callable[[NetTree], None]) -> None:
+    """The kit's domains have 1, 2, 3 and 12 dimensions: trees of d' = 1 .. 4."""
+    check(component)
+
+
+# --- the paper's lemmas
+
+
+@pytest.mark.parametrize(("d", "levels"), [(1, 12), (2, 10), (3, 8), (4, 6), (6, 4), (8, 3)])
+def test_lemma_14_a_node_is_within_twice_its_radius_of_its_rows(d: int, levels: int) -> None:
+    tree = opened(d, levels)
+    images = tree.projection.of(rows_in(ball(d), 4000, d))
+    for level, names in enumerate(chain(tree, images), 1):
+        far = distance(images, tree.nets[level - 1].points(names))
+        assert far.max() <= 2.0 ** (1 - level) + 1e-6
+    last = tree.nets[-1].points(chain(tree, images)[-1])
+    assert distance(images, last).max() <= 2.0**-levels
+
+
+@pytest.mark.parametrize(("d", "levels"), [(1, 8), (2, 6), (3, 4), (4, 3), (6, 2), (8, 1)])
+def test_every_row_is_in_a_child_of_its_node_and_in_no_other_child(d: int, levels: int) -> None:
+    tree = opened(d, levels)
+    images = tree.projection.of(rows_in(ball(d), 400, d + 10))
+    ids = tree.locate(rows_in(ball(d), 400, d + 10))
+    above = before = np.zeros((1, d), np.int64)
+    for level, names in enumerate(chain(tree, images)):
+        nodes, whose = tree.children(level, above)
+        place = {tuple(name): int(owner) for name, owner in zip(nodes.tolist(), whose, strict=True)}
+        assert len(place) == len(nodes)  # no child of two
+        mine = np.array([place[tuple(name)] for name in names.tolist()])
+        if level > 0:
+            assert np.array_equal(above[mine], before)
+        assert np.array_equal(tree.ids(level, names), ids[:, level])
+        above, before = np.unique(names, axis=0), names
+
+
+@pytest.mark.parametrize(("d", "levels"), [(1, 6), (2, 5), (3, 4), (4, 3), (5, 2), (6, 2)])
+def test_lemma_15_a_node_has_few_children(d: int, levels: int) -> None:
+    tree = opened(d, levels)
+    ratio = covering_radius(d) / packing_radius(d)  # 1 / gamma
+    roots, _ = tree.children(0, np.zeros((1, d), np.int64))
+    assert len(roots) <= (1 + 3 * ratio) ** d
+    names = chain(tree, tree.projection.of(rows_in(ball(d), 300, d + 20)))
+    for level in range(1, levels):
+        above = np.unique(names[level - 1], axis=0)
+        below, whose = tree.children(level, above)
+        assert np.bincount(whose).max() <= (1 + 2 * ratio) ** d
+        far = distance(tree.nets[level].points(below), tree.nets[level - 1].points(above)[whose])
+        assert far.max() <= 1.5 * 2.0**-level + 1e-6
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    st.lists(st.one_of(st.just(0.0), st.floats(1e-9, 1e9)), min_size=0, max_size=40),
+    st.integers(1, 8),
+    st.integers(1, 8),
+)
+def test_lemma_19_what_is_not_expanded_is_paid_for_or_small(counts: list[float], batch: int, rounds: int) -> None:
+    values = np.sort(np.array(counts))
+    tau, m = threshold(values, batch, rounds), len(counts)
+    assert 0 <= tau <= min(m, rounds * batch)
+    left, lower = values[: m - tau].sum(), values[: max(0, m - tau - batch)].sum()
+    assert left <= 2 * lower + values.sum() / 2**rounds + 1e-9 * values.sum() + 1e-300
+
+
+def test_the_threshold_is_the_papers_on_cases_worked_by_hand() -> None:
+    assert threshold(np.zeros(0), 2, 3) == 0
+    assert threshold(np.array([1.0, 1, 1, 1]), 1, 3) == 0  # 4 <= 2 * 3
+    assert threshold(np.array([0.0, 0, 1, 8]), 1, 3) == 2  # 9 > 2 * 1; 1 > 2 * 0; 0 <= 0
+    assert threshold(np.array([0.0, 1, 4, 16]), 1, 2) == 2  # Gamma is reached
+    assert threshold(np.array([5.0, 9.0]), 4, 2) == 2  # fewer nodes than k a
+
+
+# --- Theorem 20
+
+
+def cost(points: Floats, weights: Floats, centers: Floats) -> float:
+    squares = ((points[:, None, :] - centers) ** 2).sum(axis=2).min(axis=1)
+    return float((weights * squares).sum())
+
+
+def mixture(d: int, n: int, clusters: int, wide: float, seed: int) -> Floats:
+    g = np.random.default_rng(seed)
+    centers = g.uniform(-0.6, 0.6, (clusters, d))
+    return centers[g.integers(0, clusters, n)] + wide * g.standard_normal((n, d)) / math.sqrt(d)
+
+
+@pytest.mark.parametrize(("d", "levels"), [(1, 10), (2, 5)])
+@pytest.mark.parametrize(("clusters", "wide"), [(2, 0.001), (2, 0.1), (30, 0.02)])
+def test_theorem_20_the_papers_tree_is_a_coreset(d: int, levels: int, clusters: int, wide: float) -> None:
+    """With an exact oracle (eta = 0) and xi = 1/2. What the bound adds is n 2^(-2T) for the last level, 4 of it as a transport, and n /
+    2^Gamma for each level before. In one dimension the threshold stops branches before the last level; in two there are still
+    fewer nodes than k a."""
+    n, k, xi = 10_000, 2, 0.5
+    tree = opened(d, levels, expand=None, rounds=None, rows=n, k=k)
+    rows = ball(d).snap(mixture(d, n, clusters, wide, d))
+    grown, x = tree.grow(Exact(tree.locate(rows))), ball(d).real(rows)
+    assert grown.weights.sum() == n
+    assert grown.leaves is not None
+    assert (grown.leaves.levels.min() < levels - 1) == (d == 1)
+    moved = transport(tree, grown, rows)
+    assert moved <= 4 * n * 4.0**-levels + xi / (8 * (1 + 2 / xi)) * cost(x, np.ones(n), best_of(x, k)) + 4 * levels
+    g = np.random.default_rng(7)
+    for _ in range(40):
+        centers = g.uniform(-0.7, 0.7, (k, d))
+        true = cost(x, np.ones(n), centers)
+        assert abs(cost(grown.points, grown.weights, centers) - true) <= xi * true + 4 * (1 + 2 / xi) * moved
+
+
+def transport(tree: NetTreeOpened, grown: Coreset, rows: Ints) -> float:
+    """mt of rows to the leaf that they are in: the sum of squared distances; every row is in one leaf."""
+    assert grown.leaves is not None
+    ids, x = tree.locate(rows), ball(rows.shape[1]).real(rows)
+    place = {
+        (int(level), int(i)): j for j, (level, i) in enumerate(zip(grown.leaves.levels, grown.leaves.ids, strict=True))
+    }
+    leaf = np.full(len(rows), -1)
+    for level in range(len(tree.nets)):
+        mine = np.array([place.get((level, i), -1) for i in ids[:, level].tolist()])
+        assert not ((mine >= 0) & (leaf >= 0)).any()
+        leaf = np.maximum(leaf, mine)
+    assert (leaf >= 0).all()
+    return float(((x - grown.points[leaf]) ** 2).sum())
+
+
+def best_of(x: Floats, k: int) -> Floats:
+    """Centres that bound the optimum from above: Lloyd's, from several starts. (Divide by nothing: a larger OPT only loosens.)"""
+    g, best, least = np.random.default_rng(0), x[:k], math.inf
+    for _ in range(10):
+        centers = x[g.choice(len(x), k, replace=False)]
+        for _ in range(20):
+            near = ((x[:, None, :] - centers) ** 2).sum(axis=2).argmin(axis=1)
+            centers = np.array([x[near == j].mean(axis=0) if (near == j).any() else centers[j] for j in range(k)])
+        if (now := cost(x, np.ones(len(x)), centers)) < least:
+            best, least = centers, now
+    return best
+
+
+def test_the_proofs_a_grows_beyond_use() -> None:
+    assert proof_expand(1) == 29
+    assert proof_expand(4) > 10**6
+
+
+# --- growing from noise
+
+
+def test_tight_clusters_are_single_leaves_of_the_last_level_with_exact_weights() -> None:
+    d, k = 3, 4
+    tree = opened(d, 4, k=k, expand=8, rounds=4)
+    at = np.array([[0.5, 0, 0], [-0.5, 0, 0], [0, 0.5, 0], [0, 0, -0.7]])
+    rows = ball(d).snap(np.repeat(at, [100, 200, 300, 400], axis=0))
+    grown = tree.grow(Exact(tree.locate(rows)))
+    heavy = grown.weights > 0
+    assert sorted(grown.weights[heavy]) == [100, 200, 300, 400]
+    assert grown.leaves is not None
+    assert set(grown.leaves.levels[heavy]) == {3}
+    far = np.linalg.norm(grown.points[heavy][:, None] - at, axis=2).min(axis=1)
+    assert far.max() <= 2.0**-4 + 1e-5
+
+
+NOISES: dict[str, Callable[[Ints, Floats], Floats]] = {
+    "zeros": lambda ids, counts: np.zeros(len(ids)),
+    "negative": lambda ids, counts: -1.0 - counts,
+    "huge": lambda ids, counts: np.where(ids % 2 == 0, 1e15, -1e15),
+    "equal": lambda ids, counts: np.full(len(ids), 7.0),
+    "tiny": lambda ids, counts: ((ids % 5 - 2) * 1e-300).astype(np.float64),
+}
+
+
+@pytest.mark.parametrize("noise", list(NOISES))
+@pytest.mark.parametrize("options", [{}, {"expand": None, "rounds": None}, {"significance": 3.0}])
+@pytest.mark.parametrize("cap", [150, 400, 5000])
+def test_whatever_the_counts_a_coreset_comes_out_within_the_cap(
+    noise: str, options: dict[str, float | None], cap: int
+) -> None:
+    tree = opened(3, 5, cap=cap, **options)
+    oracle = Exact(tree.locate(rows_in(ball(3), 1000, 1)), NOISES[noise])
+    grown = tree.grow(oracle)
+    assert sum(oracle.looked) <= cap
+    assert len(grown.points) >= 1
+    assert np.isfinite(grown.points).all()
+    assert (grown.weights >= 0).all()
+    assert np.linalg.norm(grown.points, axis=1).max() <= 1 + 1e-9
+
+
+def test_with_the_proofs_options_the_cap_alone_stops_the_tree_and_every_row_keeps_one_leaf() -> None:
+    tree = opened(4, 8, cap=2000, expand=None, rounds=None)
+    rows = rows_in(ball(4), 3000, 2)
+    oracle = Exact(tree.locate(rows))
+    grown = tree.grow(oracle)
+    assert 1900 < sum(oracle.looked) <= 2000
+    assert grown.weights.sum() == len(rows)
+    transport(tree, grown, rows)  # asserts one leaf per row
+
+
+def test_leaves_below_the_significance_are_left_out_but_one() -> None:
+    @attrs.frozen
+    class Noisy:
+        top: float
+
+        def at(self, ids: Ints, level: int = 0) -> Floats:
+            return np.where(np.arange(len(ids)) < 3, self.top, 19.0)
+
+        def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+            return np.full(len(ids), 10.0)
+
+    tree = opened(2, 1, significance=2.0)
+    assert tree.grow(Noisy(21.0)).weights.tolist() == [21.0] * 3
+    assert tree.grow(Noisy(15.0)).weights.tolist() == [19.0]
+    errors = tree.grow(Noisy(21.0)).errors
+    assert errors is not None
+    assert errors.weights.tolist() == [10.0] * 3
+
+
+def test_a_cap_below_the_first_level_is_refused_with_advice() -> None:
+    with pytest.raises(InvalidInput, match="raise 'cap' or lower 'dimension'"):
+        opened(4, 2, cap=20)
+
+
+# --- projection and ids
+
+
+@pytest.mark.parametrize("d", [1, 3, 5, 100])
+def test_the_projection_is_a_scaled_orthogonal_projection_up_to_its_rounding(d: int) -> None:
+    m = min(4, d)
+    projection = Projection.random(ball(d), m, 1.0 if d == m else 2.0, KEY.child("p", d))
+    rows = rows_in(ball(d), 500, d)
+    images = projection.of(rows).astype(np.float64)
+    frame = np.linalg.qr(projection.matrix.astype(np.float64))[0][:, :m]
+    expected = np.linalg.norm(rows @ frame, axis=1) / ball(d).reach * projection.scale
+    inside = expected < 0.9999
+    assert np.allclose(np.linalg.norm(images[inside], axis=1) / RADIUS, expected[inside], atol=1e-6)
+    assert not images[expected > 1.0001].any()  # Algorithm 3, lines 3-6
+    kept = ball(d).real(rows)[inside] @ frame @ frame.T
+    assert np.abs(projection.back(projection.of(rows))[inside] - kept).max() < 1e-5
+
+
+def test_projections_stay_exact_integers_at_the_largest_scale() -> None:
+    d = 1000
+    projection = Projection.random(ball(d), 2, 4 * math.sqrt(d / 2), KEY.child("large"))
+    rows = rows_in(ball(d), 50, 1)
+    exact = (rows.astype(object) @ projection.matrix.astype(object)) >> projection.shift
+    small = np.array([[abs(int(v)) <= RADIUS for v in row] for row in exact]).all(axis=1)
+    images = projection.of(rows)
+    held = images.any(axis=1)
+    assert (small | ~held).all()
+    assert np.array_equal(images[held], exact[held].astype(np.int64))
+    assert held.any()
+
+
+@pytest.mark.parametrize(("d", "levels"), [(1, 12), (2, 12), (4, 8), (6, 5), (8, 8)])
+def test_ids_are_injective_and_within_the_space(d: int, levels: int) -> None:
+    """Packed ids are by proof, hashed ones (d = 8 from level 7) but for a chance of 10^-10."""
+    tree = opened(d, levels, cap=2**20)
+    names = chain(tree, tree.projection.of(rows_in(ball(d), 3000, d)))
+    for level, mine in enumerate(names):
+        different = np.unique(mine, axis=0)
+        ids = tree.ids(level, different)
+        assert len(np.unique(ids)) == len(different)
+        assert ids.min() >= 0
+        assert ids.max() < tree.space.sizes[level]
+    assert (tree.space.sizes[-1] == 2**62) == (d == 8)
+
+
+def test_children_of_any_node_have_ids_within_the_space() -> None:
+    tree = opened(3, 4)
+    names, _ = tree.children(0, np.zeros((1, 3), np.int64))
+    for level in range(1, 4):
+        assert tree.ids(level - 1, names).max() < tree.space.sizes[level - 1]
+        assert tree.ids(level - 1, names).min() >= 0
+        names, _ = tree.children(level, names[:50])
+
+
+def test_a_box_is_mapped_by_its_reach_and_its_points_stay_inside() -> None:
+    box = Box((0.0, -5.0), (1.0, 5.0))
+    tree = NetTree(levels=3, significance=0.0).open(Problem(2, box, 1000, Budget("pure", 1.0)), KEY)
+    corners = box.snap(np.array(list(itertools.product((0.0, 1.0), (-5.0, 5.0)))))
+    grown = tree.grow(Exact(tree.locate(corners)))
+    assert grown.weights.sum() == 4
+    assert np.array_equal(box.truncate(grown.points), grown.points)
