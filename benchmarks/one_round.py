@@ -35,6 +35,7 @@ import numpy as np
 
 from cloister.core.clustering import Problem, Released
 from cloister.core.encoding import encode_lattice
+from cloister.core.lattice import CAP
 from cloister.core.questions import Round, Setting
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats, Ints
@@ -316,13 +317,18 @@ NEEDED = (
 
 
 def rows_needed(k: int, d: int, r: float, eps: float, seeds: int = 4) -> float:
-    """The least n on a grid of 10^(1/4) at which the mean cost is at most twice the non-private one."""
-    for step in range(12, 38):
-        n = round(10 ** (step / 4))
+    """The least n on a grid of 10^(1/4) at which the mean cost is at most twice the non-private one, found by halving."""
+
+    def enough(step: int) -> bool:
+        n = min(round(10 ** (step / 4)), CAP)
         runs = [simulated(Case(n, k, eps, r, d), seed) for seed in range(seeds)]
-        if np.mean([run["cost"] for run in runs]) <= 2 * np.mean([run["best"] for run in runs]):
-            return n
-    return math.inf
+        return bool(np.mean([run["cost"] for run in runs]) <= 2 * np.mean([run["best"] for run in runs]))
+
+    low, high = 11, 37
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return 10 ** (high / 4)
 
 
 def table_needed() -> Iterator[str]:

@@ -6,20 +6,26 @@ The root {0} holds every row and is not asked: users share the levels.
 
 A net's points may lie outside the ball. Psi_i(z) of such a z is taken at the nearest point of the ball, which is no further from any
 row: so all nodes are within 1 + rho_i of 0, and Lemma 14 holds, |x - Psi_i(... Psi_T(x))| <= 2^(1-i). Lemma 15 (children <= (1 + 2 /
-gamma)^m, gamma_i = gamma rho_i the packing radius) holds at nodes whose children are all in the ball; otherwise 3 stands for 2, since children can
-be rho_i + rho_(i+1) away; at the root, (1 + 3 / gamma)^m too. The paper's proof forgets what lies outside.
+gamma)^m, gamma_i = gamma rho_i the packing radius) is proved where all children are in the ball; otherwise, and at the root, 3 stands
+for 2, since children can be rho_i + rho_(i+1) away. The paper's proof forgets what lies outside.
 
 Growing (Algorithms 1 and 2): the root is expanded; of the nodes of a level the tau with the largest counts are, where tau = (j - 1) k a
 for the first j <= Gamma such that the nodes but the (j - 1) k a largest hold at most twice what the nodes but the j k a largest hold.
 Leaves are the coreset. Corrections: Algorithm 2 reads noisy counts, clamped at 0; n is the declared public number of rows.
 
 The paper's a = ceil((1 + (2 + theta) / gamma)^m) (Corollary 18) is for proofs: at m = 4 it is above 10^6, so that everything is
-expanded. Its Lambda = sqrt(0.01 / log(n / beta) * d / d') leaves no row outside the ball, but puts all into a speck of it, where many
-levels tell nothing apart and cost noise all the same. Rows at the border, projected, have the norm sqrt(d' / d) times the root of a
-chi-squared over d': with Lambda = 0.6 sqrt(d / d') and d' = 5 one in sixty leaves the ball. And one step more: nodes whose count is
-within ``significance`` standard errors of 0 are neither expanded nor kept; of hundreds of empty nodes that noise fills, sums add
-nothing but noise. Defaults are for n = 10^5 .. 10^6 and eps = 1 .. 4, by experiment (Gaussian mixtures, d = 100, k = 4 .. 32): 0 for
-``significance`` costs 1.3 where 4 costs 0.2; a third level or a sixth dimension lose more to noise than they gain.
+expanded. Its Lambda = sqrt(0.01 / log(n / beta) * d / d') leaves no row outside the ball, but puts all into a speck of it, where
+many levels tell nothing apart and cost noise all the same. Rows at the border, projected, have the norm sqrt(d' / d) times the root
+of a chi-squared over d': with Lambda = 0.6 sqrt(d / d') and d' = 5 one in sixty leaves the ball.
+
+And one step more: nodes whose count is within ``significance`` standard errors of 0 are neither expanded nor kept, and Algorithm 2
+counts them as 0. There are hundreds of empty nodes that noise fills: their sums add nothing but noise, and what they seem to hold
+together would stop every branch.
+
+Defaults are for n = 10^5 .. 10^6 and eps = 1 .. 4, by experiment (Gaussian mixtures, d = 100, k = 4 .. 32, simulated noise): without
+``significance`` a cost of 0.2 becomes 1.3; a third level costs more noise than it gains, since levels share the users of the vector
+sums too; a sixth dimension gains little for four times the nodes; a and Gamma hardly matter while k a Gamma is above the number of
+nodes that clusters are in.
 
 Ids are the coordinates of a net's point, packed. Where that takes more than 62 bits it is a public 62-bit hash of them: a looked-at node
 shares its id with a given row's by a chance of 2^-62, so that of 10^9 rows and 10^5 nodes none do but for a chance of 10^-4, and then a
@@ -42,7 +48,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.questions import Space
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import Counts
-from cloister.core.types import Floats, Ids, Ints
+from cloister.core.types import Bools, Floats, Ids, Ints
 from cloister.plugins.trees.nets import Net, covering_radius, energy, packing_radius, short_vectors
 from cloister.plugins.trees.projection import RADIUS, Projection
 
@@ -214,10 +220,9 @@ class NetTreeOpened:
 
     def _expanded(self, nodes: _Nodes, level: int, room: int) -> tuple[int, Ints]:
         """How many of the largest nodes are expanded, and their children's names: as many as there is room for."""
-        sure = int((nodes.values > self.significance * nodes.errors).sum()) if self.significance > 0 else len(nodes.ids)
-        tau = min(
-            threshold(nodes.values[::-1], self.batch, self.rounds), sure, room
-        )  # room, so that the work is bounded too
+        sure = nodes.sure(self.significance)
+        tau = threshold(np.where(sure, nodes.values, 0.0)[::-1], self.batch, self.rounds)
+        tau = min(tau, int(sure.sum()), room)  # room: so that the work is bounded too
         if level + 1 == len(self.nets) or tau == 0:
             return 0, nodes.names[:0]
         names, whose = self.children(level + 1, nodes.names[:tau])
@@ -231,7 +236,7 @@ class NetTreeOpened:
         ids, values, errors = (
             np.concatenate([getattr(nodes, name) for nodes in leaves]) for name in ("ids", "values", "errors")
         )
-        kept = np.flatnonzero(values > self.significance * errors) if self.significance > 0 else np.arange(len(ids))
+        kept = np.flatnonzero(np.concatenate([nodes.sure(self.significance) for nodes in leaves]))
         if not len(kept):
             kept = np.argsort(-values, kind="stable")[:1]
         return Coreset(
@@ -250,6 +255,10 @@ class _Nodes:
     ids: Ints
     values: Floats
     errors: Floats
+
+    def sure(self, significance: float) -> Bools:
+        """Which counts (n,) are above the noise; at 0, all."""
+        return self.values > significance * self.errors if significance > 0 else np.ones(len(self.ids), bool)
 
     def but(self, first: int) -> _Nodes:
         """All but the first few."""
