@@ -82,8 +82,13 @@ class EveryRow:
 
     randomiser: Randomised
 
-    trust = Local
-    measure: ClassVar[Measure] = "pure"
+    @property
+    def trust(self) -> type[Local]:
+        return Local
+
+    @property
+    def measure(self) -> Measure:
+        return "pure"
 
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> EveryRowChannel:
         return EveryRowChannel(answers("naive-noise", self.randomiser, "users", space, bound, budget, setting))
