@@ -20,15 +20,15 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from cloister import wire
 from cloister.cli import app
 from cloister.collecting import Naming, Table, collect, piece_rows
+from cloister.core import wire
 from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng
+from cloister.core.roll import Roll
 from cloister.encoder import Encoder, State, read
 from cloister.plans import PublishedPlan
 from cloister.publishing import publish
-from cloister.roll import Roll
 from cloister.runs import Request
 
 PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cloister.commands import AsJson, pairs, print_json
+from cloister.commands import AsJson, pairs, print_json, print_result
+from cloister.commands.decode import decode
 from cloister.commands.encode import encode
 from cloister.commands.plan import plan
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
-    from cloister.core.results import Result
     from cloister.runs import Plan
 
 app = typer.Typer(
@@ -213,7 +213,7 @@ def fit(
     if as_json:
         print_json(result.as_dict())
     else:
-        _print_result(result)
+        print_result(result)
         if target is not None:
             typer.echo(f"\nsaved to {target}")
 
@@ -292,6 +292,7 @@ def ledger_show(ledger: Annotated[Path, typer.Argument(help="The ledger's file."
 
 app.command("plan")(plan)
 app.command("encode")(encode)
+app.command("decode")(decode)
 
 
 @app.command()
@@ -316,26 +317,6 @@ def demo(
     for name, cost in shown.costs.items():
         typer.echo(f"  {name:<28} {cost:8.1f}  {'#' * round(40 * cost / widest)}")
     typer.echo(f"\n{shown.result.privacy.text()}")
-
-
-def _print_result(result: Result) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    shown = min(len(result.columns), 12)
-    table = Table(title=f"{len(result.centers)} private centres by {result.method['name']}")
-    table.add_column("centre", justify="right")
-    if result.weights is not None:
-        table.add_column("rows (noisy)", justify="right")
-    for name in result.columns[:shown]:
-        table.add_column(name, justify="right")
-    if shown < len(result.columns):
-        table.add_column(f"... {len(result.columns) - shown} more")
-    for i, center in enumerate(result.centers):
-        weight = [] if result.weights is None else [f"{result.weights[i]:.0f}"]
-        table.add_row(str(i), *weight, *(f"{v:.6g}" for v in center[:shown]))
-    Console().print(table)
-    typer.echo(result.privacy.text())
 
 
 @contextmanager

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister import wire
+from cloister.core import wire
 from cloister.core.errors import InvalidInput
+from cloister.core.roll import Roll
 from cloister.core.types import Bools, Floats, Ids
 from cloister.encoder import Encoder
 from cloister.records import Records, record_width
-from cloister.roll import Roll
 from cloister.runs import source
 from cloister.state import State
 
@@ -234,7 +234,7 @@ def _writer(file: BinaryIO, format: Format, schema: pa.Schema) -> Any:
     if format == "parquet":
         from pyarrow.parquet import ParquetWriter
 
-        return ParquetWriter(file, schema, compression="zstd", write_statistics=False)
+        return ParquetWriter(file, schema, compression="zstd", write_statistics=False, write_page_checksum=True)
     from pyarrow.ipc import IpcWriteOptions, new_file
 
     return new_file(file, schema, options=IpcWriteOptions(compression="zstd"))

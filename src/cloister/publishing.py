@@ -16,10 +16,10 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry import registry
 from cloister.core.roles import Predicting
 from cloister.core.statement import state
+from cloister.core.wire import report_types
 from cloister.core.wiring import compose
 from cloister.plans import TRUSTS, Outlook, PublishedPlan, Size, loud
 from cloister.runs import Plan, Request, prepare
-from cloister.wire import report_types
 
 WELL = 0.1
 """An expected error that is worth having: noise adds a tenth of the squared radius."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.types import AnyArray, Ids
-from cloister.wire import asked, report_types
+from cloister.core.wire import asked, report_types
 
 Records = NDArray[np.uint8]
 """(n, width): one record per user."""

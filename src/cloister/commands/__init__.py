@@ -6,17 +6,41 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cloister.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cloister.core.results import Result
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=1))
+
+
+def print_result(result: Result) -> None:
+    """Centres as a table, then what was promised."""
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = min(len(result.columns), 12)
+    table = Table(title=f"{len(result.centers)} private centres by {result.method['name']}")
+    table.add_column("centre", justify="right")
+    if result.weights is not None:
+        table.add_column("rows (noisy)", justify="right")
+    for name in result.columns[:shown]:
+        table.add_column(name, justify="right")
+    if shown < len(result.columns):
+        table.add_column(f"... {len(result.columns) - shown} more")
+    for i, center in enumerate(result.centers):
+        weight = [] if result.weights is None else [f"{result.weights[i]:.0f}"]
+        table.add_row(str(i), *weight, *(f"{v:.6g}" for v in center[:shown]))
+    Console().print(table)
+    typer.echo(result.privacy.text())
 
 
 def say(text: str) -> None:

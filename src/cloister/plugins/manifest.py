@@ -38,6 +38,7 @@ def components() -> list[Spec]:
              "Ward's clustering with noise taken off distances, exchange, shrinking", paper="Ward (1963)"),
         Spec("arrays", "Population", "cloister.plugins.populations.arrays:Arrays", "rows in memory: NumPy, pandas, polars"),
         Spec("files", "Population", "cloister.plugins.populations.files:Files", "rows in files, a chunk at a time"),
+        Spec("reports", "Population", "cloister.plugins.populations.reports:Collected", "reports that people sent, in files"),
     ]  # fmt: skip
 
 

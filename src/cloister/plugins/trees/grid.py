@@ -1,6 +1,6 @@
 """A grid of equal cells, for up to three dimensions: a cell's middle says where its rows are, so that counts are enough.
 
-The domain's bounding box is cut into G parts per column. Cells of a ball's box that miss the ball hold no row and no point.
+The domain's bounding box is cut into G parts per column. Cells of a ball's box that miss the ball hold no row and give no point.
 Growing keeps the cells with more than ``significance`` standard errors, or the k largest.
 
 Source: design and figures: cloister's own study of the local model; grids under differential privacy go back to Su, Cao, Li,
@@ -98,12 +98,12 @@ class GridTree:
         return self.side ** np.arange(self.domain.dimension - 1, -1, -1)
 
     def grow(self, counts: Counts) -> Coreset:
-        touching = np.flatnonzero(self._touches(np.arange(self.space.sizes[0])))
-        values, errors = counts.at(touching), counts.standard_error(touching)
+        possible = np.flatnonzero(self._may_hold_rows(np.arange(self.space.sizes[0])))
+        values, errors = counts.at(possible), counts.standard_error(possible)
         kept = np.flatnonzero(values > self.significance * errors)
         if len(kept) < self.fewest:
             kept = np.sort(np.argsort(-values, kind="stable")[: self.fewest])
-        ids = touching[kept]
+        ids = possible[kept]
         return Coreset(
             self.domain.truncate(self.domain.middle + self._middles(ids) * self.domain.unit), values[kept],
             leaves=Leaves(np.zeros(len(ids), np.int64), ids), errors=Errors(errors[kept], np.zeros(len(ids))),
@@ -116,11 +116,19 @@ class GridTree:
         middles: Floats = (steps + 0.5) * (2 * sides + 1) / self.side - sides - 0.5
         return middles
 
-    def _touches(self, ids: Ints) -> Bools:
-        """Whether a cell (m,) has points of the domain."""
-        if not isinstance(self.domain, Ball):
-            return np.ones(len(ids), bool)
-        half = (2 * self.domain.sides + 1) / (2 * self.side)
-        nearest = np.maximum(np.abs(self._middles(ids)) - half, 0.0)
-        inside: Bools = (nearest**2).sum(axis=1) <= float(self.domain.reach) ** 2
-        return inside
+    def _may_hold_rows(self, ids: Ints) -> Bools:
+        """Whether lattice points of the domain fall in a cell (m,), in integers. Some cells of a ball's box miss the ball; a very
+        narrow column has fewer lattice steps than cells."""
+        steps = ids[:, None] // self._strides % self.side
+        low, high = self._lowest(steps), self._lowest(steps + 1) - 1
+        held: Bools = np.logical_and.reduce(low <= high, axis=1)
+        if isinstance(self.domain, Ball):
+            nearest = np.maximum(np.maximum(low, -high), 0)
+            held = held & ((nearest**2).sum(axis=1) <= self.domain.reach**2)
+        return held
+
+    def _lowest(self, steps: Ints) -> Ints:
+        """The lowest lattice coordinate of the steps (m, d) along each column: the inverse of the floor in ``locate``."""
+        sides = self.domain.sides
+        lowest: Ints = -((-steps * (2 * sides + 1)) // self.side) - sides
+        return lowest

@@ -26,6 +26,9 @@ from cloister.core.roles import Counts
 from cloister.core.types import Floats, Ints
 from cloister.plugins.trees.directions import NORM, directions
 
+BLOCK = 2**12
+"""Rows that are held as floats at once."""
+
 
 @component
 class SimHash:
@@ -64,10 +67,13 @@ class SimHashTree:
         return Space(tuple(2 ** (level + 1) for level in range(len(self.around))))
 
     def locate(self, rows: Ints) -> Ints:
-        bits = rows.astype(np.float64) @ self.around.T.astype(np.float64) < 0  # exact: see ``directions``
-        ids = np.zeros((len(rows), len(self.around)), np.int64)
-        for level in range(len(self.around)):
-            ids[:, level] = bits[:, level] if level == 0 else 2 * ids[:, level - 1] + bits[:, level]
+        ids = np.empty((len(rows), len(self.around)), np.int64)
+        around = self.around.T.astype(np.float64)
+        for start in range(0, len(rows), BLOCK):
+            products = rows[start : start + BLOCK].astype(np.float64) @ around  # exact: see ``directions``
+            ids[start : start + BLOCK] = products < 0
+        for level in range(1, len(self.around)):
+            ids[:, level] += 2 * ids[:, level - 1]
         return ids
 
     def grow(self, counts: Counts) -> Coreset:

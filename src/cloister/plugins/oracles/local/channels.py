@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Generic, NoReturn, TypeVar, final
 
 import attrs
@@ -46,7 +47,7 @@ class Answers(Generic[R]):
         """One report per user, eps-DP as a whole."""
         return (Event(self.mechanism, self.budget),)
 
-    @property
+    @cached_property
     def stamp(self) -> int:
         """64 bits that tell this question from any other."""
         return int(digest(self)[:16], 16)

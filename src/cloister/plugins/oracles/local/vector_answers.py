@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from typing import final
 
 import attrs
@@ -14,9 +15,10 @@ from cloister.core.digests import digest
 from cloister.core.errors import Refused
 from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.plugins.oracles.local.levels import Sharing
 from cloister.plugins.oracles.local.reports import Reports
+from cloister.plugins.oracles.local.vector_codebook import Codebook
 from cloister.plugins.oracles.local.vector_transforms import parity
 from cloister.plugins.oracles.local.vector_units import Unit, lifted
 
@@ -61,7 +63,7 @@ class VectorAnswers:
         """One report per user, eps-DP as a whole."""
         return (Event(self.mechanism, self.budget),)
 
-    @property
+    @cached_property
     def stamp(self) -> int:
         """64 bits that tell this question from any other."""
         return int(digest(self)[:16], 16)
@@ -99,10 +101,21 @@ class VectorAnswers:
             secret = rng.child("level", level)
             for some in self.blocks(self.sharing.answering(users, level)):
                 who, ids = users[some], items.buckets[some, level]
-                units = lifted(items.values[some], self.signs(ids, who, level), self.l2, ids < 0)
-                words = secret.words(who, self.randomiser.each)
-                answers[some, at] = self.randomiser.randomise(units, who, words, seed)
+                signs, words = self.signs(ids, who, level), secret.words(who, self.randomiser.each)
+                answers[some, at] = self._randomised(items.values, some, ids < 0, signs, who, words, seed)
         return Reports(users, answers, self.stamp)
+
+    def _randomised(
+        self, values: Ints, some: Ints, nowhere: Bools, signs: Floats, users: Ids, words: Ids, seed: PublicRng
+    ) -> AnyArray:
+        """Answers (n, width) of the rows (N, d) at some positions (n,)."""
+        if isinstance(self.randomiser, Codebook):
+            where = np.where(nowhere, -1, some)
+            made = self.randomiser.swiftly(values, where, signs, self.l2, users, words, seed)
+            if made is not None:
+                return made
+        units = lifted(values[some], signs, self.l2, nowhere)
+        return self.randomiser.randomise(units, users, words, seed)
 
     def words(self, users: Ids, level: int) -> Ids:
         """Each user's public word J (n,)."""

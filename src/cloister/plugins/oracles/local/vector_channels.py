@@ -12,6 +12,7 @@ from cloister.core.budget import Event
 from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.plugins.oracles.local.fast import ran
 from cloister.plugins.oracles.local.reports import Kept, Reports, Tallies
 from cloister.plugins.oracles.local.vector_answers import VectorAnswers
 from cloister.plugins.oracles.local.vector_transforms import parity, transform
@@ -72,13 +73,15 @@ class HadamardVectorChannel:
 
     def _added(self, users: Ids, answers: AnyArray, level: int) -> Ints:
         """W (K, d). Users in the order of their J, so that a block of them adds to few rows."""
-        cells = (self.asked.words(users, level) & np.uint64(filled(self.asked.sizes[level]) - 1)).astype(np.int64)
-        totals = np.zeros((filled(self.asked.sizes[level]), self.asked.dimension), np.int64)
-        for some in self.asked.blocks(np.argsort(cells, kind="stable")):
-            low, high = cells[some[0]], cells[some[-1]] + 1
-            totals[low:high] += _sums(
-                cells[some] - low, self.asked.estimates(users[some], answers[some], level), int(high - low)
-            )
+        rows = filled(self.asked.sizes[level])
+        cells = self.asked.words(users, level) & np.uint64(rows - 1)
+        order = np.argsort(cells.astype(np.min_scalar_type(rows - 1)), kind="stable")  # linear, if 16 bits are enough
+        totals = np.zeros((rows, self.asked.dimension), np.int64)
+        for some in self.asked.blocks(order):
+            estimates, of_some = self.asked.estimates(users[some], answers[some], level), cells[some].astype(np.int64)
+            if not ran("add", len(some), estimates, of_some, totals):
+                low, high = of_some[0], of_some[-1] + 1
+                totals[low:high] += _sums(of_some - low, estimates, int(high - low))
         return totals
 
     def decode(self, summary: Tallies, rng: NoiseRng) -> VectorTable:

@@ -14,8 +14,9 @@ from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.coins import WORDS
+from cloister.plugins.oracles.local.fast import TILE, ran, states
 from cloister.plugins.oracles.local.vector_largest import largest
-from cloister.plugins.oracles.local.vector_transforms import Rotations
+from cloister.plugins.oracles.local.vector_transforms import Rotations, rows_of_hadamard
 
 LEAST, MOST = 128, 4096
 """Sizes D of a codebook: below, three rounds are no random rotation; above, integers get large. Vectors are filled up with zeros."""
@@ -110,6 +111,23 @@ class Codebook:
         answers: AnyArray = (axis + self.size * minus).astype(self.dtype)
         return answers[:, None]
 
+    def swiftly(
+        self, values: Ints, where: Ints, signs: Floats, l2: int, users: Ids, words: Ids, seed: PublicRng
+    ) -> AnyArray | None:
+        """What ``randomise`` makes of ``lifted`` rows, by a kernel; None if there is none.
+
+        Args:
+            values: (N, d).
+            where: the row (n,) of each user's vector, -1 if it is zero.
+        """
+        rotations, answers = Rotations(self.size), np.empty((len(users), 1), self.dtype)
+        if not rotations.narrow:
+            return None
+        public = states(rotations.seeds(seed)), 2.0**rotations.bits
+        drawn = *self.drawn(words[:, 0]), self.size, answers[:, 0]
+        done = ran("choose", len(users), values, where, signs, float(l2) ** 2, users, *public, *drawn)
+        return answers if done else None
+
     def drawn(self, words: Ids) -> tuple[Ints, AnyArray]:
         """Words (n,) to a place (n,) in the order of |w_j|, largest first, and whether the sign is the other one (n,).
 
@@ -127,10 +145,13 @@ class Codebook:
         return bool((answers < 2 * self.size).all())
 
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
-        codewords = answers[:, 0].astype(np.int64)
-        minus = (codewords >= self.size).astype(np.uint64)
-        turned = Rotations(self.size).axis(codewords & (self.size - 1), minus, users, seed)
-        found: Ints = turned[: self.dimension].T.astype(np.int64, order="C")
+        rotations, found = Rotations(self.size), np.empty((len(users), self.dimension), np.int64)
+        tile = np.empty(TILE * self.size, rotations.exact)
+        public = states(rotations.seeds(seed)), rows_of_hadamard(self.size)
+        if not ran("point", len(users), answers[:, 0], users, *public, tile, found):
+            codewords = answers[:, 0].astype(np.int64)
+            minus = (codewords >= self.size).astype(np.uint64)
+            found[:] = rotations.axis(codewords & (self.size - 1), minus, users, seed)[: self.dimension].T
         return found
 
 

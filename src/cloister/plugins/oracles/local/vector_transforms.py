@@ -78,11 +78,17 @@ class Rotations:
     @property
     def bits(self) -> int:
         """Fractional bits of a unit vector for ``turn``: D^1.5 2^bits <= 2^30 in 32 bits, 2^56 in 64."""
-        return (30 if self._narrow else 56) - (3 * (self.dimension.bit_length() - 1) + 1) // 2
+        return (30 if self.narrow else 56) - (3 * (self.dimension.bit_length() - 1) + 1) // 2
 
     @property
-    def _narrow(self) -> bool:
+    def narrow(self) -> bool:
+        """Whether 32 bits are enough."""
         return self.dimension <= 256
+
+    @property
+    def exact(self) -> type[np.int16] | type[np.int32]:
+        """Of the integers of ``axis``."""
+        return np.int16 if self.dimension <= 128 else np.int32
 
     def turn(self, units: AnyArray, users: Ids, seed: PublicRng) -> AnyArray:
         """2^bits D^1.5 R x for columns x (m <= D, n) of norm at most 1: integers (D, n), exact but for rounding x at first, which
@@ -90,7 +96,7 @@ class Rotations:
 
         No step overflows: H multiplies norms by sqrt(D), and a sum within it is at most sqrt(D) times the norm that went in.
         """
-        turned = np.zeros((self.dimension, units.shape[1]), np.int32 if self._narrow else np.int64)
+        turned = np.zeros((self.dimension, units.shape[1]), np.int32 if self.narrow else np.int64)
         turned[: len(units)] = np.rint(units * 2.0**self.bits)
         for flips in self._flips(users, seed):
             np.multiply(turned, signs(flips), out=turned)
@@ -101,12 +107,15 @@ class Rotations:
         """D^1.5 R^T e_j, or less that where ``minus`` (n,) is 1, for each user's j (n,): exact integers (D, n), |.| <= D^2."""
         first, second, third = self._flips(users, seed)
         start = third ^ rows_of_hadamard(self.dimension)[:, numbers] ^ (np.uint64(0) - minus)
-        turned = transform(signs(start).astype(np.int16 if self.dimension <= 128 else np.int32, copy=False))
+        turned = transform(signs(start).astype(self.exact, copy=False))
         np.multiply(turned, signs(second), out=turned)
         turned = transform(turned)
         return np.multiply(turned, signs(first), out=turned)
 
+    def seeds(self, seed: PublicRng) -> list[PublicRng]:
+        """Of the words whose bits are the signs of the first round, 64 each, then of the others."""
+        return [seed.child("signs", i) for i in range(ROUNDS * self.dimension // 64)]
+
     def _flips(self, users: Ids, seed: PublicRng) -> Any:
         """The signs of every round, as words (rounds, D / 64, n)."""
-        words = [seed.child("signs", i).of_users(users) for i in range(ROUNDS * self.dimension // 64)]
-        return np.reshape(words, (ROUNDS, -1, len(users)))
+        return np.reshape([child.of_users(users) for child in self.seeds(seed)], (ROUNDS, -1, len(users)))

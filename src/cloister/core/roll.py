@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from cloister.core.errors import InvalidInput
-from cloister.core.types import Ids
+from cloister.core.types import AnyArray, Bools, Ids
 
 BLOCK = 2**20
 """Numbers that are listed at once."""
@@ -26,6 +26,12 @@ class Roll:
         self.size, self.count = size, 0
         self._bits = np.zeros(-(-size // 8), np.uint8)
 
+    def has(self, users: Ids) -> Bools:
+        """Which of these (n,), all below size, are there."""
+        place, bit = _bits(users)
+        there: Bools = (self._bits[place] & bit) != 0
+        return there
+
     def add(self, users: Ids) -> None:
         """Enter these (n,).
 
@@ -34,7 +40,7 @@ class Roll:
         """
         if len(users) and int(users.max()) >= self.size:
             raise InvalidInput(f"user numbers are whole numbers from 0 to {self.size - 1}: some are not")
-        place, bit = users >> np.uint64(3), (np.uint8(1) << (users & np.uint64(7)).astype(np.uint8)).astype(np.uint8)
+        place, bit = _bits(users)
         if (self._bits[place] & bit).any() or len(np.unique(users)) != len(users):
             raise InvalidInput("a user number stands twice: every user reports once")
         np.bitwise_or.at(self._bits, place, bit)
@@ -47,3 +53,8 @@ class Roll:
             users = (found + 8 * start).astype(np.uint64)
             for first in range(0, len(users), most):
                 yield users[first : first + most]
+
+
+def _bits(users: Ids) -> tuple[Ids, AnyArray]:
+    """Which byte each number is in, and its bit there."""
+    return users >> np.uint64(3), (np.uint8(1) << (users & np.uint64(7)).astype(np.uint8)).astype(np.uint8)

@@ -10,7 +10,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from cloister import wire
+from cloister.core import wire
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball
