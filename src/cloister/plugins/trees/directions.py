@@ -58,8 +58,8 @@ def directions(seed: PublicRng, number: int, dimension: int, kind: Kind = "auto"
             "use 'orthogonal', or fewer cells"
         )
     if kind == "orthogonal":
-        blocks = [_orthonormal(g, dimension) for _ in range(-(-number // dimension))]
-        found = np.concatenate(blocks)[:number]
+        sizes = [min(dimension, number - start) for start in range(0, number, dimension)]
+        found = np.concatenate([_orthonormal(g, dimension, size) for size in sizes])
     else:
         found = _unit(g.standard_normal((number, dimension)))
         found = _repelled(found) if kind == "repelled" and dimension > 1 else found
@@ -73,9 +73,9 @@ def _unit(vectors: Floats) -> Floats:
     return units
 
 
-def _orthonormal(g: np.random.Generator, d: int) -> Floats:
-    """A random orthonormal basis (d, d), one vector per row: Gram and Schmidt by QR, signs fixed."""
-    q, r = np.linalg.qr(g.standard_normal((d, d)))
+def _orthonormal(g: np.random.Generator, d: int, size: int) -> Floats:
+    """Random orthonormal vectors (size, d), size <= d: Gram and Schmidt by QR, signs fixed."""
+    q, r = np.linalg.qr(g.standard_normal((d, size)))
     basis: Floats = (q * np.where(np.diag(r) < 0, -1.0, 1.0)).T
     return basis
 
