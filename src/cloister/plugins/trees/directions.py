@@ -63,7 +63,7 @@ def directions(seed: PublicRng, number: int, dimension: int, kind: Kind = "auto"
     else:
         found = _unit(g.standard_normal((number, dimension)))
         found = _repelled(found) if kind == "repelled" and dimension > 1 else found
-    lattice = np.rint(found * NORM).astype(np.int64)
+    lattice: Ints = np.rint(found * NORM).astype(np.int64)
     lattice.flags.writeable = False
     return lattice
 
