@@ -27,7 +27,8 @@ def print_result(result: Result) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    shown = min(len(result.columns), 12)
+    console = Console()
+    shown = min(len(result.columns), max(3, (console.width - 30) // 13))
     table = Table(title=f"{len(result.centers)} private centres by {result.method['name']}")
     table.add_column("centre", justify="right")
     if result.weights is not None:
@@ -39,7 +40,7 @@ def print_result(result: Result) -> None:
     for i, center in enumerate(result.centers):
         weight = [] if result.weights is None else [f"{result.weights[i]:.0f}"]
         table.add_row(str(i), *weight, *(f"{v:.6g}" for v in center[:shown]))
-    Console().print(table)
+    console.print(table)
     typer.echo(result.privacy.text())
 
 

@@ -20,7 +20,7 @@ def encode(
     columns: Annotated[str | None, typer.Option(help="Columns to use, in the plan's order, separated by commas; default: the plan's.")] = None,
     state: Annotated[Path | None, typer.Option(help="File that remembers what was answered and spent; made if it is not there.")] = None,
     lifetime: Annotated[float | None, typer.Option(help="Most epsilon that a person may ever spend; needs --state.")] = None,
-    missing: Annotated[str, typer.Option(help="Rows with missing or infinite cells: refuse or drop.")] = "refuse",
+    missing: Annotated[str, typer.Option(help="Rows with missing or infinite cells: refuse, or drop (which tells who has such a row).")] = "refuse",
     format: Annotated[str, typer.Option(help="parquet or arrow.")] = "parquet",
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
