@@ -5,6 +5,7 @@
     python benchmarks/one_round.py grid      the rest of the grid, SIMULATED: exact cell sums plus noise at the stated variance
     python benchmarks/one_round.py real      s1, birch2, skin, shuttle at a million rows, beside what a user would pick instead
     python benchmarks/one_round.py needed    rows needed to come within twice the non-private cost, SIMULATED
+    python benchmarks/one_round.py speed     both halves on one thread, with and without the extra fast (CLOISTER_PLAIN=1)
     python benchmarks/one_round.py figures   the paper's figures 1 and 2, from the exact runs
 
 Rows: Gaussian mixtures as in the paper's section 5 (centre radius 1 - 1/r, expected distance from the centre 1/r). Noise is
@@ -22,7 +23,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ import datasets
 import numpy as np
 
 from cloister.core.clustering import Problem, Released
-from cloister.core.encoding import encode_lattice
+from cloister.core.encoding import absorb, chunk_rows, encode_lattice, merge_summaries
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round, Setting
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -460,9 +461,38 @@ def grid_cases() -> list[Case]:
     ]  # fmt: skip
 
 
+def table_speed(n: int = 200_000, d: int = 100) -> Iterator[str]:
+    """Both halves in chunks, secret noise, CPU seconds of one thread, the best of three after a warm-up."""
+    yield "| cells | encode, M users / s | decode, M reports / s |"
+    yield "|---|---|---|"
+    rows, _ = mixture(n, 8, d, 100.0, 0)
+    for cells in (256, 512, 1024):
+        plan = prepare(
+            Request(
+                k=8, method="one-round", epsilon=1.0, bounds="ball:1", rows=n, options={"tree.cells": cells, "partitions": 1}
+            ),
+            [str(j) for j in range(d)],
+        )  # fmt: skip
+        (asked,) = plan.forecast(PublicRng.from_seed(1))
+        lattice, users, rng = plan.problem.domain.snap(rows), np.arange(n, dtype=np.uint64), NoiseRng.secret()
+        best = [math.inf, math.inf]
+        for _ in range(4):
+            start = time.process_time()
+            reports = [
+                encode_lattice(asked, lattice[i : i + chunk_rows(d)], users[i : i + chunk_rows(d)], rng)
+                for i in range(0, n, chunk_rows(d))
+            ]
+            middle = time.process_time()
+            total = reduce(merge_summaries, (absorb(asked, report) for report in reports))
+            for part, summary in zip(asked.parts, total, strict=True):
+                part.channel.decode(summary, rng)
+            best = [min(best[0], middle - start), min(best[1], time.process_time() - middle)]
+        yield f"| {cells} | {n / best[0] / 1e6:.2f} | {n / best[1] / 1e6:.2f} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("exact", "paper", "grid", "real", "needed", "figures"))
+    parser.add_argument("what", choices=("exact", "paper", "grid", "real", "needed", "figures", "speed"))
     parser.add_argument(
         "--out", type=Path, default=Path("one_round.jsonl"), help="results so far; what is there is not run again"
     )
@@ -486,6 +516,8 @@ def main() -> None:
         print("\n".join(table_real(kept)))
     elif given.what == "needed":
         print("\n".join(table_needed()))
+    elif given.what == "speed":
+        print("\n".join(table_speed()))
     else:
         figures(kept, Path("docs"))
 
