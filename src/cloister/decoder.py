@@ -11,7 +11,6 @@ import attrs
 
 from cloister import __version__
 from cloister.accounting.accountant import Accountant
-from cloister.core.domains import Box
 from cloister.core.registry import registry
 from cloister.core.results import Result
 from cloister.core.session import Session
@@ -65,19 +64,9 @@ def decode(
         private=True,
     )  # fmt: skip
     details = {**found.details, "plan": opened.hash, "reports": collected.intake.as_dict(opened.rows)}
+    problem_facts = {**opened.as_dict()["problem"], "lattice unit": opened.domain.unit}
     columns = opened.columns or tuple(str(i) for i in range(opened.dimension))
     result = Result(
-        found.centers, found.weights, columns, composed.config(), _described(opened), privacy, details, __version__
+        found.centers, found.weights, columns, composed.config(), problem_facts, privacy, details, __version__
     )
     return Decoded(result, collected.intake)
-
-
-def _described(plan: PublishedPlan) -> dict[str, Any]:
-    """The problem as results have it."""
-    domain = plan.domain
-    bounds: dict[str, Any]
-    if isinstance(domain, Box):
-        bounds = {"lower": list(domain.lower), "upper": list(domain.upper)}
-    else:
-        bounds = {"center": list(domain.center), "radius": domain.radius}
-    return {"k": plan.k, "rows": plan.rows, "bounds": bounds, "lattice unit": domain.unit}
