@@ -375,8 +375,10 @@ def figures(kept: Kept, folder: Path) -> None:
             ]
             axis.plot([x for x, _ in best], [y for _, y in best], "k:", label="true centres")
             axis.set(xlabel=what, xscale="log", yscale="log" if what != "r" else "linear")
+            axis.set_xticks([x for x, _ in best], [f"{x:g}" for x, _ in best])
+            axis.minorticks_off()
         axes[0][0].set_ylabel("cost / n")
-        axes[0][0].legend(fontsize=8)
+        axes[0][0].legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 0.1))
         figure.tight_layout()
         for ending in ("svg", "png"):
             figure.savefig(folder / f"one_round_{name}.{ending}", metadata={"Date": None} if ending == "svg" else None)
