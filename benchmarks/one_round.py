@@ -23,7 +23,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache, reduce
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +31,15 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import attrs
-import datasets
 import numpy as np
+from real_rows import real, real_cases, table_real
+from simulation import Simulated
 
-from cloister.core.clustering import Problem, Released
 from cloister.core.encoding import absorb, chunk_rows, encode_lattice, merge_summaries
 from cloister.core.lattice import CAP
-from cloister.core.questions import Round, Setting
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.types import AnyArray, Floats, Ints
-from cloister.metrics import nicv, reference_centers
+from cloister.core.types import AnyArray, Floats
+from cloister.metrics import nicv
 from cloister.runs import Request, fit, prepare, source
 
 SEEDS = 10
@@ -173,70 +172,6 @@ def simulated(case: Case, seed: int, sample: int = 40_000) -> dict[str, float]:
     }  # fmt: skip
 
 
-class Simulated:
-    """Stands in for a session: answers with scaled exact sums and Gaussian noise of each oracle's own standard error."""
-
-    def __init__(self, problem: Problem, rows: AnyArray, seed: PublicRng, g: np.random.Generator) -> None:
-        self.problem, self._seed, self._g = problem, seed, g
-        self._rows = problem.domain.snap(rows)
-
-    def ask(self, *questions: Any) -> tuple[Any, ...]:
-        return tuple(self._answer(number, question) for number, question in enumerate(questions))
-
-    def release(self, value: Any) -> Released[Any]:
-        return Released(value, ())
-
-    def _answer(self, number: int, question: Any) -> Noised:
-        among, domain, n = question.spend.among, self.problem.domain, self.problem.rows
-        fraction = 1.0 if among is None else among.fraction
-        setting = Setting(max(1, round(n * fraction)), domain.unit, self._seed.child("round", 0, number))
-        channel = question.open(setting)
-        part = attrs.make_class("Part", ["cells", "vectors", "among", "channel"])(
-            question.cells, question.vectors, None, channel
-        )
-        nobody: Round[Any] = Round(0, question.trust, domain, (part,))
-        (report,) = encode_lattice(nobody, self._rows[:0], np.zeros(0, np.uint64), NoiseRng.for_tests(0))
-        table = channel.decode(channel.absorb(report), NoiseRng.for_tests(0))
-        buckets = question.cells.locate(self._rows)
-        values = self._rows * domain.unit if question.vectors is not None else np.ones((len(self._rows), 1))
-        return Noised(table, buckets, values * (n / len(self._rows)), n, fraction, self._g, question.vectors is None)
-
-
-class Noised:
-    """Exact sums (of a sample, scaled) with noise that a bucket keeps."""
-
-    def __init__(
-        self, table: Any, buckets: Ints, values: Floats, n: int, fraction: float, g: np.random.Generator, counts: bool
-    ) -> None:
-        self._table, self._fraction, self._g, self._counts, self._n = table, fraction, g, counts, n
-        self._levels = [self._summed(buckets[:, level], values) for level in range(buckets.shape[1])]
-        self._seen: dict[tuple[int, int], Floats] = {}
-
-    @staticmethod
-    def _summed(ids: Ints, values: Floats) -> dict[int, Floats]:
-        known, where = np.unique(ids, return_inverse=True)
-        total = np.zeros((len(known), values.shape[1]))
-        np.add.at(total, where, values)
-        return dict(zip(known.tolist(), total, strict=True))
-
-    def at(self, ids: Ints, level: int = 0) -> Floats:
-        width = len(next(iter(self._levels[level].values())))
-        out = np.zeros((len(ids), width))
-        errors = self.standard_error(ids, level)
-        for i, (bucket, error) in enumerate(zip(ids.tolist(), errors.tolist(), strict=True)):
-            if (level, bucket) not in self._seen:
-                true = self._levels[level].get(bucket, np.zeros(width))
-                drawn = float(true[0]) * (1 / self._fraction - 1) if self._counts else 0.0  # which rows are asked
-                noise = self._g.standard_normal(width) * math.sqrt(error**2 + max(drawn, 0.0))
-                self._seen[level, bucket] = true + noise
-            out[i] = self._seen[level, bucket]
-        return out[:, 0] if self._counts else out
-
-    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        errors: Floats = self._table.standard_error(ids, level) / self._fraction
-        return errors
-
-
 class Kept:
     """Results in a file of JSON lines."""
 
@@ -265,57 +200,6 @@ class Kept:
         return np.array(
             [r[figure] for (h, other, _), r in self._found.items() if (h, other) == (how, key) and figure in r]
         )
-
-
-JITTER = 0.01
-REAL = ("s1", "birch2", "skin", "shuttle")
-REAL_METHODS: dict[str, dict[str, Any]] = {
-    "one-round": {}, "one-round-lsh": {}, "naive-noise": {"solver.starts": 1, "solver.rounds": 50}, "fastlloyd": {},
-}  # fmt: skip
-
-
-@lru_cache(maxsize=1)
-def replicated(name: str) -> tuple[Floats, int]:
-    """A stored set, scaled to [-1, 1], each row repeated until there are a million, with normal jitter of deviation 0.01."""
-    data = datasets.load(name)
-    times = -(-M // len(data.rows))
-    g = np.random.default_rng(7)
-    rows = np.repeat(data.rows, times, axis=0)
-    rows = rows[g.permutation(len(rows))[:M]]
-    return np.clip(rows + JITTER * g.standard_normal(rows.shape), -1.0, 1.0), data.k
-
-
-def real(name: str, method: str, eps: float, seed: int) -> dict[str, float]:
-    """One run on a real set: local methods at eps, the central one at (eps, 1 / (n ln n))."""
-    rows, k = replicated(name)
-    if method == "non-private":
-        sample = rows[np.random.default_rng(seed).permutation(len(rows))[:100_000]]
-        return {"cost": nicv(rows, reference_centers(sample, k, seed=seed))}
-    if method == "one centre":
-        return {"cost": nicv(rows, rows.mean(axis=0, keepdims=True))}
-    asked = Request(
-        k=k, method=method, epsilon=eps, delta=datasets.delta(M) if method == "fastlloyd" else 0.0, bounds=(-1.0, 1.0), rows=M,
-        options=REAL_METHODS[method], seed=seed,
-    )  # fmt: skip
-    start = time.perf_counter()
-    result = fit(asked, source(rows, None, "refuse"), noise=NoiseRng.for_tests(seed))
-    return {"cost": nicv(rows, result.centers), "seconds": time.perf_counter() - start}
-
-
-def real_cases() -> list[tuple[str, str, float]]:
-    private = [(name, method, eps) for name in REAL for method in REAL_METHODS for eps in (1.0, 4.0)]
-    return [*private, *((name, method, 0.0) for name in REAL for method in ("non-private", "one centre"))]
-
-
-def table_real(kept: Kept) -> Iterator[str]:
-    methods = ["one centre", *REAL_METHODS, "non-private"]
-    yield "| set | k | d | eps | " + " | ".join(methods) + " |"
-    yield "|" + "---|" * (len(methods) + 4)
-    for name in REAL:
-        rows, k = replicated(name)
-        for eps in (1.0, 4.0):
-            found = [kept.named("real", json.dumps([name, m, eps if m in REAL_METHODS else 0.0])) for m in methods]
-            yield f"| {name} | {k} | {rows.shape[1]} | {eps:g} | " + " | ".join(map(spread, found)) + " |"
 
 
 NEEDED = (
@@ -515,7 +399,7 @@ def main() -> None:
     elif given.what == "real":
         if not given.only_print:
             kept.run("real", real_cases(), given.seeds, given.workers)
-        print("\n".join(table_real(kept)))
+        print("\n".join(table_real(kept, spread)))
     elif given.what == "needed":
         print("\n".join(table_needed()))
     elif given.what == "speed":
