@@ -24,6 +24,9 @@ from cloister.core.randomness import PublicRng
 from cloister.core.roles import Counts
 from cloister.core.types import Bools, Floats, Ints
 
+DIMENSIONS = 3
+"""Columns: with more, most cells that rows touch hold too few to rise above the noise."""
+
 MOST = 2**16
 """Cells."""
 
@@ -48,6 +51,8 @@ class Grid:
 
     def open(self, problem: Problem, seed: PublicRng) -> GridTree:
         d = problem.domain.dimension
+        if d > DIMENSIONS:
+            raise InvalidInput(f"a grid is for at most {DIMENSIONS} columns, not {d}: use 'spread-cells'")
         side = self._side(problem, d)
         if side**d > MOST:
             raise InvalidInput(
