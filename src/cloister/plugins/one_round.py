@@ -67,7 +67,11 @@ class OneRound(Generic[T]):
     grid: TreeBuilder = slot("grid", help="partition of a domain of few dimensions")
     grid_solver: NonPrivateSolver = slot("kmeans++", help="clusters the cells of the grid")
     grid_up_to: int = option(
-        default=3, low=0, high=3, unit="dimensions", help="up to this many, counts on a grid alone: no vectors are asked"
+        default=3,
+        low=0,
+        high=3,
+        unit="dimensions",
+        help="up to this many, counts on a grid alone: no vectors are asked",
     )
     share: Literal["users", "budget", "auto"] = option(
         default="auto", choices=("users", "budget", "auto"),
