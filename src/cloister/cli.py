@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,6 +15,7 @@ from cloister.commands import AsJson, pairs, print_json, print_result
 from cloister.commands.decode import decode
 from cloister.commands.encode import encode
 from cloister.commands.plan import plan
+from cloister.commands.plot import plot
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
@@ -167,6 +168,9 @@ def fit(
     ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Declared name of the data set in the ledger.")] = None,
     resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off.")] = None,
+    engine: Annotated[str | None, typer.Option(help="Where files are read: serial (default), processes or dask.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that the engine starts; default: one per core.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
     config: Annotated[Path | None, typer.Option(help="A .toml or .json file with the same options.")] = None,
     seed: Annotated[int | None, typer.Option(help="Repeat the public choices (the start). Never the noise.")] = None,
@@ -181,7 +185,7 @@ def fit(
     given = {
         "k": k, "method": method, "epsilon": epsilon, "delta": delta, "bounds": bounds, "rows": public_rows, "columns": columns,
         "missing": missing, "ledger": ledger, "dataset": dataset, "out": out, "seed": seed, "not_private": not_private or None,
-        "with": pairs(wire, "--with"), "set": pairs(values, "--set"),
+        "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers, "scheduler": scheduler,
     }  # fmt: skip
     o = _merged(given, _config(config))
     for name, flag in (("k", "-k"), ("epsilon", "--epsilon")):
@@ -201,8 +205,14 @@ def fit(
         raise InvalidInput("--resume needs the ledger that the run is in: give --ledger and --dataset")
     account = None if o["ledger"] is None else Account(ledger=o["ledger"], dataset=o["dataset"], resume=resume)
     names = o["columns"].split(",") if isinstance(o["columns"], str) else o["columns"]
-    with _progress() as (advance, started):
-        population = source(rows, names, o["missing"] or "refuse", advance)
+    spread = {
+        "engine": o["engine"], "scheduler": o["scheduler"],
+        "workers": None if o["workers"] is None else _typed(o["workers"], int, "workers"),
+    }  # fmt: skip
+    with (
+        _progress() as (advance, started),
+        closing(source(rows, names, o["missing"] or "refuse", advance, **spread)) as population,
+    ):
         result = run(
             request,
             population,
@@ -293,6 +303,7 @@ def ledger_show(ledger: Annotated[Path, typer.Argument(help="The ledger's file."
 app.command("plan")(plan)
 app.command("encode")(encode)
 app.command("decode")(decode)
+app.command("plot")(plot)
 
 
 @app.command()

@@ -19,18 +19,20 @@ from cloister.core.components import component
 from cloister.core.lattice import Bound
 from cloister.core.questions import Setting, Space
 from cloister.core.trust import Central
-from cloister.plugins.oracles.tensors import Gaussian, TensorChannel, enough_bits
+from cloister.plugins.oracles.additive import Gaussian, enough_bits
+from cloister.plugins.oracles.sparse import SparseChannel, opened
+from cloister.plugins.oracles.tensors import TensorChannel
 
 UP = 1 + 2.0**-40
 """Rounding in a division never makes the noise too small."""
 
 
-def channel(space: Space, bound: Bound | None, budget: Budget, unit: float) -> TensorChannel:
+def channel(space: Space, bound: Bound | None, budget: Budget, unit: float) -> TensorChannel | SparseChannel:
     """Sigma from the joint L2 sensitivity over all levels and coordinates, and the shift that makes it wide."""
     sensitivity = math.sqrt(space.levels) * (bound.l2 if bound else 1)
     sigma = sensitivity / budget.mu * UP
     shift = enough_bits(sigma)
-    return TensorChannel("discrete-gaussian", budget, space, bound, Gaussian(sigma * 2.0**shift), shift, unit)
+    return opened("discrete-gaussian", budget, space, bound, Gaussian(sigma * 2.0**shift), shift, unit)
 
 
 @component
@@ -43,7 +45,7 @@ class DiscreteGaussianCounts:
     def measure(self) -> Measure:
         return "gaussian"
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel:
+    def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel:
         return channel(space, None, budget, 1.0)
 
     def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
@@ -60,7 +62,7 @@ class DiscreteGaussianSums:
     def measure(self) -> Measure:
         return "gaussian"
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> TensorChannel:
+    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel:
         return channel(space, bound, budget, setting.unit)
 
     def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
