@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cloister.commands import AsJson, pairs, print_json, print_result
+from cloister.commands import AsJson, Columns, Rows, pairs, print_json, print_result
 from cloister.commands.decode import decode
 from cloister.commands.encode import encode
+from cloister.commands.evaluate import evaluate
 from cloister.commands.plan import plan
 from cloister.commands.plot import plot
 from cloister.core.errors import CloisterError, InvalidInput
@@ -28,15 +30,13 @@ app = typer.Typer(
 ledger_app = typer.Typer(no_args_is_help=True, help="Lifetime privacy budgets of data sets, in one file.")
 app.add_typer(ledger_app, name="ledger")
 
-Rows = Annotated[
-    list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
-]
-Columns = Annotated[str | None, typer.Option(help="Columns to use, separated by commas; default: all numeric ones.")]
 Missing = Annotated[str | None, typer.Option(help="Rows with missing or infinite cells: refuse (default) or drop.")]
 
 
 def main() -> None:
     """Run the command line: a refusal is one line and exit code 2."""
+    # products of a chunk of rows and a few centres are small: threads of a BLAS cost more than they bring (docs/scale.md)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         app()
     except CloisterError as error:
@@ -228,34 +228,6 @@ def fit(
             typer.echo(f"\nsaved to {target}")
 
 
-@app.command()
-def evaluate(
-    result: Annotated[Path, typer.Argument(help="A result that fit saved.")],
-    rows: Rows,
-    columns: Columns = None,
-    reference: Annotated[bool, typer.Option(help="Also compare with non-private k-means++ on the same rows.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """How well released centres fit rows. NOT private: the figures tell about the rows."""
-    from cloister import metrics
-    from cloister.core.results import Result
-    from cloister.runs import source
-
-    loaded = Result.load(result)
-    names = columns.split(",") if columns else list(loaded.columns)
-    table = source(rows, names, "drop").table()
-    other = metrics.reference_centers(table, len(loaded.centers), seed=0) if reference else None
-    figures = metrics.evaluate(table, loaded.centers, other).as_dict()
-    if as_json:
-        print_json({"private": False, **figures})
-        return
-    typer.echo(
-        "NOT private: these figures were computed from the rows themselves. Do not publish them with the result."
-    )
-    for name, value in figures.items():
-        typer.echo(f"  {name:<16} {'-' if value is None else value}")
-
-
 @ledger_app.command("declare")
 def ledger_declare(
     ledger: Annotated[Path, typer.Argument(help="The ledger's file; made if it is not there.")],
@@ -304,6 +276,7 @@ app.command("plan")(plan)
 app.command("encode")(encode)
 app.command("decode")(decode)
 app.command("plot")(plot)
+app.command("evaluate")(evaluate)
 
 
 @app.command()

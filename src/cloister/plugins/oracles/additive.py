@@ -18,6 +18,9 @@ from cloister.core.questions import Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ints
 
+UP = 1 + 2.0**-40
+"""Rounding in a division never makes the noise too small."""
+
 
 class Law(Protocol):
     """A law of additive integer noise."""

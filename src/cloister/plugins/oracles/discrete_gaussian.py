@@ -19,12 +19,9 @@ from cloister.core.components import component
 from cloister.core.lattice import Bound
 from cloister.core.questions import Setting, Space
 from cloister.core.trust import Central
-from cloister.plugins.oracles.additive import Gaussian, enough_bits
+from cloister.plugins.oracles.additive import UP, Gaussian, enough_bits
 from cloister.plugins.oracles.sparse import SparseChannel, opened
 from cloister.plugins.oracles.tensors import TensorChannel
-
-UP = 1 + 2.0**-40
-"""Rounding in a division never makes the noise too small."""
 
 
 def channel(space: Space, bound: Bound | None, budget: Budget, unit: float) -> TensorChannel | SparseChannel:

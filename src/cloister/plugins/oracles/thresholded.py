@@ -34,8 +34,7 @@ from cloister.core.components import component
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Setting, Space
 from cloister.core.trust import Central
-from cloister.plugins.oracles.additive import Laplace, Threshold
-from cloister.plugins.oracles.discrete_laplace import UP
+from cloister.plugins.oracles.additive import UP, Laplace, Threshold
 from cloister.plugins.oracles.sparse import SparseChannel, opened
 from cloister.plugins.oracles.tensors import TensorChannel
 
