@@ -1,8 +1,9 @@
 """Lloyd's algorithm on private answers: FastLloyd, and its forerunners as presets.
 
 Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the
-accountant. The schedule is fixed before any answer; starts, rounds and radii come from public figures; every iterate is
-covered, so that nothing is lost by publishing them all.
+accountant. A start that asks (``hst-means`` starts from a tree) has its public share of the budget. The schedule is fixed before
+any answer; packed starts, rounds and radii come from public figures; every iterate is covered, so that nothing is lost by
+publishing them all.
 
 Source: Diaa, Humphries, Kerschbaum 2024, Algorithm 1 without the aggregation, equations 5-14, 19-25, 31-33; Su, Cao, Li,
 Bertino, Jin 2016. Corrections, with reasons in ERRATA of the project: integers instead of rounded noise; a row counts iff its

@@ -7,13 +7,12 @@ one interval per level and coordinate. A cell's id is its path of bits, so that 
 
 Growing, from noisy counts: starting from all cells of the first level that is asked, a cell whose count is more than
 ``significance`` standard errors is split, down to the public depth: a hard stop, since every level is paid for. (The paper stops at
-2 levels / eps for Laplace noise of that many over 2: the same rule in other units.) Counts of a cell and of its children say the
-same thing twice; they are brought together by generalised least squares on the tree, exact in two passes (Hay, Rastogi, Miklau, Suciu
-2010), up with inverse variances and down with what is left over, each child kept between 0 and its parent. So weights are
-non-negative, children add up to their parents, and empty cells get no weight by a one-sided clamp.
+2 levels / eps for Laplace noise of that many over 2: the same rule in other units.) Then counts of cells and of their children are
+made to agree (``nodes``).
 
 Levels: d log n of them, as the paper counts, are too few for its own stopping rule and too many for its noise. Here a fixed public
-number, the root and the ``top`` levels under it not asked: everybody is in the root, and of public 2^top cells all are looked at.
+number; the first ``top`` of them, the root among them, are not asked: of few cells all are looked at. The oracle pays for every level
+that is asked, so for the root where it is.
 
 Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, section 2 and Algorithm 2.
 """
