@@ -7,6 +7,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from cloister.core.aggregated import Pooled, whole_noise
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import absorb, encode_rows
@@ -61,7 +62,13 @@ class Handful:
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         users = np.arange(len(self.rows), dtype=np.uint64)
-        return absorb(round, encode_rows(round, self.rows, users, rng))
+        summaries = absorb(round, encode_rows(round, self.rows, users, rng))
+        return tuple(
+            summary.released(whole_noise(part.channel, rng.child("decode", round.index, i)))
+            if isinstance(part.channel, Pooled)
+            else summary
+            for i, (part, summary) in enumerate(zip(round.parts, summaries, strict=True))
+        )
 
 
 class Guarded:

@@ -12,25 +12,12 @@ to a rounded real Gaussian that accounting pays the whole difference out of a te
 
 from __future__ import annotations
 
-import math
-
 from cloister.core.budget import Budget, Measure
 from cloister.core.components import component
 from cloister.core.lattice import Bound
 from cloister.core.questions import Setting, Space
 from cloister.core.trust import Central
-from cloister.plugins.oracles.tensors import Gaussian, TensorChannel, enough_bits
-
-UP = 1 + 2.0**-40
-"""Rounding in a division never makes the noise too small."""
-
-
-def channel(space: Space, bound: Bound | None, budget: Budget, unit: float) -> TensorChannel:
-    """Sigma from the joint L2 sensitivity over all levels and coordinates, and the shift that makes it wide."""
-    sensitivity = math.sqrt(space.levels) * (bound.l2 if bound else 1)
-    sigma = sensitivity / budget.mu * UP
-    shift = enough_bits(sigma)
-    return TensorChannel("discrete-gaussian", budget, space, bound, Gaussian(sigma * 2.0**shift), shift, unit)
+from cloister.plugins.oracles.tensors import TensorChannel, gaussian_channel
 
 
 @component
@@ -44,7 +31,7 @@ class DiscreteGaussianCounts:
         return "gaussian"
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel:
-        return channel(space, None, budget, 1.0)
+        return gaussian_channel("discrete-gaussian", space, None, budget, 1.0)
 
     def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
         return self.open(space, budget, setting).deviation ** 2
@@ -61,7 +48,7 @@ class DiscreteGaussianSums:
         return "gaussian"
 
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> TensorChannel:
-        return channel(space, bound, budget, setting.unit)
+        return gaussian_channel("discrete-gaussian", space, bound, budget, setting.unit)
 
     def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
         return self.open(space, bound, budget, setting).deviation ** 2

@@ -7,6 +7,7 @@ the noise, so that Gaussian noise is so wide in integers that the discrete law s
 
 from __future__ import annotations
 
+import math
 from typing import Any, NoReturn, Protocol, final
 
 import attrs
@@ -65,6 +66,30 @@ class Gaussian:
 
 
 @final
+@attrs.frozen
+class Skellam:
+    """Skellam noise in shares, each of the same variance. Args: share (its standard deviation, in integers), shares, honest
+    (how many of them are counted on)."""
+
+    share: float
+    shares: int
+    honest: int
+
+    @property
+    def deviation(self) -> float:
+        return self.share * math.sqrt(self.shares)
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise that is counted on."""
+        return self.share * math.sqrt(self.honest)
+
+    def draw(self, size: int, rng: NoiseRng) -> Ints:
+        """One share."""
+        return rng.skellam(self.share**2, size)
+
+
+@final
 @attrs.frozen(eq=False)
 class Totals:
     """Merged reports: exact int64 totals, flat."""
@@ -111,7 +136,7 @@ class TensorChannel:
     budget: Budget
     space: Space
     bound: Bound | None
-    law: Laplace | Gaussian | None
+    law: Laplace | Gaussian | Skellam | None
     shift: int
     unit: float
 
@@ -157,9 +182,17 @@ class TensorChannel:
         return report
 
     def decode(self, summary: Totals, rng: NoiseRng) -> Noised:
-        noised = summary.vector << np.int64(self.shift)
+        noised = self.scaled(summary)
         if self.law is not None:
             noised = noised + self.law.draw(len(noised), rng)
+        return self.table(noised)
+
+    def scaled(self, totals: Totals) -> Ints:
+        """Totals in the integers that noise is drawn in."""
+        return totals.vector << np.int64(self.shift)
+
+    def table(self, noised: Ints) -> Noised:
+        """What noised integers say, in the caller's units."""
         values: Floats = noised.astype(np.float64) * (self.unit * 2.0**-self.shift)
         return Noised(values.reshape(-1, self.width) if self.bound else values, self.space, self.deviation)
 
@@ -177,6 +210,23 @@ def _added(ids: Ints, values: Ints, size: int) -> Ints:
     which: Any = csc_matrix((np.ones(n, np.int64), ids + 1, np.arange(n + 1)), shape=(size + 1, n))
     total: Ints = which @ values
     return total[1:]
+
+
+UP = 1 + 2.0**-40
+"""Rounding in a division never makes the noise too small."""
+
+
+def gaussian_channel(mechanism: str, space: Space, bound: Bound | None, budget: Budget, unit: float) -> TensorChannel:
+    """Discrete Gaussian noise: sigma from the joint L2 sensitivity over all levels and coordinates, and the shift that makes it
+    wide. Central and Aggregated oracles share this, so that both release the same numbers."""
+    sigma = sensitivity_of(space, bound) / budget.mu * UP
+    shift = enough_bits(sigma)
+    return TensorChannel(mechanism, budget, space, bound, Gaussian(sigma * 2.0**shift), shift, unit)
+
+
+def sensitivity_of(space: Space, bound: Bound | None) -> float:
+    """The most that one row moves all totals together, in L2: one vector (or 1) per level."""
+    return math.sqrt(space.levels) * (bound.l2 if bound else 1)
 
 
 def enough_bits(deviation: float, wanted: float = 2.0**20) -> int:
