@@ -72,7 +72,9 @@ class Agreement:
         return next((i for i, m in enumerate(self.members) if m.name == name), -1)
 
 
-def session_of(agreement: bytes, nonces: tuple[bytes, ...]) -> bytes:
-    """32 bytes: the name of one session. Every party's own fresh nonce is in it, so that whoever relays the others' (a coordinator
+def session_of(agreement: bytes, hellos: tuple[bytes, ...]) -> bytes:
+    """32 bytes: the name of one session. Every party's whole hello is in it, with its fresh nonce, so that whoever relays the others' (a coordinator
     that replays an old session) cannot make a party derive a mask twice."""
-    return hashlib.sha256(b"cloister session 1\0" + agreement + b"".join(nonces)).digest()
+    return hashlib.sha256(
+        b"cloister session 1\0" + agreement + b"".join(hashlib.sha256(h).digest() for h in hellos)
+    ).digest()

@@ -180,7 +180,7 @@ class Coordinator:
     def _open(self, body: bytes) -> None:
         bodies = split_hellos(body, self.agreement.parties)
         self._hellos = dict(enumerate(bodies))
-        self._session = session_of(self.agreement.hash, tuple(b[:NONCE] for b in bodies))
+        self._session = session_of(self.agreement.hash, bodies)
         self._opening = Message(Kind.OPENING, COORDINATOR, self._session, body=body).to_bytes()
 
     def _ask(self, sender: str, message: Message) -> Due:

@@ -61,7 +61,13 @@ class FileJournal:
         except OSError:
             self._file.close()
             raise InvalidInput(f"the journal {self.path} is held by another process: end that one first") from None
-        data = self._file.read()
+        try:
+            self._begin(self._file.read())
+        except Damaged:
+            self._file.close()
+            raise
+
+    def _begin(self, data: bytes) -> None:
         self.entries, end = _entries(data, self.path)
         if end < len(data) or not data:
             self._file.truncate(end)

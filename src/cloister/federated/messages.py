@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Sequence
 from enum import IntEnum, unique
@@ -14,8 +15,10 @@ from cloister.federated.agreement import NONCE
 
 MAGIC = b"CLSF"
 VERSION = 1
-HEAD = struct.Struct("<4sBBH32sIII")
-"""magic, version, kind, sender, name (of the agreement or the session), round, attempt, length of the body."""
+HEAD = struct.Struct("<4sBBH32sIII8s")
+"""magic, version, kind, sender, name (of the agreement or the session), round, attempt, length of the body, checksum.
+
+The checksum finds accidents. That nobody else speaks is the transport's promise (mutual TLS): a sender's name comes from there."""
 TAG = 32
 MOST = 2**29
 """Bytes of a body; more is no message."""
@@ -82,8 +85,14 @@ class Message:
     body: bytes = attrs.field(default=b"", repr=False)
 
     def to_bytes(self) -> bytes:
-        head = HEAD.pack(MAGIC, VERSION, self.kind, self.sender, self.name, self.round, self.attempt, len(self.body))
-        return head + self.body
+        head = (MAGIC, VERSION, self.kind, self.sender, self.name, self.round, self.attempt, len(self.body))
+        open_head = HEAD.pack(*head, bytes(8))[:-8]
+        return open_head + checksum(open_head, self.body) + self.body
+
+
+def checksum(head: bytes, body: bytes) -> bytes:
+    """8 bytes of SHA-256."""
+    return hashlib.sha256(head + body).digest()[:8]
 
 
 def read(data: bytes, kinds: frozenset[Kind], who: str) -> Message:
@@ -97,7 +106,7 @@ def read(data: bytes, kinds: frozenset[Kind], who: str) -> Message:
     """
     if len(data) < HEAD.size:
         raise Rejected(Reason.MALFORMED, f"{who} sent {len(data)} bytes, which is no message", who)
-    magic, version, kind, sender, name, round, attempt, length = HEAD.unpack_from(data)
+    magic, version, kind, sender, name, round, attempt, length, check = HEAD.unpack_from(data)
     if magic != MAGIC or version != VERSION:
         raise Rejected(Reason.MALFORMED, f"{who} sent what is no message of this protocol, version {VERSION}", who)
     if kind not in kinds:
@@ -106,6 +115,8 @@ def read(data: bytes, kinds: frozenset[Kind], who: str) -> Message:
         raise Rejected(
             Reason.MALFORMED, f"{who} sent a message of {len(data)} bytes that says it has {HEAD.size + length}", who
         )
+    if check != checksum(data[: HEAD.size - 8], data[HEAD.size :]):
+        raise Rejected(Reason.MALFORMED, f"{who} sent a message that was changed on its way", who)
     return Message(Kind(kind), sender, name, round, attempt, data[HEAD.size :])
 
 

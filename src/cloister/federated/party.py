@@ -18,7 +18,7 @@ from cloister.federated.agreement import NONCE, Agreement, session_of
 from cloister.federated.journal import Journal, Memory
 from cloister.federated.keys import SECRET, WRAPPED, Keyring, new_secret, pair_secrets, unwrap, wrap
 from cloister.federated.masking import mask
-from cloister.federated.messages import TAG, Kind, Message, Reason, Rejected, read, refused, split_hellos
+from cloister.federated.messages import COORDINATOR, TAG, Kind, Message, Reason, Rejected, read, refused, split_hellos
 from cloister.federated.ring import Shape, pack, unpack
 from cloister.federated.unmasking import unmask
 
@@ -91,10 +91,12 @@ class Party:
         """
         message = self._read(data, Kind.OPENING)
         bodies = split_hellos(message.body, self.agreement.parties)
+        if (message.round, message.attempt) != (0, 0):
+            raise Rejected(Reason.MALFORMED, "an opening with a round's number", "coordinator")
         if bodies[self.me] != self._hello:
             raise Rejected(Reason.OTHER_SESSION, "the opening does not hold what this party sent", "coordinator")
-        if message.name != session_of(self.agreement.hash, tuple(b[:NONCE] for b in bodies)):
-            raise Rejected(Reason.OTHER_SESSION, "the opening's name is not that of its nonces", "coordinator")
+        if message.name != session_of(self.agreement.hash, bodies):
+            raise Rejected(Reason.OTHER_SESSION, "the opening's name is not that of its hellos", "coordinator")
         if self.opened:
             if message.name != self._ring.session:
                 raise Rejected(Reason.OTHER_SESSION, "a second opening, of another session", "coordinator")
@@ -192,6 +194,8 @@ class Party:
 
     def _read(self, data: bytes, kind: Kind) -> Message:
         message = read(data, FROM_COORDINATOR, "the coordinator")
+        if message.sender != COORDINATOR:
+            raise Rejected(Reason.MALFORMED, "a message that is not from the coordinator", "coordinator")
         if message.kind is Kind.REFUSAL:
             raise refused(message)
         if message.kind is not kind:
@@ -226,7 +230,6 @@ class Party:
                 raise Damaged("the party's journal is not in order: restore a copy, or begin a new session")
 
     def _keyring(self, bodies: tuple[bytes, ...]) -> Keyring:
-        nonces = tuple(b[:NONCE] for b in bodies)
         if self.agreement.masks == "pairwise" and self.me > 0:
             sealed = bodies[0][NONCE:]
             if len(sealed) != WRAPPED * (self.agreement.parties - 1):
@@ -237,8 +240,8 @@ class Party:
                 )
             mine = sealed[WRAPPED * (self.me - 1) : WRAPPED * self.me]
             try:
-                self._group = unwrap(mine, self._pairs[0], nonces[0], self.agreement.hash, self.me)
+                self._group = unwrap(mine, self._pairs[0], bodies[0][:NONCE], self.agreement.hash, self.me)
             except InvalidInput as error:
                 raise Rejected(Reason.OTHER_SESSION, str(error), self.agreement.members[0].name) from error
-        session = session_of(self.agreement.hash, nonces)
+        session = session_of(self.agreement.hash, bodies)
         return Keyring(session, self.me, self.agreement.parties, self._group, self._pairs)
