@@ -79,7 +79,13 @@ class Coordinator:
 
     @property
     def attempt(self) -> int:
+        """The attempt of that round that is open."""
         return self._attempt
+
+    @property
+    def session(self) -> bytes:
+        """The session's name; empty until all have joined."""
+        return self._session
 
     @property
     def missing(self) -> tuple[str, ...]:

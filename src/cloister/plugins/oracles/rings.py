@@ -46,7 +46,7 @@ class RingChannel:
         if self.largest >= 2.0 ** (WORD - 1):
             raise InvalidInput(
                 f"'{self.tensor.mechanism}' could overflow {WORD} bits with {self.parties} parties of {self.most_rows} rows: "
-                "the budget of this question is too small, its bound too large, or the options parties and most_rows are"
+                "lower the options parties or most_rows, or give this question another share of the budget"
             )
 
     @property
