@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cloister.commands import AsJson, pairs, print_json, print_result
+from cloister.commands.coordinate import coordinate
 from cloister.commands.decode import decode
 from cloister.commands.encode import encode
+from cloister.commands.join import join, make_certificates, party_key
 from cloister.commands.plan import plan
 from cloister.core.errors import CloisterError, InvalidInput
 
@@ -293,6 +295,10 @@ def ledger_show(ledger: Annotated[Path, typer.Argument(help="The ledger's file."
 app.command("plan")(plan)
 app.command("encode")(encode)
 app.command("decode")(decode)
+app.command("coordinate")(coordinate)
+app.command("join")(join)
+app.command("party-key")(party_key)
+app.command("test-certificates")(make_certificates)
 
 
 @app.command()

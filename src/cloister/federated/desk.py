@@ -107,7 +107,7 @@ class Desk:
                 "round": due.round,
                 "attempt": due.attempt,
                 "bytes": len(data),
-                "words": max(0, len(data) - HEAD.size),
+                "body": max(0, len(data) - HEAD.size),
             }
         )
         if self._coordinator.round > before:

@@ -6,16 +6,23 @@ nothing twice.
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any, final
 
 from cloister.core.errors import MissingExtra, Refused
 from cloister.federated.tls import COORDINATOR_NAME, PATH, Credentials
 
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log lines are not ours: errors arrive as exceptions
+
 try:
     import grpc
 except ImportError as error:
     raise MissingExtra("grpcio", "grpc", "joining other parties") from error
+
+
+MOST_CLOSED = 8
+"""A connection that is closed at once so often is one whose certificate the coordinator does not accept."""
 
 
 class Unreachable(Refused):
@@ -44,7 +51,7 @@ class Line:
         self._target, self._patience = target, patience
         self._channel = grpc.secure_channel(target, secure, options)
         self._call: Any = self._channel.unary_unary(PATH)
-        self.sent, self.received = 0, 0
+        self.sent, self.received, self._closed = 0, 0, 0
 
     def exchange(self, data: bytes) -> bytes:
         """The coordinator's reply.
@@ -69,8 +76,12 @@ class Line:
 
     def _check(self, error: Any, deadline: float) -> None:
         """Go on only where trying again can help."""
-        code, words = error.code(), str(error.details() or "")
-        if code is grpc.StatusCode.UNAUTHENTICATED or "CERTIFICATE" in words.upper() or "handshake" in words.lower():
+        code, words = error.code(), str(error.details() or "").lower()
+        self._closed = self._closed + 1 if "socket closed" in words else 0
+        wrong = (
+            any(sign in words for sign in ("certificate", "handshake", "verification")) or self._closed >= MOST_CLOSED
+        )
+        if code is grpc.StatusCode.UNAUTHENTICATED or wrong:
             raise Refused(
                 f"the coordinator at {self._target} and this party do not accept each other's certificates: compare the authorities, the names "
                 "and the dates. Nothing was sent"

@@ -6,12 +6,15 @@ believed.
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, final
 
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.federated.desk import Desk
 from cloister.federated.tls import METHOD, SERVICE, Credentials
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log lines are not ours: errors arrive as exceptions
 
 try:
     import grpc
