@@ -89,16 +89,21 @@ class Timed:
         return [1000 * (b - a) for a, b in zip(self.times[1:], self.times[2:], strict=False)]
 
 
+def shown(milliseconds: list[float]) -> str:
+    """Median and least."""
+    return f"{statistics.median(milliseconds):.2f} ({min(milliseconds):.2f})"
+
+
 def arrays(rows: Any) -> Any:
     return registry().load(registry().spec("Population", "arrays"))(rows)
 
 
-def in_process(rows: Any, k: int, parties: int, oracle: str, masks: str) -> float:
-    """Median milliseconds per round, all parties one after the other."""
+def in_process(rows: Any, k: int, parties: int, oracle: str, masks: str) -> str:
+    """Milliseconds per round, all parties one after the other."""
     pool = registry().load(registry().spec("Population", "parties"))
     timed = Timed(pool([arrays(part) for part in np.array_split(rows, parties)], masks))
     fit(request(len(rows), k, parties, oracle), timed)
-    return statistics.median(timed.milliseconds)
+    return shown(timed.milliseconds)
 
 
 def party(task: dict[str, Any], me: int, out: Any) -> None:
@@ -147,8 +152,8 @@ def coordinate(task: dict[str, Any], port: Any) -> None:
     server.stop()
 
 
-def over_grpc(n: int, k: int, d: int, parties: int, oracle: str, masks: str, journals: bool) -> tuple[float, float]:
-    """Median milliseconds per round, and framing bytes per round and party, both directions."""
+def over_grpc(n: int, k: int, d: int, parties: int, oracle: str, masks: str, journals: bool) -> tuple[str, float]:
+    """Milliseconds per round, and framing bytes per round and party, both directions."""
     context = mp.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         names = tuple(f"p{i}" for i in range(parties))
@@ -173,7 +178,7 @@ def over_grpc(n: int, k: int, d: int, parties: int, oracle: str, masks: str, jou
             process.join()
     words = words_of(n, k, d, parties, oracle) / parties
     framing = statistics.mean((sent + received) / ROUNDS for _, sent, received in found) - words
-    return statistics.median(x for times, _, _ in found for x in times), framing
+    return shown([x for times, _, _ in found for x in times]), framing
 
 
 def words_of(n: int, k: int, d: int, parties: int, oracle: str) -> int:
@@ -183,7 +188,7 @@ def words_of(n: int, k: int, d: int, parties: int, oracle: str) -> int:
 
 
 def table_3(o: argparse.Namespace) -> None:
-    print(f"Two parties, {o.oracle}, {o.masks} masks, median of {ROUNDS - 2} rounds.\n")
+    print(f"Two parties, {o.oracle}, {o.masks} masks, median (least) of {ROUNDS - 2} rounds.\n")
     print(
         "| data | rows | k | d | paper ms | in process ms | gRPC + TLS ms | paper bytes | masked words | framing per party |"
     )
@@ -193,21 +198,21 @@ def table_3(o: argparse.Namespace) -> None:
         there, framing = over_grpc(n, k, d, 2, o.oracle, o.masks, o.journals)
         words = words_of(n, k, d, 2, o.oracle)
         print(
-            f"| {name} | {n:,} | {k} | {d} | {ms} | {here:.2f} | {there:.2f} | {size} | {words} | {framing:.0f} |",
+            f"| {name} | {n:,} | {k} | {d} | {ms} | {here} | {there} | {size} | {words} | {framing:.0f} |",
             flush=True,
         )
 
 
 def by_parties(o: argparse.Namespace) -> None:
     n, k, d = 10_000, 5, 5
-    print(f"{n:,} rows, k = {k}, d = {d}, {o.oracle}, {o.masks} masks, median of {ROUNDS - 2} rounds.\n")
+    print(f"{n:,} rows, k = {k}, d = {d}, {o.oracle}, {o.masks} masks, median (least) of {ROUNDS - 2} rounds.\n")
     print("| parties | in process ms | gRPC + TLS ms | masked words per party | framing per party |")
     print("|---:|---:|---:|---:|---:|")
     for parties in (2, 4, 8, 16, 32):
         here = in_process(rows_of(n, k, d), k, parties, o.oracle, o.masks)
         there, framing = over_grpc(n, k, d, parties, o.oracle, o.masks, o.journals)
         words = words_of(n, k, d, parties, o.oracle) // parties
-        print(f"| {parties} | {here:.2f} | {there:.2f} | {words} | {framing:.0f} |", flush=True)
+        print(f"| {parties} | {here} | {there} | {words} | {framing:.0f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import math
 import operator
 import os
 import secrets
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
@@ -119,9 +120,7 @@ class NoiseRng:
             p = -np.expm1(-1.0 / scale)
             g = self._seed.generator()
             return np.asarray(g.geometric(p, size) - g.geometric(p, size), np.int64)
-        from opendp.measurements import make_laplace
-
-        return _drawn(make_laplace(*_integers("l1_distance", "i64"), scale=float(scale)), size)
+        return _drawn(_laplace(float(scale)), size)
 
     def discrete_gaussian(self, sigma: float, size: int) -> Ints:
         """Integers with P(x) proportional to exp(-x^2 / 2 sigma^2): (D / sigma)^2 / 2 - zCDP for L2 sensitivity D.
@@ -132,9 +131,7 @@ class NoiseRng:
             raise InvalidInput(f"noise sigma {sigma} is outside (0, 2^61)")
         if self._seed is not None:
             return _seeded_gaussian(self._seed.generator(), sigma, size)
-        from opendp.measurements import make_gaussian
-
-        return _drawn(make_gaussian(*_integers("l2_distance", "f64"), scale=float(sigma)), size)
+        return _drawn(_gaussian(float(sigma)), size)
 
     def skellam(self, variance: float, size: int) -> Ints:
         """Integers of Skellam's law (a difference of two Poisson numbers) with this variance V of at least 2^32.
@@ -168,6 +165,21 @@ def skellam_ratio(variance: float) -> float:
     divided; 37249 / 24 < 1553, and the rest pays for rounding.
     """
     return 1560.0 / variance + 1e-14
+
+
+@lru_cache(64)
+def _laplace(scale: float) -> Any:
+    from opendp.measurements import make_laplace
+
+    return make_laplace(*_integers("l1_distance", "i64"), scale=scale)
+
+
+@lru_cache(64)
+def _gaussian(sigma: float) -> Any:
+    """The sampler of one law. It has no state: every call draws from the system's entropy."""
+    from opendp.measurements import make_gaussian
+
+    return make_gaussian(*_integers("l2_distance", "f64"), scale=sigma)
 
 
 def _integers(metric: str, distance: str) -> tuple[Any, Any]:
