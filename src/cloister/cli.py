@@ -307,13 +307,16 @@ def demo(
     delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee.")] = 1e-5,
     k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")] = 10,
     seed: Annotated[int | None, typer.Option(help="Repeat the public choices. Never the noise.")] = None,
+    federated: Annotated[
+        bool, typer.Option("--federated", help="Deal the rows out to three parties who pool masked sums.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Cluster handwritten digits privately, beside what needs no privacy."""
     from cloister.demo import demonstrate
 
     with _progress() as (advance, started):
-        shown = demonstrate(epsilon, delta, k, seed, advance, started)
+        shown = demonstrate(epsilon, delta, k, seed, advance, started, federated)
     if as_json:
         print_json({"costs": shown.costs, "result": shown.result.as_dict()})
         return

@@ -28,10 +28,13 @@ from typing import Any, cast, final
 
 import attrs
 
+from cloister.core.components import Slot
 from cloister.core.digests import digest
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry import registry
+from cloister.core.wiring import describe_fields, slot_role
 from cloister.federated.agreement import Agreement, Member
 from cloister.federated.rounds import channels_of
 from cloister.federated.trust import Masks, statement
@@ -77,9 +80,11 @@ class PoolPlan:
     @property
     def trust(self) -> tuple[str, ...]:
         """Who learns what if whom colludes with whom."""
-        oracle = self.plan.composed.inner["counts"].value if "counts" in self.plan.composed.inner else None
         shares = max(c.shares for c in channels_of(self.rounds[0], self.agreement.parties))
-        return statement(self.agreement.masks, shares, int(getattr(oracle, "colluding", 0)))
+        colluding = [
+            int(part.value.colluding) for part in self.plan.composed.inner.values() if hasattr(part.value, "colluding")
+        ]
+        return statement(self.agreement.masks, shares, min(colluding, default=0))
 
 
 def read_pool_plan(path: Path) -> PoolPlan:
@@ -109,7 +114,8 @@ def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
     oracle = facts.get("oracle", "masked-gaussian")
     if oracle not in ORACLES:
         raise InvalidInput(f"oracle is '{oracle}': choose {' or '.join(ORACLES)}")
-    wires = {"counts": oracle, "sums": oracle, **_table(facts, "with")}
+    method = facts.get("method", "fastlloyd")
+    wires = {**dict.fromkeys(_asked(method), oracle), **_table(facts, "with")}
     options = dict[str, Any]()
     if set(wires.values()) & {"skellam"}:  # shares of the noise go by the number of parties
         options.update({f"{slot}.parties": len(members) for slot, name in wires.items() if name == "skellam"})
@@ -118,7 +124,7 @@ def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise InvalidInput(f"seed is {seed!r}: give a whole number, which everybody may know")
     request = Request(
-        k=facts["k"], method=facts.get("method", "fastlloyd"), epsilon=facts["epsilon"], delta=facts.get("delta", 0.0),
+        k=facts["k"], method=method, epsilon=facts["epsilon"], delta=facts.get("delta", 0.0),
         bounds=facts["bounds"], rows=facts["rows"], wires=wires, options=options, seed=seed,
     )  # fmt: skip
     plan = prepare(request, [str(c) for c in facts["columns"]])
@@ -130,6 +136,16 @@ def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
     masks = cast(Masks, facts.get("masks", "pairwise"))
     name = digest((plan.digest(), seed, test_seed))
     return PoolPlan(request, plan, Agreement(name, members, masks), str(facts.get("coordinator", "")), test_seed)
+
+
+def _asked(method: str) -> list[str]:
+    """The method's slots for oracles."""
+    known = registry()
+    fields = describe_fields(known.load(known.spec("Method", method)))
+    return [
+        name for name, facts, _, hint in fields
+        if isinstance(facts, Slot) and slot_role(hint) in ("FrequencyOracle", "VectorSumOracle")
+    ]  # fmt: skip
 
 
 def _members(parties: Any) -> tuple[Member, ...]:

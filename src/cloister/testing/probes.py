@@ -148,9 +148,14 @@ class Probe:
 
 def decoded(channel: Any, summary: Any, rng: NoiseRng) -> Any:
     """The table of a summary. Under Aggregated trust the whole noise is added first, as the parties and their coordinator do."""
-    if isinstance(channel, Pooled) and not summary.noised:
-        summary = summary.released(whole_noise(channel, rng))
-    return channel.decode(summary, rng)
+    return channel.decode(noised(channel, summary, rng), rng)
+
+
+def noised(channel: Any, summary: Any, rng: NoiseRng) -> Any:
+    """A summary with the noise that ``decode`` does not draw."""
+    if not isinstance(channel, Pooled) or summary.noised:
+        return summary
+    return summary.released(whole_noise(channel, rng))
 
 
 def _arguments(shape: Shape, budget: Budget, rows: int, seed: int) -> tuple[Any, ...]:

@@ -7,7 +7,6 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.aggregated import Pooled, whole_noise
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import absorb, encode_rows
@@ -17,7 +16,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
 from cloister.testing.checks import Broken
-from cloister.testing.probes import PAYABLE, Shape, budget_of
+from cloister.testing.probes import PAYABLE, Shape, budget_of, noised
 from cloister.testing.roles import role_of
 
 
@@ -64,9 +63,7 @@ class Handful:
         users = np.arange(len(self.rows), dtype=np.uint64)
         summaries = absorb(round, encode_rows(round, self.rows, users, rng))
         return tuple(
-            summary.released(whole_noise(part.channel, rng.child("decode", round.index, i)))
-            if isinstance(part.channel, Pooled)
-            else summary
+            noised(part.channel, summary, rng.child("decode", round.index, i))
             for i, (part, summary) in enumerate(zip(round.parts, summaries, strict=True))
         )
 
