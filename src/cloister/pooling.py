@@ -134,8 +134,23 @@ def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
         )
     test_seed = facts.get("test_noise_seed")
     masks = cast(Masks, facts.get("masks", "pairwise"))
+    _check_shares(plan, masks)
     name = digest((plan.digest(), seed, test_seed))
     return PoolPlan(request, plan, Agreement(name, members, masks), str(facts.get("coordinator", "")), test_seed)
+
+
+def _check_shares(plan: Plan, masks: Masks) -> None:
+    """With a shared secret, a party and the coordinator can unmask one other party's message: its share must be enough alone.
+
+    Raises:
+        InvalidInput: it is only a part of what is counted on.
+    """
+    for name, part in plan.composed.inner.items():
+        if masks == "shared" and part.spec.name == "skellam" and part.value.parties - part.value.colluding > 1:
+            raise InvalidInput(
+                f"masks are shared and '{name}' draws noise in shares: a party that reads another's message would unmask it with one share alone. "
+                f"Choose pairwise masks, or colluding = {part.value.parties - 1}"
+            )
 
 
 def _asked(method: str) -> list[str]:

@@ -78,7 +78,7 @@ def test_a_plan_fills_every_slot_that_asks() -> None:
     ("changes", "words"),
     [
         ({"k": None, "bounds": None}, "no k, bounds"), ({"oracle": "discrete-gaussian"}, "choose masked-gaussian or skellam"),
-        ({"masks": "none"}, "choose shared or pairwise"), ({"seed": 1.5}, "whole number"), ({"party": [{"name": "a"}]}, "2 to 1024"),
+        ({"masks": "none"}, "choose shared or pairwise"), ({"masks": "shared", "oracle": "skellam", "set": {"sums": {"colluding": 0}}}, "one share alone"), ({"seed": 1.5}, "whole number"), ({"party": [{"name": "a"}]}, "2 to 1024"),
         ({"party": [{"key": "x"}]}, r"\[\[party\]\]"), ({"with": {"sums": "discrete-gaussian"}}, "slot 'sums'"),
         ({"with": dict.fromkeys(("counts", "sums"), "discrete-gaussian")}, "Aggregated trust only"), ({"set": 3}, "is a table"),
     ],

@@ -38,9 +38,10 @@ def statement(masks: Masks, shares: int, colluding: int) -> tuple[str, ...]:
             f"More than {colluding} colluding parties: less than the stated guarantee, and none once all others' shares are known.",
         )
     if masks == "shared":
+        left = "without any noise" if shares == 1 else "with that party's own share of the noise alone"
         reader = (
             "One secret masks all messages. Any party, or whoever got the secret, who also reads another party's messages (on the wire, or "
-            "with the coordinator's help) unmasks that party's own sums: without any noise if the coordinator draws it."
+            f"with the coordinator's help) unmasks that party's own sums, {left}."
         )
     else:
         reader = (
