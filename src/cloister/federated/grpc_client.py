@@ -21,7 +21,7 @@ except ImportError as error:
     raise MissingExtra("grpcio", "grpc", "joining other parties") from error
 
 
-MOST_CLOSED = 8
+MOST_CLOSED = 5
 """A connection that is closed at once so often is one whose certificate the coordinator does not accept."""
 
 
