@@ -140,7 +140,7 @@ def test_a_budget_too_small_for_shares_is_refused() -> None:
 
 
 def test_the_ratio_of_laws_is_paid_for_in_drift_and_tail() -> None:
-    plain, near = (Event("x", GAUSS, 10, 2.0**22, ratio) for ratio in (0.0, 1e-6))
+    plain, near = (Event("x", GAUSS, 10, 2.0**22, ratio=ratio) for ratio in (0.0, 1e-6))
     one, other = Spent.on([plain]), Spent.on([near])
     assert other.drift == pytest.approx(one.drift + 10 * 1e-6)
     assert other.tail >= one.tail

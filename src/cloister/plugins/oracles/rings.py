@@ -73,7 +73,7 @@ class RingChannel:
     def events(self) -> tuple[Event, ...]:
         t, law = self.tensor, self.tensor.law
         if isinstance(law, Skellam):
-            return (Event(t.mechanism, t.budget, t.space.levels * t.width, law.sigma, self.ratio),)
+            return (Event(t.mechanism, t.budget, t.space.levels * t.width, law.sigma, ratio=self.ratio),)
         return t.events
 
     @property
