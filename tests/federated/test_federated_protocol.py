@@ -371,6 +371,17 @@ def test_keys_of_the_wrong_kind_are_refused() -> None:
         Agreement("plan", (Member("a", bytes(32)), Member("b", bytes(32))), "pairwise")
 
 
+def test_a_journal_of_another_plan_is_refused() -> None:
+    keys, mine, theirs = Keys(), Memory(), Memory()
+    coordinator, parties = Coordinator(keys.agreement, theirs), [keys.party(0, mine), keys.party(1), keys.party(2)]
+    join(coordinator, parties)
+    other = attrs.evolve(keys.agreement, plan="another")
+    with pytest.raises(InvalidInput, match="another plan"):
+        keys.party(0, mine, agreement=other)
+    with pytest.raises(InvalidInput, match="another plan"):
+        Coordinator(other, theirs)
+
+
 def test_a_journal_out_of_order_is_damaged() -> None:
     journal = Memory()
     journal.write(9, b"12345678")

@@ -12,6 +12,7 @@ from cloister.federated.trust import Masks
 
 MOST_PARTIES = 1024
 NONCE = 32
+HASH = 32
 
 
 @final
@@ -70,6 +71,18 @@ class Agreement:
     def index(self, name: str) -> int:
         """A party's position, or -1."""
         return next((i for i, m in enumerate(self.members) if m.name == name), -1)
+
+
+def check_agreement(entry: bytes, agreement: Agreement) -> None:
+    """A journal's first entry begins with the agreement that it belongs to.
+
+    Raises:
+        InvalidInput: it is another one.
+    """
+    if entry[:HASH] != agreement.hash:
+        raise InvalidInput(
+            "the journal belongs to another plan: choose another file, or the plan that it was made with"
+        )
 
 
 def session_of(agreement: bytes, hellos: tuple[bytes, ...]) -> bytes:

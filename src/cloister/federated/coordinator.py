@@ -16,7 +16,7 @@ import attrs
 
 from cloister.core.errors import Damaged
 from cloister.core.types import Ids
-from cloister.federated.agreement import NONCE, Agreement, session_of
+from cloister.federated.agreement import HASH, NONCE, Agreement, check_agreement, session_of
 from cloister.federated.journal import Journal, Memory
 from cloister.federated.messages import (
     COORDINATOR,
@@ -179,7 +179,7 @@ class Coordinator:
         self._hellos[index] = message.body
         if not self._opening and len(self._hellos) == self.agreement.parties:
             body = joined_hellos([self._hellos[i] for i in range(self.agreement.parties)])
-            self._journal.write(OPENING, body)
+            self._journal.write(OPENING, self.agreement.hash + body)
             self._open(body)
         return Due(-1)
 
@@ -262,7 +262,8 @@ class Coordinator:
 
     def _resume(self, kind: int, body: bytes) -> None:
         if kind == OPENING:
-            self._open(body)
+            check_agreement(body, self.agreement)
+            self._open(body[HASH:])
         elif kind == ABORT:
             self._attempt = PLACE.unpack(body)[1]
         elif kind == CLOSED and PLACE.unpack_from(body)[0] == self.round:
