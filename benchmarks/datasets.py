@@ -65,6 +65,8 @@ _STORED: Final = {
     "mnist_test10k": 10,
     "yeast": 10,
     "breast_wisconsin_699": 2,
+    "covertype_first20k": 7,
+    "higgs_10k": 2,
 }
 _MIXTURES: Final = {"g10k_d32_k16": (10_000, 32, 16, 11), "g100k_d10_k10": (100_000, 10, 10, 12)}
 _G2: Final = re.compile(r"g2-(\d+)-(\d+)")

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cloister.commands import AsJson, pairs, print_json, print_result
+from cloister.commands import AsJson, Columns, Rows, pairs, print_json, print_result
 from cloister.commands.coordinate import coordinate
 from cloister.commands.decode import decode
 from cloister.commands.encode import encode
+from cloister.commands.evaluate import evaluate
 from cloister.commands.join import join, make_certificates, party_key
 from cloister.commands.plan import plan
+from cloister.commands.plot import plot
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
@@ -29,15 +32,13 @@ app = typer.Typer(
 ledger_app = typer.Typer(no_args_is_help=True, help="Lifetime privacy budgets of data sets, in one file.")
 app.add_typer(ledger_app, name="ledger")
 
-Rows = Annotated[
-    list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
-]
-Columns = Annotated[str | None, typer.Option(help="Columns to use, separated by commas; default: all numeric ones.")]
 Missing = Annotated[str | None, typer.Option(help="Rows with missing or infinite cells: refuse (default) or drop.")]
 
 
 def main() -> None:
     """Run the command line: a refusal is one line and exit code 2."""
+    # products of a chunk of rows and a few centres are small: threads of a BLAS cost more than they bring (docs/scale.md)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         app()
     except CloisterError as error:
@@ -169,6 +170,9 @@ def fit(
     ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Declared name of the data set in the ledger.")] = None,
     resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off.")] = None,
+    engine: Annotated[str | None, typer.Option(help="Where files are read: serial (default), processes or dask.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that the engine starts; default: one per core.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
     config: Annotated[Path | None, typer.Option(help="A .toml or .json file with the same options.")] = None,
     seed: Annotated[int | None, typer.Option(help="Repeat the public choices (the start). Never the noise.")] = None,
@@ -183,7 +187,7 @@ def fit(
     given = {
         "k": k, "method": method, "epsilon": epsilon, "delta": delta, "bounds": bounds, "rows": public_rows, "columns": columns,
         "missing": missing, "ledger": ledger, "dataset": dataset, "out": out, "seed": seed, "not_private": not_private or None,
-        "with": pairs(wire, "--with"), "set": pairs(values, "--set"),
+        "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers, "scheduler": scheduler,
     }  # fmt: skip
     o = _merged(given, _config(config))
     for name, flag in (("k", "-k"), ("epsilon", "--epsilon")):
@@ -203,8 +207,14 @@ def fit(
         raise InvalidInput("--resume needs the ledger that the run is in: give --ledger and --dataset")
     account = None if o["ledger"] is None else Account(ledger=o["ledger"], dataset=o["dataset"], resume=resume)
     names = o["columns"].split(",") if isinstance(o["columns"], str) else o["columns"]
-    with _progress() as (advance, started):
-        population = source(rows, names, o["missing"] or "refuse", advance)
+    spread = {
+        "engine": o["engine"], "scheduler": o["scheduler"],
+        "workers": None if o["workers"] is None else _typed(o["workers"], int, "workers"),
+    }  # fmt: skip
+    with (
+        _progress() as (advance, started),
+        closing(source(rows, names, o["missing"] or "refuse", advance, **spread)) as population,
+    ):
         result = run(
             request,
             population,
@@ -218,34 +228,6 @@ def fit(
         print_result(result)
         if target is not None:
             typer.echo(f"\nsaved to {target}")
-
-
-@app.command()
-def evaluate(
-    result: Annotated[Path, typer.Argument(help="A result that fit saved.")],
-    rows: Rows,
-    columns: Columns = None,
-    reference: Annotated[bool, typer.Option(help="Also compare with non-private k-means++ on the same rows.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """How well released centres fit rows. NOT private: the figures tell about the rows."""
-    from cloister import metrics
-    from cloister.core.results import Result
-    from cloister.runs import source
-
-    loaded = Result.load(result)
-    names = columns.split(",") if columns else list(loaded.columns)
-    table = source(rows, names, "drop").table()
-    other = metrics.reference_centers(table, len(loaded.centers), seed=0) if reference else None
-    figures = metrics.evaluate(table, loaded.centers, other).as_dict()
-    if as_json:
-        print_json({"private": False, **figures})
-        return
-    typer.echo(
-        "NOT private: these figures were computed from the rows themselves. Do not publish them with the result."
-    )
-    for name, value in figures.items():
-        typer.echo(f"  {name:<16} {'-' if value is None else value}")
 
 
 @ledger_app.command("declare")
@@ -299,6 +281,8 @@ app.command("coordinate")(coordinate)
 app.command("join")(join)
 app.command("party-key")(party_key)
 app.command("test-certificates")(make_certificates)
+app.command("plot")(plot)
+app.command("evaluate")(evaluate)
 
 
 @app.command()

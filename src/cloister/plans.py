@@ -243,7 +243,7 @@ class PublishedPlan:
         return plan
 
     def _problem(self, composed: Composed) -> Problem:
-        return Problem(self.k, self.domain, self.rows, self.total.measured(composed.measures))
+        return Problem(self.k, self.domain, self.rows, self.total.measured(composed.measures, composed.failing))
 
     def _facts(self) -> dict[str, Any]:
         d = self.domain

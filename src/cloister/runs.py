@@ -122,9 +122,8 @@ def prepare(request: Request, columns: Sequence[str]) -> Plan:
         return Plan(
             Problem(request.k, domain, request.rows, total.measured({"exact"})), composed, total, tuple(columns)
         )
-    return Plan(
-        Problem(request.k, domain, request.rows, total.measured(composed.measures)), composed, total, tuple(columns)
-    )
+    budget = total.measured(composed.measures, composed.failing)
+    return Plan(Problem(request.k, domain, request.rows, budget), composed, total, tuple(columns))
 
 
 @attrs.frozen(kw_only=True)
@@ -137,15 +136,24 @@ class Account:
 
 
 def source(
-    rows: Any, columns: Sequence[Any] | None, missing: str, progress: Callable[[int], None] | None = None
-) -> Any:
-    """The population for rows in memory, or for a path, several paths or a pattern of files. Reads names, no rows."""
+    rows: Any, columns: Sequence[Any] | None, missing: str, progress: Callable[[int], None] | None = None,
+    engine: str | None = None, workers: int | None = None, scheduler: str | None = None,
+) -> Any:  # fmt: skip
+    """The population for rows in memory, or for a path, several paths or a pattern of files. Reads names, no rows.
+
+    Args:
+        engine: 'serial', 'processes' or 'dask': where files are read; ``workers`` and ``scheduler`` go with it.
+    """
     if missing not in {"refuse", "drop"}:
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
     paths = [rows] if isinstance(rows, (str, Path)) else rows
     files = isinstance(paths, (list, tuple)) and bool(paths) and all(isinstance(p, (str, Path)) for p in paths)
     kind = registry().load(registry().spec("Population", "files" if files else "arrays"))
-    return kind(paths if files else rows, columns=columns, missing=missing, progress=progress)
+    given = {"engine": engine, "workers": workers, "scheduler": scheduler}
+    spread = {name: value for name, value in given.items() if value is not None}
+    if spread and not files:
+        raise InvalidInput(f"rows in memory are worked on where they are: {', '.join(spread)} is for files of rows")
+    return kind(paths if files else rows, columns=columns, missing=missing, progress=progress, **spread)
 
 
 def fit(

@@ -188,8 +188,11 @@ def test_a_run_under_another_public_seed_does_not_go_on_with_this_record() -> No
     """The questions' seeds are public choices: where a channel holds one, its digest differs."""
     from cloister.plugins.lloyd import Lloyd
     from cloister.plugins.oracles.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
+    from cloister.plugins.packing import SpherePacking
 
-    method: Lloyd[Any] = Lloyd(counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), rounds=2)
+    method: Lloyd[Any] = Lloyd(
+        start=SpherePacking(), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), rounds=2
+    )
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS), noise=NoiseRng.for_tests(1))
     method.cluster(PROBLEM, session, SEED.child("method"))
     other = PublicRng(b"t" * 32)

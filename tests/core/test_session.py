@@ -21,6 +21,7 @@ from cloister.core.session import Pending, Session, forecast, next_round
 from cloister.plugins.lloyd import Lloyd
 from cloister.plugins.oracles.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
 from cloister.plugins.oracles.exact import ExactCounts
+from cloister.plugins.packing import SpherePacking
 
 TOTAL = Total(1.0, 1e-6)
 PROBLEM = Problem(3, BOX, 200, TOTAL.measured(["gaussian"]))
@@ -32,7 +33,7 @@ def seeded(i: int = 1) -> NoiseRng:
 
 
 def lloyd(**options: Any) -> Lloyd[Any]:
-    return Lloyd(counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), **options)
+    return Lloyd(start=SpherePacking(), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), **options)
 
 
 @pytest.mark.parametrize("method", [Explorer(), lloyd(), lloyd(rounds=5, radius="constant"), lloyd(updates="absolute")])

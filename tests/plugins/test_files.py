@@ -32,6 +32,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import forecast
 from cloister.plugins.lloyd import Lloyd
 from cloister.plugins.oracles.exact import ExactCounts, ExactSums
+from cloister.plugins.packing import SpherePacking
 from cloister.plugins.populations import arrow, files, npy, reading
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
@@ -40,7 +41,7 @@ SQUARE, CUBE = Box((0.0,) * 2, (1.0,) * 2), Box((0.0,) * 3, (1.0,) * 3)
 
 
 def totals(population: Any, domain: Domain) -> list[list[int]]:
-    method = Lloyd(counts=ExactCounts(), sums=ExactSums(), rounds=2)
+    method = Lloyd(start=SpherePacking(), counts=ExactCounts(), sums=ExactSums(), rounds=2)
     round = forecast(method, Problem(3, domain, 1000, Budget("exact", 1.0)), PublicRng.from_seed(7))[1]
     return [s.vector.tolist() for s in population.gather(round, NoiseRng.for_tests(0))]
 

@@ -24,7 +24,7 @@ from cloister.plugins.oracles.discrete_gaussian import DiscreteGaussianCounts, D
 from cloister.plugins.oracles.discrete_laplace import DiscreteLaplaceCounts, DiscreteLaplaceSums
 from cloister.plugins.oracles.exact import ExactCounts, ExactSums
 from cloister.plugins.oracles.tensors import Gaussian, Laplace, TensorChannel
-from cloister.plugins.packing import sphere_packing
+from cloister.plugins.packing import SpherePacking, sphere_packing
 
 SEED = PublicRng(b"l" * 32)
 SQUARE = Box((-1.0, -1.0), (1.0, 1.0))
@@ -46,15 +46,15 @@ def cube(d: int) -> Box:
 
 
 def gauss(**options: Any) -> Lloyd[Central]:
-    return Lloyd(counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), **options)
+    return Lloyd(start=SpherePacking(), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), **options)
 
 
 def laplace(**options: Any) -> Lloyd[Central]:
-    return Lloyd(counts=DiscreteLaplaceCounts(), sums=DiscreteLaplaceSums(), **options)
+    return Lloyd(start=SpherePacking(), counts=DiscreteLaplaceCounts(), sums=DiscreteLaplaceSums(), **options)
 
 
 def exact(**options: Any) -> Lloyd[Central]:
-    return Lloyd(counts=ExactCounts(), sums=ExactSums(), **options)
+    return Lloyd(start=SpherePacking(), counts=ExactCounts(), sums=ExactSums(), **options)
 
 
 def problem_of(method: Lloyd[Central], k: int, domain: Any, n: int, eps: float = 1.0) -> Problem:
@@ -176,7 +176,7 @@ def test_the_events_of_a_run_add_up_to_the_budget(method: Lloyd[Central], domain
 
 
 def test_mixed_oracles_share_a_budget_in_rho() -> None:
-    method: Lloyd[Central] = Lloyd(counts=DiscreteLaplaceCounts(), sums=DiscreteGaussianSums())
+    method: Lloyd[Central] = Lloyd(start=SpherePacking(), counts=DiscreteLaplaceCounts(), sums=DiscreteGaussianSums())
     problem = problem_of(method, 3, SQUARE, 5000)
     assert problem.budget.measure == "zcdp"
     accountant = Accountant(Total(1.0, 1e-6), problem.budget)
@@ -351,7 +351,11 @@ def one_update(
 ) -> tuple[np.ndarray, Clustering]:
     """Where three centres go in one round on the square."""
     method: Lloyd[Central] = Lloyd(
-        counts=Told(tuple(counts), count_error), sums=Told(tuple(map(tuple, sums)), sum_error), rounds=1, **options
+        start=SpherePacking(),
+        counts=Told(tuple(counts), count_error),
+        sums=Told(tuple(map(tuple, sums)), sum_error),
+        rounds=1,
+        **options,
     )
     found, _ = run(method, Problem(3, SQUARE, 100, Budget("exact", math.inf)), Nobody())
     return found.centers - START, found

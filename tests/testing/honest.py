@@ -272,7 +272,7 @@ class HalvingTree:
 
     @property
     def space(self) -> Space:
-        return Space(tuple(2**level for level in range(self.depth)))
+        return Space(tuple(2**level for level in range(self.depth)), nested=True)
 
     def locate(self, rows: Ints) -> Ints:
         low, high = np.tile(-self.sides, (len(rows), 1)), np.tile(self.sides, (len(rows), 1))

@@ -12,6 +12,8 @@ import zoo_claims as claims
 import zoo_noise as noise
 import zoo_programs as programs
 import zoo_reports as reports
+import zoo_spaces as spaces
+import zoo_thresholds as thresholds
 from undocumented import Undocumented
 
 # (specimen, role for makers, the check that catches it)
@@ -110,4 +112,33 @@ SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (
     (programs.NewNumbers, "Population", "users_keep_their_numbers"),
     (programs.NeedsRows, "Population", "no_rows_are_a_population"),
     (programs.ReadsOnce, "Population", "gathering_again_reads_the_same_rows"),
+    (thresholds.EmptyOnesToo(), None, "empty_buckets_read_zero"),
+    (thresholds.LevelsFree(), None, "a_lone_row_is_released_as_seldom_as_declared"),
+    (thresholds.LouderThanPaid(), None, "counts_are_hard_to_tell_apart"),
+    (thresholds.QuieterAbove(), None, "released_counts_have_the_declared_noise"),
+    (thresholds.CheapestDelta(), None, "a_lone_row_is_released_as_seldom_as_declared"),
+    (thresholds.DearerDelta(), None, "events_cover_the_budget_and_no_more"),
+    (spaces.NoiseFromTheLeaves(), None, "nested_levels_have_noise_of_their_own"),
+    (spaces.ForgetsTheOddOne(), None, "nested_levels_are_added_up_exactly"),
+    (spaces.nested_elsewhere, "Bucketing", "nested_levels_are_halves"),
+    *(
+        (spaces.far_out(specimen), None, f"{name}_in_a_large_space")
+        for specimen, name in (
+            (reports.FailsOnNoRows(), "no_rows_are_valid_rows"),
+            (reports.CentredOnTheBatch(), "rows_count_the_same_in_any_chunk_and_order"),
+            (reports.MergesInPlace(), "merging_is_associative_and_commutative"),
+            (reports.AbsorbsAnything(), "absorb_refuses_what_no_encoder_sends"),
+            (reports.AnswersAnew(), "a_bucket_always_answers_the_same"),
+            (reports.TablesTravel(), "tables_neither_pickle_nor_print"),
+            (reports.DropsUsers(), "bias_is_as_declared"),
+            (noise.OwnNoise(), "noise_comes_from_the_rng_it_is_given"),
+            (noise.QuieterThanItSays(), "variance_is_as_declared"),
+            (noise.QuieterInSecret(), "secret_noise_has_the_declared_law"),
+            (noise.EmptyBucketsSkipped(), "empty_buckets_get_the_same_noise"),
+            (noise.CancellingNoise(), "noises_are_independent"),
+            (noise.FloatNoise(), "noise_is_discrete"),
+            (noise.LevelsNotCounted(), "neighbours_are_hard_to_tell_apart"),
+            (claims.NoisyExact(), "exact_answers_are_exact"),
+        )
+    ),
 )

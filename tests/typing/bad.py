@@ -18,7 +18,7 @@ from cloister.core.session import Session, forecast
 from cloister.core.trust import Aggregated, Central, Local
 from cloister.core.types import Floats, Ids
 from cloister.plugins.lloyd import Lloyd
-from cloister.plugins.packing import sphere_packing
+from cloister.plugins.packing import SpherePacking, sphere_packing
 
 box = Box((-1.0, -1.0), (1.0, 1.0))
 total = Total(1.0)
@@ -36,10 +36,11 @@ def slots() -> None:
     TwoSlots[Central](counts=CentralSums(), sums=CentralSums())  # E: arg-type, reportArgumentType
     TwoSlots[Central](counts=CentralCounts(), sums=CentralSums)  # E: arg-type, reportArgumentType
     TwoSlots[Central](counts=CentralCounts())  # E: call-arg, reportCallIssue
-    Lloyd(counts=LocalCounts(), sums=CentralSums())  # E: type-var, reportArgumentType
-    Lloyd(counts=CentralCounts(), sums=CentralSums(), rounds="five")  # E: arg-type, reportArgumentType
-    Lloyd(counts=CentralCounts(), sums=CentralSums(), border="wrap")  # E: arg-type, reportArgumentType
-    Lloyd(counts=CentralCounts(), sums=CentralSums(), round=5)  # E: call-arg, reportCallIssue
+    Lloyd(start=SpherePacking(), counts=LocalCounts(), sums=CentralSums())  # E: misc, reportArgumentType
+    packed = SpherePacking[Central]()
+    Lloyd(start=packed, counts=CentralCounts(), sums=CentralSums(), rounds="five")  # E: arg-type, reportArgumentType
+    Lloyd(start=packed, counts=CentralCounts(), sums=CentralSums(), border="wrap")  # E: arg-type, reportArgumentType
+    Lloyd(start=packed, counts=CentralCounts(), sums=CentralSums(), round=5)  # E: call-arg, reportCallIssue
     Lloyd(CentralCounts(), CentralSums())  # E: call-arg, reportCallIssue
 
 

@@ -8,9 +8,10 @@ from stubs import CentralCounts, CentralSums
 
 from cloister.core.trust import Central
 from cloister.plugins.lloyd import Lloyd
+from cloister.plugins.packing import SpherePacking
 from cloister.plugins.solvers.kmeans import KMeansPlusPlus
 
-assert_type(Lloyd(counts=CentralCounts(), sums=CentralSums()), Lloyd[Central])
-assert_type(Lloyd(counts=CentralCounts(), sums=CentralSums(), rounds=5), Lloyd[Central])
+assert_type(Lloyd(start=SpherePacking(), counts=CentralCounts(), sums=CentralSums()), Lloyd[Central])
+assert_type(Lloyd(start=SpherePacking(), counts=CentralCounts(), sums=CentralSums(), rounds=5), Lloyd[Central])
 KMeansPlusPlus()
 KMeansPlusPlus(starts=3)

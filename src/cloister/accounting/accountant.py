@@ -103,9 +103,13 @@ class Accountant:
 
     def _check(self, spent: Spent) -> None:
         measure, amount = self.budget.measure, self.budget.amount
+        if not spent.delta <= self.budget.delta * ROUNDING:
+            raise BudgetExceeded(
+                f"{spent.delta:.6g}", f"{self.budget.delta:.6g}", "the delta that was set aside for thresholds"
+            )
         if not spent.amount(measure) <= amount * ROUNDING:
             raise BudgetExceeded(f"{spent.amount(measure):.6g}", f"{amount:.6g}", f"the run's {measure} budget")
-        epsilon = spent.epsilon(self.total.delta)
+        epsilon = spent.epsilon(self.total.delta * (ROUNDING if spent.delta else 1))
         if not epsilon <= self.total.epsilon * ROUNDING:
             asked = f"{epsilon:.6g} (delta is too small, or epsilon too large, for what discrete Gaussian noise pays: choose a larger delta, or pure noise)"
             raise BudgetExceeded(asked, f"{self.total.epsilon:.6g}", f"the run's epsilon at delta {self.total.delta:g}")

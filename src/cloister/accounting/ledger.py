@@ -94,12 +94,18 @@ class Ledger:
             seed: the run's public seed, kept for ``resume``.
 
         Raises:
-            BudgetExceeded: not enough is left, and how much is. UnknownName: no such data set.
+            BudgetExceeded: not enough is left, and how much is. UnknownName: no such data set. Refused: the run spends delta
+                on thresholds, and runs on this data set add up in zCDP, where all of delta pays for the conversion.
         """
         cost = Cost.reserved(total, budget)
         run, owner = secrets.token_hex(6), secrets.token_hex(16)
         with transaction(self.path, "writing") as db:
             lifetime = lifetime_of(db, dataset)
+            if lifetime.composition == "zcdp" and budget.delta > 0:
+                raise Refused(
+                    f"data set '{dataset}' adds up runs in zCDP, which has no delta left for thresholds: count with "
+                    "discrete-laplace or discrete-gaussian instead of thresholded"
+                )
             lifetime.admit(Cost.summed(r.cost for r in runs_of(db, dataset)), cost)
             row = [run, dataset, budget.measure, cost.epsilon, cost.delta, cost.rho, plan, seed, owner]
             db.execute(f"insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', {NOW}, null)", row)

@@ -8,7 +8,8 @@ adaptive setting, and only add numbers:
   2016). Best for a few large runs.
 * ``zcdp``: the rhos add up to at most the rho that (epsilon, delta) admits (Feldman and Zrnic 2021; Whitehouse, Ramdas,
   Rogers and Wu 2023). Best for many small runs. A pure run enters as epsilon^2 / 2 and a Gaussian run as mu^2 / 2,
-  which the discrete Gaussian satisfies exactly, so that no run spends delta: all of it pays for the conversion.
+  which the discrete Gaussian satisfies exactly, so that no run spends delta: all of it pays for the conversion. Runs that
+  set delta aside for thresholds are refused.
 
 Runs may overlap in time: a filter for (epsilon, delta), or for Renyi divergence of one order, also holds for
 interactive mechanisms that run concurrently (Haney et al. 2023), and the rule for rho is the same at every order.
@@ -48,14 +49,14 @@ class Cost:
 
     @classmethod
     def reserved(cls, total: Total, budget: Budget) -> Self:
-        """The most that a run under this total and budget can cost. A pure run costs no delta.
+        """The most that a run under this total and budget can cost. A pure run costs no delta but what its mechanisms spend.
 
         Raises:
             InvalidInput: a budget for exact answers, which no lifetime can pay.
         """
         match budget.measure:
             case "pure":
-                return cls(total.epsilon, 0.0, rho_of_pure(budget.amount))
+                return cls(total.epsilon, budget.delta, rho_of_pure(budget.amount))
             case "gaussian":
                 return cls(total.epsilon, total.delta, budget.amount / 2)
             case "zcdp":
@@ -67,7 +68,7 @@ class Cost:
 
     def less(self, spent: Spent) -> Cost:
         """What it did cost, once a run has ended normally: never more than this."""
-        delta = self.delta if spent.needs_delta else 0.0
+        delta = self.delta if spent.needs_delta else min(self.delta, spent.delta)
         return Cost(min(self.epsilon, spent.epsilon(delta)), delta, min(self.rho, spent.all_rho))
 
     @classmethod

@@ -1,4 +1,17 @@
-"""What a run pays: events added up, in every measure at once."""
+"""What a run pays: events added up, in every measure at once.
+
+**Deltas of mechanisms.** Let D' be D and one more row. An event with a delta says that, given any history, the mechanism's law on
+D' is at least (1 - delta) P'' pointwise, where P'' and its law P on D keep what ``spent`` says, in both directions. Multiplied out
+over a run: with delta the sum of the events' deltas, the law P' of all that is released on D' is at least (1 - delta) P'', where P
+and P'' are as far apart as the laws of a run without deltas, (epsilon, delta') by the composition below. For every set S
+
+    P'(S) <= (1 - delta) P''(S) + delta <= e^epsilon P(S) + delta' + delta,
+    P(S) <= min(1, y / (1 - delta) + delta'),      y = e^epsilon P'(S).
+
+The second is at most y + delta' + delta as well: where y <= (1 - delta)(1 - delta'), because y delta / (1 - delta) <= delta; beyond,
+because 1 - y <= delta + delta'. So deltas of mechanisms add to that of the conversion, in every measure (for zCDP: Bun and Steinke
+2016, section 8). They are for add-or-remove only: one row that is replaced could fail on both sides.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +21,7 @@ from typing import final
 
 import attrs
 
-from cloister.accounting.checks import checked_delta
+from cloister.accounting.checks import LEAST_DELTA, checked_delta
 from cloister.accounting.discrete import BEYOND, epsilon_of_discrete, eta
 from cloister.accounting.zcdp import epsilon_of_rho, rho_of_pure
 from cloister.core.budget import Budget, Event, Measure
@@ -28,6 +41,7 @@ class Spent:
         rho: sum of rho of events stated in rho.
         all_rho: everything in rho: epsilon^2 / 2, mu^2 / 2 and rho.
         drift, tail: what discrete noise costs beside the analytic Gaussian (see ``discrete``).
+        delta: sum of the deltas that mechanisms have of their own.
     """
 
     pure: float = 0.0
@@ -36,6 +50,7 @@ class Spent:
     all_rho: float = 0.0
     drift: float = 0.0
     tail: float = 0.0
+    delta: float = 0.0
 
     @classmethod
     def on(cls, events: Iterable[Event]) -> Spent:
@@ -66,31 +81,32 @@ class Spent:
 
         Only pure events: their sum, whatever delta is. Otherwise the smaller of zCDP for everything, and basic
         composition of the pure events with the rest, which is exact Gaussian composition (with the price of discrete
-        noise) where the rest is Gaussian and zCDP where it is not.
+        noise) where the rest is Gaussian and zCDP where it is not. What mechanisms take of ``delta`` themselves comes off first.
 
         Args:
             delta: probability, 0 or in [1e-300, 1).
 
         Returns:
-            Infinity where there is no guarantee: exact events, or noise that needs delta > 0 at delta = 0.
+            Infinity where there is no guarantee: exact events, or noise that needs more delta than there is.
         """
         if delta != 0:
             checked_delta(delta)
-        if math.isinf(self.all_rho):
+        left = delta - self.delta
+        if math.isinf(self.all_rho) or not left >= 0:
             return math.inf
         if not self.needs_delta:
             return self.pure
-        if delta == 0:
+        if left < LEAST_DELTA:
             return math.inf
         if self.rho:
-            rest = epsilon_of_rho(self.rho + self.mu_squared / 2, delta)
+            rest = epsilon_of_rho(self.rho + self.mu_squared / 2, left)
         else:
-            rest = epsilon_of_discrete(math.sqrt(self.mu_squared), self.drift, self.tail, delta)
-        return min(self.pure + rest, epsilon_of_rho(self.all_rho, delta))
+            rest = epsilon_of_discrete(math.sqrt(self.mu_squared), self.drift, self.tail, left)
+        return min(self.pure + rest, epsilon_of_rho(self.all_rho, left))
 
     @property
     def needs_delta(self) -> bool:
-        """Whether any noise was paid that no finite epsilon covers at delta = 0."""
+        """Whether any noise was paid that no finite epsilon covers at delta = 0, mechanisms' own deltas apart."""
         return self.mu_squared > 0 or self.rho > 0
 
     def amount(self, measure: Measure) -> float:
@@ -162,6 +178,12 @@ def _sum(events: Iterable[Event]) -> Spent:
 
 
 def _price(event: Event) -> Spent:
+    if not 0 <= event.delta < 1:
+        raise InvalidInput(f"'{event.mechanism}' declares delta = {event.delta}: it is a probability in [0, 1)")
+    return attrs.evolve(_amounts(event), delta=event.delta)
+
+
+def _amounts(event: Event) -> Spent:
     amount = event.spent.amount
     match event.spent.measure:
         case "pure":

@@ -19,6 +19,9 @@ SLACK = 1e-4
 With noise of 2^16 and more it covers 25,000 touched coordinates at epsilon 1; the accountant checks each run.
 """
 
+ASIDE = 0.5
+"""The share of delta that is set aside for mechanisms with a delta of their own, where noise needs the rest."""
+
 
 def _number(value: float) -> float:
     try:
@@ -62,29 +65,40 @@ class Total:
     epsilon: float = attrs.field(converter=_number, validator=_check_epsilon)
     delta: float = attrs.field(default=0.0, converter=_number, validator=_check_delta)
 
-    def measured(self, measures: Collection[Measure]) -> Budget:
+    def measured(self, measures: Collection[Measure], failing: bool = False) -> Budget:
         """The budget that this total buys, in the measure that all these noises share.
 
         All pure: epsilon. All Gaussian: mu^2, calibrated at (epsilon, delta) less ``SLACK``, which the discreteness of
         the noise then spends. Pure and Gaussian together, or anything in rho: rho (basic composition would fix the
         split between the two in advance; zCDP leaves it to the method). Anything exact: no privacy, an infinite budget.
 
+        Where an oracle has a delta of its own (``failing``), the budget carries one, shared as the budget is: all of delta where
+        all noise is pure, otherwise ``ASIDE`` of it, and the noise is calibrated at the rest.
+
         Args:
             measures: those of the oracles that will share the budget, in any order; none is free and counts as pure.
+            failing: whether one of them spends delta itself, as thresholding does.
 
         Raises:
-            InvalidInput: noise that needs delta > 0 at delta = 0.
+            InvalidInput: noise or thresholds that need delta > 0 at delta = 0.
         """
         kinds = set(measures)
+        if failing and self.delta == 0:
+            raise InvalidInput(
+                "delta is 0, but releasing occupied cells only needs delta > 0: pass delta (less than one over the number of "
+                "rows, 1e-6 say), or count with discrete-laplace instead of thresholded"
+            )
         if "exact" in kinds:
-            return Budget("exact", math.inf)
+            return Budget("exact", math.inf, delta=self.delta if failing else 0.0)
         if kinds <= {"pure"}:
-            return Budget("pure", self.epsilon)
+            return Budget("pure", self.epsilon, delta=self.delta if failing else 0.0)
         if self.delta == 0:
             raise InvalidInput(
                 "delta is 0, but Gaussian noise and zCDP need delta > 0: pass delta (less than one over the number of "
                 "rows, 1e-6 say), or choose components with pure noise, such as discrete Laplace"
             )
+        aside = self.delta * ASIDE if failing else 0.0
+        left = self.delta - aside
         if kinds == {"gaussian"}:
-            return Budget("gaussian", mu_of(self.epsilon * (1 - SLACK), self.delta * (1 - SLACK)) ** 2)
-        return Budget("zcdp", rho_of(self.epsilon, self.delta))
+            return Budget("gaussian", mu_of(self.epsilon * (1 - SLACK), left * (1 - SLACK)) ** 2, delta=aside)
+        return Budget("zcdp", rho_of(self.epsilon, left), delta=aside)

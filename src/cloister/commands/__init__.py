@@ -15,6 +15,10 @@ from cloister.core.errors import InvalidInput
 if TYPE_CHECKING:
     from cloister.core.results import Result
 
+Rows = Annotated[
+    list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
+]
+Columns = Annotated[str | None, typer.Option(help="Columns to use, separated by commas; default: all numeric ones.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 

@@ -47,23 +47,29 @@ class Budget:
         measure: what ``amount`` counts.
         amount: additive under composition: epsilon in nats (pure), mu^2 (gaussian), rho (zcdp).
         among: the users who are asked, if not all.
+        delta: a probability beside it, for mechanisms that fail with one of their own (thresholding). Additive too, and shared in
+            the same way; most mechanisms leave it. 0 where nothing was set aside.
     """
 
     measure: Measure
     amount: float
     among: Share | None = None
+    delta: float = 0.0
 
     def __attrs_post_init__(self) -> None:
         if not self.amount > 0:
             raise InvalidInput(f"a budget must be positive, not {self.amount}")
+        if not 0 <= self.delta < 1:
+            raise InvalidInput(f"a budget's delta is a probability in [0, 1), not {self.delta}")
 
     def over(self, rounds: int) -> Budget:
         """The equal share of one of ``rounds`` rounds."""
-        return attrs.evolve(self, amount=self.amount / rounds)
+        return attrs.evolve(self, amount=self.amount / rounds, delta=self.delta / rounds)
 
     def split(self, *weights: float) -> tuple[Budget, ...]:
         """Shares in proportion to the weights, in the order given; they add up to this budget."""
-        return tuple(attrs.evolve(self, amount=self.amount * w / sum(weights)) for w in weights)
+        total = sum(weights)
+        return tuple(attrs.evolve(self, amount=self.amount * w / total, delta=self.delta * w / total) for w in weights)
 
     def split_for(self, *errors: float) -> tuple[Budget, ...]:
         """The shares that minimise a sum of errors, given what each would be if it had this whole budget.
@@ -123,6 +129,7 @@ class Event:
         sigma: standard deviation of the noise in integers (discrete Gaussian only; what accounting needs to compare it
             with a rounded real Gaussian).
         ratio: how far, in |log|, the law of one noised integer is from that discrete Gaussian, anywhere; 0 if it is one.
+        delta: probability, given any history, that ``spent`` does not cover what comes out (see ``cloister.accounting.spent``).
     """
 
     mechanism: str
@@ -130,3 +137,4 @@ class Event:
     touched: int = 0
     sigma: float = math.inf
     ratio: float = 0.0
+    delta: float = 0.0

@@ -40,6 +40,12 @@ class Problem:
         if self.k > self.rows:
             raise InvalidInput(f"k is {self.k}, but the public number of rows is {self.rows}: ask for fewer centres")
 
+    def split(self, share: float) -> tuple[Problem, Problem]:
+        """The problem for the first part of a method, with this share of the budget, and for the rest. With share 0 both have all of
+        it: the first part asks nothing."""
+        first, rest = self.budget.split(share, 1 - share) if share > 0 else (self.budget, self.budget)
+        return attrs.evolve(self, budget=first), attrs.evolve(self, budget=rest)
+
 
 @final
 @attrs.frozen(eq=False)
@@ -56,10 +62,15 @@ class Released(Generic[V_co]):
 @final
 @attrs.frozen(eq=False)
 class TreeMetric:
-    """A tree over a coreset's points: node i is point i. Args: parent (m,) with -1 at the root, length (m,) above each."""
+    """A tree over a coreset's points: the distance of two points is the diameter of the smallest node that holds both.
 
-    parent: Ints
-    length: Floats
+    Args:
+        parents: (p,) with -1 at the root. Nodes 0 .. m - 1 are the points, the leaves of the tree; inner nodes follow.
+        diameters: (p,) in the caller's units, none larger than its parent's.
+    """
+
+    parents: Ints
+    diameters: Floats
 
 
 @final
@@ -91,6 +102,8 @@ class Coreset:
         tree: a metric over the points, where there is one.
         leaves: their buckets, where a tree grew them.
         errors: standard errors, for solvers that allow for noise.
+        cells: lower and upper corners (m, 2, p) of boxes that the points stand for, where they are boxes: for pictures.
+        frame: orthonormal directions (d, p) that the boxes are over, relative to the domain's middle; none: the columns (p = d).
     """
 
     points: Floats
@@ -98,6 +111,8 @@ class Coreset:
     tree: TreeMetric | None = None
     leaves: Leaves | None = None
     errors: Errors | None = None
+    cells: Floats | None = None
+    frame: Floats | None = None
 
 
 @final

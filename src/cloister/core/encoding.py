@@ -77,10 +77,17 @@ def merge_summaries(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, 
     return tuple(a.merge(b) for a, b in zip(one, other, strict=True))
 
 
-def map_merge(parts: Iterable[P], fn: Callable[[P], V], merge: Callable[[V, V], V]) -> V:
-    """The one contract of populations that spread over processes or machines; this is the one-process version.
+def map_merge(
+    parts: Iterable[P], fn: Callable[[P], V], merge: Callable[[V, V], V],
+    run: Callable[[Callable[[P], V], Iterable[P]], Iterable[V]] = map,
+) -> V:  # fmt: skip
+    """The one contract of populations that spread over processes or machines.
 
     Laws: ``fn`` is pure and draws no central noise (a lost task may run twice); ``merge`` is associative and commutative and
     changes neither side; a part that cannot be read raises, so that no partial sum is ever returned.
+
+    Args:
+        parts: at least one.
+        run: gives each part's value exactly once, in any order, or raises; by default here and now, one after the other.
     """
-    return reduce(merge, map(fn, parts))
+    return reduce(merge, run(fn, parts))

@@ -15,6 +15,7 @@ import attrs
 from cloister.core.budget import Budget, Event, Share
 from cloister.core.digests import digest
 from cloister.core.domains import Domain
+from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import Channel, Counts, FrequencyOracle, Sums, VectorSumOracle
@@ -27,9 +28,24 @@ V_co = TypeVar("V_co", covariant=True)
 @final
 @attrs.frozen
 class Space:
-    """How many buckets there are: ids of level l are 0 <= id < sizes[l]; -1 means 'in no bucket'."""
+    """How many buckets there are: ids of level l are 0 <= id < sizes[l]; -1 means 'in no bucket'.
+
+    Args:
+        sizes: buckets per level, coarse levels first.
+        nested: each level halves the next one: a row's id at level l is its id at level l + 1, shifted right by one bit (and -1
+            at all levels or none). Then whoever counts rows needs to look at the deepest level only.
+
+    Raises:
+        InvalidInput: a nested level that has not half as many buckets as the next one, rounded up.
+    """
 
     sizes: tuple[int, ...]
+    nested: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        halves = tuple((size + 1) // 2 for size in self.sizes[1:])
+        if self.nested and self.sizes[:-1] != halves:
+            raise InvalidInput(f"a nested space halves from level to level, which {self.sizes} does not")
 
     @property
     def levels(self) -> int:

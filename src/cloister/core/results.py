@@ -6,8 +6,9 @@ import hashlib
 import io
 import json
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, BinaryIO, final
 
 import attrs
 import numpy as np
@@ -65,6 +66,10 @@ class Result:
             or (weights is not None and weights.shape != centers.shape[:1])
         ):
             raise ValueError("shapes do not fit")
+        if not all(isinstance(name, str) for name in data["columns"]):
+            raise TypeError("columns are named by text")
+        if not all(isinstance(data[name], dict) for name in ("method", "problem", "details")):
+            raise TypeError("facts are tables")
         return cls(
             centers, weights, tuple(data["columns"]), data["method"], data["problem"], PrivacyStatement.from_dict(data["privacy"]),
             data["details"], data["version"],
@@ -79,24 +84,19 @@ class Result:
         target = checked_target(path)
         text = json.dumps(self.as_dict(), indent=1, allow_nan=True)
         sealed = json.dumps({"sha256": _seal(text), "result": json.loads(text)}, indent=1)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            with temporary.open("wb") as file:
-                if target.suffix == ".json":
-                    file.write(sealed.encode() + b"\n")
-                else:
-                    weights = {} if self.weights is None else {"weights": self.weights}
-                    np.savez(file, allow_pickle=False, centers=self.centers, **weights, result=np.array(sealed))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        except OSError as error:
-            temporary.unlink(missing_ok=True)
-            raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from error
+
+        def write(file: BinaryIO) -> None:
+            if target.suffix == ".json":
+                file.write(sealed.encode() + b"\n")
+            else:
+                weights = {} if self.weights is None else {"weights": self.weights}
+                np.savez(file, allow_pickle=False, centers=self.centers, **weights, result=np.array(sealed))
+
+        replace(target, write)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
-        """Read what ``save`` wrote.
+        """Read what ``save`` wrote, or the JSON that ``cloister fit --json`` printed, which has no seal against damage.
 
         Raises:
             InvalidInput: no such file.
@@ -135,6 +135,8 @@ class Result:
 
     @classmethod
     def _unsealed(cls, sealed: dict[str, Any]) -> Result:
+        if "sha256" not in sealed:
+            return cls.from_dict(sealed)
         if sealed["sha256"] != _seal(json.dumps(sealed["result"], indent=1, allow_nan=True)):
             raise ValueError("checksum")
         return cls.from_dict(sealed["result"])
@@ -144,15 +146,35 @@ def _seal(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def checked_target(path: str | os.PathLike[str]) -> Path:
-    """The path, if a result could be written there: found out before any row is read.
+def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write a temporary file that replaces the target at once, so that a crash leaves the old one.
+
+    Raises:
+        InvalidInput: the disk is full, or the place cannot be written.
+    """
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from error
+
+
+def checked_target(
+    path: str | os.PathLike[str], endings: Sequence[str] = (".json", ".npz"), what: str = "results"
+) -> Path:
+    """The path, if such a file could be written there: found out before any row is read.
 
     Raises:
         InvalidInput: wrong ending, no such folder, no permission.
     """
     target = Path(path)
-    if target.suffix not in {".json", ".npz"}:
-        raise InvalidInput(f"results are saved as .json or .npz, not '{target.name}'")
+    if target.suffix not in endings:
+        raise InvalidInput(f"{what} are saved as {' or '.join(endings)}, not '{target.name}'")
     folder = target.parent
     if not folder.is_dir():
         raise InvalidInput(f"cannot write {target}: there is no folder {folder}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkabl
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import T, T_co, T_contra
-from cloister.core.types import Floats, Ids, Ints
+from cloister.core.types import Bools, Floats, Ids, Ints
 
 if TYPE_CHECKING:
     from cloister.core.clustering import Clustering, Coreset, Problem, Released
@@ -80,7 +80,7 @@ class Decoder(Protocol[I_contra, S, V_co]):
 class Channel(Encoder[I_contra, R], Decoder[R, S, V_co], Protocol[I_contra, R, S, V_co]):
     """An opened question: both halves, and what they cost. Plain public data with a digest.
 
-    Laws: ``events`` is fixed when the channel is opened; their sum is at most the budget it was opened with.
+    Laws: ``events`` is fixed when the channel is opened; their sum, and that of their deltas, is at most the budget it was opened with.
     """
 
     @property
@@ -91,7 +91,8 @@ class FrequencyOracle(Protocol[T_co]):
     """Makes counts of rows per bucket private, under one trust model.
 
     Laws: the guarantee (trust, neighbouring relation, measure) and its derivation stand in the class's docstring. A row
-    may fall in one bucket of every level; the oracle pays for all of them.
+    may fall in one bucket of every level; the oracle pays for all of them. An oracle whose guarantee may fail by itself has
+    ``failing = True``, and takes the probability from ``budget.delta``.
     """
 
     @property
@@ -208,6 +209,26 @@ class Predicting(Protocol):
         ...
 
 
+@runtime_checkable
+class Cutting(Protocol):
+    """A tree whose cells have borders that a centre can be too near to."""
+
+    def badly_cut(self, centers: Floats, margin: float) -> Bools:
+        """Which centres (m,) are nearer to a cut than ``margin`` times the side of the cell that it cuts."""
+        ...
+
+
+@runtime_checkable
+class Costing(Protocol):
+    """A solver that can say what fewer centres would have cost, for the curve of cost against k. ``power``: z of its distances^z."""
+
+    power: int
+
+    def costs(self, coreset: Released[Coreset], k: int) -> Floats:
+        """Cost (k,) of the best 1 .. k centres, over the released weights."""
+        ...
+
+
 class Charging(Protocol):
     """An accountant, as a session sees it."""
 
@@ -217,6 +238,6 @@ class Charging(Protocol):
 
 
 __all__ = [
-    "Bucketing", "Channel", "Charging", "Counts", "Decoder", "Encoder", "FrequencyOracle", "Method", "NonPrivateSolver",
+    "Bucketing", "Channel", "Charging", "Costing", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Method", "NonPrivateSolver",
     "Noisy", "Population", "Predicting", "Ring", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
 ]  # fmt: skip

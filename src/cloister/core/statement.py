@@ -15,7 +15,8 @@ UNITS = {"pure": "epsilon", "gaussian": "mu^2", "zcdp": "rho", "exact": "unlimit
 
 @attrs.frozen
 class Spend:
-    """One line of the budget. Args: round, question (position and kind), mechanism, measure, amount, users (their share)."""
+    """One line of the budget. Args: round, question (position and kind), mechanism, measure, amount, users (their share), delta (the
+    mechanism's own)."""
 
     round: int
     question: str
@@ -23,6 +24,7 @@ class Spend:
     measure: str
     amount: float
     users: float = 1.0
+    delta: float = 0.0
 
 
 @attrs.frozen
@@ -85,8 +87,9 @@ class PrivacyStatement:
         ]
         for s in self.spends:
             users = "" if s.users == 1.0 else f" of {s.users:.1%} of the users"
+            own = f", delta {s.delta:.3g}" if s.delta else ""
             lines.append(
-                f"  round {s.round + 1}, {s.question}: {s.mechanism}, {UNITS[s.measure]} {s.amount:.6g}{users}"
+                f"  round {s.round + 1}, {s.question}: {s.mechanism}, {UNITS[s.measure]} {s.amount:.6g}{own}{users}"
             )
         return "\n".join(lines)
 
@@ -138,6 +141,7 @@ def state(
                         event.spent.measure,
                         amount,
                         users,
+                        event.delta,
                     )
                 )
     return PrivacyStatement(trust, epsilon, delta, tuple(spends), rows, seeded, private, simulated)

@@ -44,6 +44,11 @@ class Composed:
         return frozenset(found)
 
     @property
+    def failing(self) -> bool:
+        """Whether an oracle in here spends a delta of its own, as thresholding does."""
+        return bool(getattr(self.value, "failing", False)) or any(part.failing for part in self.inner.values())
+
+    @property
     def private(self) -> bool:
         """Whether every part claims a guarantee, and none of them counts its budget as 'exact'."""
         return self.spec.private and "exact" not in self.measures and all(part.private for part in self.inner.values())
@@ -129,7 +134,7 @@ def _agreed(
     """The one trust model of the slots; WrongComposition names the slot, what it needs, what it got, what there is."""
     agreed: tuple[str, Composed] | None = None
     for field, part in inner.items():
-        if not get_args(hints[field]):
+        if not get_args(hints[field]) or part.trust is None:  # what asks nothing goes with any trust model
             continue
         need, via = slot_trust(hints[field]), ""
         if need is None and isinstance(get_args(hints[field])[0], TypeVar) and agreed is not None:

@@ -1,8 +1,9 @@
 """Lloyd's algorithm on private answers: FastLloyd, and its forerunners as presets.
 
 Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the
-accountant. The schedule is fixed before any answer; starts, rounds and radii come from public figures; every iterate is
-covered, so that nothing is lost by publishing them all.
+accountant. A start that asks (``hst-means`` starts from a tree) has its public share of the budget. The schedule is fixed before
+any answer; packed starts, rounds and radii come from public figures; every iterate is covered, so that nothing is lost by
+publishing them all.
 
 Source: Diaa, Humphries, Kerschbaum 2024, Algorithm 1 without the aggregation, equations 5-14, 19-25, 31-33; Su, Cao, Li,
 Bertino, Jin 2016. Corrections, with reasons in ERRATA of the project: integers instead of rounded noise; a row counts iff its
@@ -27,11 +28,11 @@ from cloister.core.errors import InvalidInput
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows, Setting, Space, Vectors, add_up, count
 from cloister.core.randomness import PublicRng
-from cloister.core.roles import FrequencyOracle, VectorSumOracle
+from cloister.core.roles import FrequencyOracle, Method, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Floats
-from cloister.plugins.packing import sphere_packing
+from cloister.plugins.reach import equal_cells, steps
 
 
 @attrs.frozen
@@ -47,8 +48,12 @@ class Schedule:
 class Lloyd(Generic[T]):
     """k-means by rounds of noisy counts and noisy sums per nearest centre."""
 
+    start: Method[T] = slot("sphere-packing", help="finds the centres that the first round starts from")
     counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows are nearest to each centre")
     sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what those rows add up to")
+    start_share: float = option(
+        default=0.0, low=0.0, high=0.99, help="the start's share of the budget; 0 for one that asks nothing"
+    )
     updates: Literal["relative", "absolute"] = option(
         default="relative", choices=("relative", "absolute"),
         help="sum rows relative to their centre (sensitivity: the radius) or to the domain's middle (its half diagonal)",
@@ -107,12 +112,14 @@ class Lloyd(Generic[T]):
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         domain, every = problem.domain, np.arange(problem.k)
+        before, problem = problem.split(self.start_share)
         schedule = self.schedule(problem)
-        centers = sphere_packing(problem.k, domain, rng.child("start"))
+        start = self.start.cluster(before, session, rng.child("start"))
+        centers = start.centers
         iterates: list[Floats] = []
         weights = np.zeros(problem.k)
         for reach in self.radii(problem, schedule.rounds):
-            near = NearestCenter(domain.snap(centers), domain.reach, _steps(reach, domain))
+            near = NearestCenter(domain.snap(centers), domain.reach, steps(reach, domain))
             vectors = self._vectors(near, domain)
             counts, sums = session.ask(
                 count(near, via=self.counts, spend=schedule.per_count),
@@ -128,7 +135,7 @@ class Lloyd(Generic[T]):
         return Clustering(
             np.mean(iterates[-self.average :], axis=0),
             np.maximum(weights, 0.0),
-            {"rounds": schedule.rounds, "iterates": np.array(iterates)},
+            {**start.details, "rounds": schedule.rounds, "iterates": np.array(iterates)},
         )
 
     def schedule(self, problem: Problem) -> Schedule:
@@ -156,7 +163,7 @@ class Lloyd(Generic[T]):
         domain, space = problem.domain, Space((problem.k,))
         setting = Setting(problem.rows, domain.unit, PublicRng(bytes(32)))
         eta = self.radii(problem, 2)[-1]
-        near = NearestCenter(np.zeros((problem.k, domain.dimension), np.int64), domain.reach, _steps(eta, domain))
+        near = NearestCenter(np.zeros((problem.k, domain.dimension), np.int64), domain.reach, steps(eta, domain))
         of_count = self.counts.variance(space, per_count, setting)
         of_sum = domain.dimension * self.sums.variance(space, self._vectors(near, domain).bound, per_sum, setting)
         scale = problem.k**3 / problem.rows**2
@@ -168,12 +175,8 @@ class Lloyd(Generic[T]):
         """The radius of each round, in the caller's units: equations 22-25."""
         if self.radius == "none":
             return [math.inf] * rounds
-        diagonal = problem.domain.diameter
-        eta = min(
-            diagonal,
-            max(problem.domain.unit, self.radius_scale * diagonal / (2 * problem.k ** (1 / problem.domain.dimension))),
-        )
-        return [diagonal / 2 if self.radius == "step" else eta] * min(1, rounds) + [eta] * (rounds - 1)
+        eta = equal_cells(problem, self.radius_scale)
+        return [problem.domain.diameter / 2 if self.radius == "step" else eta] * min(1, rounds) + [eta] * (rounds - 1)
 
     def _moved(
         self, centers: Floats, weights: Floats, total: Floats, least: Floats, error: Floats, domain: Domain
@@ -203,8 +206,3 @@ class Lloyd(Generic[T]):
         if self.border == "fold":
             return domain.fold(target)
         return domain.truncate(target) if self.border == "truncate" else target
-
-
-def _steps(radius: float, domain: Domain) -> int | None:
-    """A radius in whole lattice steps, rounded down; at least one."""
-    return max(1, int(radius / domain.unit)) if math.isfinite(radius) else None

@@ -7,10 +7,14 @@ from cloister.core.components import Spec
 TREES = "cloister.plugins.trees"
 LOCAL = "cloister.plugins.oracles.local"
 LLOYD = "cloister.plugins.lloyd:Lloyd"
+HST = "cloister.plugins.hst:HST"
 ONE_ROUND = "cloister.plugins.one_round:OneRound"
 CHANG = "Chang, Ghazi, Kumar, Manurangsi: Locally private k-means in one round (2021)"
 DIAA = "Diaa, Humphries, Kerschbaum: FastLloyd (2024)"
+COHEN = "Cohen-Addad et al.: Scalable differentially private clustering via hierarchically separated trees (2022)"
+KAMATH = "Chang, Kamath: Practical differentially private clustering (2021)"
 SU = "Su, Cao, Li, Bertino, Jin: Differentially private k-means clustering (2016)"
+ONE_ROUND_PAPER = {"solver": "kmeans++", "grid_up_to": 0, "share": "budget", "partitions": 1, "clip": True}
 ABSOLUTE = {"updates": "absolute", "radius": "none", "clip_steps": False, "keep_below": 1.0}
 
 
@@ -29,6 +33,8 @@ def components() -> list[Spec]:
                "Ghosh, Roughgarden, Sundararajan (2009)"),
         *_both("discrete-gaussian", "discrete_gaussian", "DiscreteGaussian", "with discrete Gaussian noise",
                "Canonne, Kamath, Steinke (2020); Balle, Wang (2018)"),
+        Spec("thresholded", "FrequencyOracle", "cloister.plugins.oracles.thresholded:ThresholdedCounts",
+             "counts of occupied buckets above a threshold; spends delta", "Central", "Korolova, Kenthapadi, Mishra, Ntoulas (2009)"),
         *_both("masked-gaussian", "masked_gaussian", "MaskedGaussian", "pooled by parties, discrete Gaussian noise from the coordinator", DIAA,
                trust="Aggregated"),
         *_both("skellam", "skellam", "Skellam", "pooled by parties, a share of the noise from each",
@@ -36,6 +42,8 @@ def components() -> list[Spec]:
         *_both("exact", "exact", "Exact", "without noise, NOT private, for comparison", "", private=False),
         *_local(),
         *_one_round(),
+        *_trees(),
+        *_median(),
         Spec("kmeans++", "NonPrivateSolver", "cloister.plugins.solvers.kmeans:KMeansPlusPlus",
              "weighted k-means on released points", paper="Arthur, Vassilvitskii (2007)"),
         Spec("ward", "NonPrivateSolver", "cloister.plugins.solvers.ward:Ward",
@@ -44,6 +52,51 @@ def components() -> list[Spec]:
         Spec("files", "Population", "cloister.plugins.populations.files:Files", "rows in files, a chunk at a time"),
         Spec("parties", "Population", "cloister.plugins.populations.parties:Parties", "organisations that pool masked sums, in one process", "Aggregated"),
         Spec("reports", "Population", "cloister.plugins.populations.reports:Collected", "reports that people sent, in files"),
+    ]  # fmt: skip
+
+
+def _trees() -> list[Spec]:
+    """A trusted curator's trees: clustering by noisy counts of cells."""
+    central = {"frequencies": "discrete-gaussian", "vectors": "discrete-gaussian"}
+    start = {"start_share": 0.7, "radius": "constant", "rounds": 1, "border": "truncate", "shrink": 1.0}
+    return [
+        Spec("hst-means", "Method", LLOYD, "k-means by a random tree's noisy counts, lifted, merged, and a round within a radius",
+             paper=COHEN, presets={**start, "start": "tree-means"}),
+        Spec("tree-means", "Method", HST, "k-means by a random tree's noisy counts, lifted and merged", paper=COHEN,
+             presets={"solver": "tree-program-means", "merge": "kmeans++"}),
+        Spec("tree-coreset", "Method", ONE_ROUND, "k-means from noisy counts and means of cells, in one round", paper=KAMATH, presets=central),
+        Spec("tree-coreset-lsh", "Method", ONE_ROUND, "k-means from noisy counts and means of a tree of sign bits, as published", paper=KAMATH,
+             presets={**ONE_ROUND_PAPER, **central, "tree": "simhash"}),
+        Spec("tree-coreset-median", "Method", ONE_ROUND, "k-median from noisy counts and means of cells, in one round", paper=KAMATH,
+             presets={**central, "solver": "kmedian++", "grid_up_to": 0}),
+        Spec("sphere-packing", "Method", "cloister.plugins.packing:SpherePacking",
+             "k public points far apart: a start that reads no row", paper=SU),
+        Spec("shifted-quadtree", "TreeBuilder", f"{TREES}.quadtree:ShiftedQuadtree",
+             "binary tree of boxes with random cuts, over few columns or a random projection", paper=COHEN),
+        Spec("tree-program", "NonPrivateSolver", "cloister.plugins.solvers.tree_program:TreeProgram",
+             "the best centres on a tree metric, exactly", paper=COHEN),
+        Spec("tree-program-means", "NonPrivateSolver", "cloister.plugins.solvers.tree_program:TreeProgram",
+             "the same for squared distances", paper=COHEN, presets={"power": 2}),
+        Spec("reverse-greedy", "NonPrivateSolver", "cloister.plugins.solvers.reverse_greedy:ReverseGreedy",
+             "drops released points one by one", paper="Chrobak, Kenyon, Young (2006); " + COHEN),
+    ]  # fmt: skip
+
+
+def _median() -> list[Spec]:
+    """k-median: what follows a start, the rivals, and the solver."""
+    return [
+        Spec("hst-median", "Method", "cloister.plugins.lloyd_median:LloydMedian",
+             "k-median by a random tree's noisy counts, lifted, merged, and rounds of unit vectors", paper=COHEN,
+             presets={"start": "tree-median", "start_share": 0.5, "rounds": 4}),
+        Spec("tree-median", "Method", HST, "k-median by a random tree's noisy counts, lifted and merged", paper=COHEN,
+             presets={"merge": "kmedian++", "extra": 2}),
+        Spec("private-lloyd-median", "Method", "cloister.plugins.lloyd_median:LloydMedian",
+             "k-median by noisy rounds of unit vectors from a public start", paper=COHEN),
+        Spec("k-variates", "Method", "cloister.plugins.k_variates:KVariates",
+             "k-median seeding on noisy means of 512 nodes, no rounds", paper="Nock, Canyasse, Boreli, Nielsen: k-variates++ (2016)"),
+        Spec("simhash-nodes", "TreeBuilder", f"{TREES}.simhash:SimHash", "512 nodes by nine sign bits", paper=COHEN, presets={"depth": 9}),
+        Spec("kmedian++", "NonPrivateSolver", "cloister.plugins.solvers.kmedian:KMedianPlusPlus",
+             "weighted k-median on released points", paper="Arthur, Vassilvitskii (2007); Weiszfeld (1937)"),
     ]  # fmt: skip
 
 
@@ -82,10 +135,7 @@ def _local() -> list[Spec]:
 
 def _one_round() -> list[Spec]:
     """One skeleton: the new design, the paper's two, and their trees."""
-    paper = {
-        "frequencies": "explicit-histogram", "vectors": "explicit-histogram-vector", "solver": "kmeans++", "grid_up_to": 0,
-        "share": "budget", "partitions": 1, "clip": True,
-    }  # fmt: skip
+    paper = {"frequencies": "explicit-histogram", "vectors": "explicit-histogram-vector", **ONE_ROUND_PAPER}
     return [
         Spec("one-round", "Method", ONE_ROUND, "k-means from one report per person: spread cells, noise-corrected clustering", paper=CHANG),
         Spec("one-round-lsh", "Method", ONE_ROUND, "k-means from one report per person, on a tree of sign bits, as the paper ran it", paper=CHANG,

@@ -49,6 +49,7 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Sums, Tree, T
 from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Floats, Ints
+from cloister.plugins.released import held, nearest
 
 FEW_ERRORS = 0.1
 """Expected error below which two partitions are better than one (k = 8, d = 10 and 100, wide and tight clusters)."""
@@ -240,14 +241,3 @@ def _looked(grown: Coreset, sums: Sums) -> tuple[Floats, Floats]:
     totals = np.concatenate([sums.at(ids[mine], level) for mine, level in found])
     noise = np.concatenate([sums.standard_error(ids[mine], level) for mine, level in found])
     return totals[back], noise[back]
-
-
-def nearest(points: Floats, centers: Floats) -> Ints:
-    """The nearest centre (m,) of released points, ties to the lowest index."""
-    squares = (centers**2).sum(axis=1) - 2 * points @ centers.T
-    return np.asarray(squares.argmin(axis=1), np.int64)
-
-
-def held(groups: Ints, counts: Floats, k: int) -> Floats:
-    """Noisy rows (k,) of each group, negative counts left out."""
-    return np.asarray(np.bincount(groups, np.maximum(counts, 0.0), minlength=k), np.float64)

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Generic
+
 import numpy as np
 
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.components import component
 from cloister.core.domains import Domain
 from cloister.core.randomness import PublicRng
+from cloister.core.session import Session
+from cloister.core.trust import T
 from cloister.core.types import Floats
 
 TRIES = 100
+
+
+@component
+class SpherePacking(Generic[T]):
+    """Centres that no row has a say in: a start that asks nothing and costs nothing, and the row of a table to beat."""
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        return Clustering(sphere_packing(problem.k, problem.domain, rng))
 
 
 def sphere_packing(k: int, domain: Domain, rng: PublicRng, steps: int = 20) -> Floats:

@@ -77,6 +77,15 @@ def ids_are_within_the_space(make: Maker) -> None:
         require((ids >= 0).any(), f"{domain}: no row is in any bucket")
 
 
+def nested_levels_are_halves(make: Maker) -> None:
+    """Where a space is ``nested``, a row's id at one level is its id at the next one shifted right by one bit, or -1 at both."""
+    for domain, cells, rows in made(make):
+        if cells.space.nested:
+            ids = cells.locate(rows)
+            wrong = int((ids[:, 1:] >> 1 != ids[:, :-1]).any(axis=1).sum())
+            require(not wrong, f"{domain}: {wrong} of {len(rows)} rows are in a bucket that is not in its parent")
+
+
 def _check_shape(ids: Any, n: int, levels: int) -> None:
     require(
         isinstance(ids, np.ndarray) and ids.shape == (n, levels) and ids.dtype == np.int64,
@@ -178,6 +187,7 @@ def _made_vectors(make: Maker) -> Iterator[tuple[Domain, Any]]:
 
 BUCKETINGS = (
     ids_are_within_the_space,
+    nested_levels_are_halves,
     a_row_falls_in_the_same_bucket_in_any_batch,
     ids_are_those_of_the_nearest_centers,
     its_digest_travels,

@@ -10,12 +10,15 @@ from cloister.core.trust import Aggregated, Central, Local
 from cloister.testing.bucketings import BUCKETINGS, VECTORS
 from cloister.testing.checks import Check
 from cloister.testing.declarations import DECLARED, the_guarantee_is_documented, the_registry_says_what_the_class_is
+from cloister.testing.large_spaces import LARGE, LARGE_EXACT, LARGE_NOISE
 from cloister.testing.methods import METHODS
+from cloister.testing.nested_spaces import NESTED, NESTED_NOISE
 from cloister.testing.oracle_events import EVENTS, GAUSSIAN
 from cloister.testing.oracle_local import LOCAL, LOCAL_PURE
 from cloister.testing.oracle_noise import CENTRAL_NOISE, EXACT, NOISE
 from cloister.testing.oracle_privacy import PRIVACY
 from cloister.testing.oracle_rows import CENTRAL_SUMS, ROWS
+from cloister.testing.oracle_threshold import THRESHOLD
 from cloister.testing.populations import POPULATIONS
 from cloister.testing.roles import MADE, checked_role, name_of
 from cloister.testing.solvers import SOLVERS
@@ -52,14 +55,18 @@ def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
     """An oracle's checks: what is drawn where differs by trust model, and exact answers have no noise to look at."""
     central, private = oracle.trust in (Central, Aggregated), oracle.measure != "exact"
     found = [the_guarantee_is_documented, *EVENTS, *ROWS]
+    if central and role == "FrequencyOracle" and getattr(oracle, "failing", False):
+        return (*found, *LARGE, *THRESHOLD)
     if central and role == "VectorSumOracle":
         found += CENTRAL_SUMS
     if not private:
         found += EXACT
     else:
         found += NOISE
+    if central:
+        found += (*LARGE, *(LARGE_NOISE if private else LARGE_EXACT), *NESTED)
     if central and private:
-        found += (*CENTRAL_NOISE, *PRIVACY)
+        found += (*CENTRAL_NOISE, *NESTED_NOISE, *PRIVACY)
     if central and oracle.measure == "gaussian":
         found += GAUSSIAN
     if oracle.trust is Local:

@@ -49,7 +49,8 @@ def probes(oracle: Any, epsilons: Sequence[float] = EPSILONS) -> list[Probe]:
 
 
 def events_cover_the_budget_and_no_more(oracle: Any) -> None:
-    """A channel declares at least one event; they are in the budget's measure, and add up to at most the budget."""
+    """A channel declares at least one event; they are in the budget's measure, and add up to at most the budget; so do their
+    deltas, which only an oracle that says so (``failing``) has."""
     for probe in probes(oracle):
         events = probe.channel.events
         require(
@@ -59,10 +60,17 @@ def events_cover_the_budget_and_no_more(oracle: Any) -> None:
             amount, measure = event.spent.amount, event.spent.measure
             require(measure == probe.budget.measure, f"opened with {probe.budget}, it declares an event in {measure}")
             require(amount > 0, f"{probe.shape}: an event spends {amount}")
+            require(event.delta >= 0, f"{probe.shape}: an event has delta {event.delta}")
         total = spent(events).amount
         require(
             total <= probe.budget.amount * ROUNDING,
             f"{probe.shape}: its events add up to {total:.6g}, it was opened with {probe.budget.amount:.6g} ({probe.budget.measure})",
+        )
+        delta = sum(event.delta for event in events)
+        most = probe.budget.delta if getattr(oracle, "failing", False) else 0.0
+        require(
+            delta <= most * ROUNDING,
+            f"{probe.shape}: its events' deltas add up to {delta:.6g}, it may spend {most:.6g}",
         )
 
 

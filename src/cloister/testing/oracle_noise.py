@@ -142,12 +142,12 @@ def empty_buckets_get_the_same_noise(oracle: Any) -> None:
         probe = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2))
         for held in (0, 1, 1000):
             for sample in drawn(
-                probe, _alike(probe, held), 8, NoiseRng.for_tests(6).child(held), f", {held} rows per bucket"
+                probe, alike(probe, held), 8, NoiseRng.for_tests(6).child(held), f", {held} rows per bucket"
             ):
                 compare_widths(sample)
 
 
-def _alike(probe: Probe, held: int) -> Ints | Placed:
+def alike(probe: Probe, held: int) -> Ints | Placed:
     """Rows that put the same number in every bucket."""
     ids = np.repeat(np.arange(probe.shape.sizes[0], dtype=np.int64), held)
     buckets = np.repeat(ids[:, None], len(probe.shape.sizes), axis=1)
@@ -173,7 +173,7 @@ def noises_are_independent(oracle: Any) -> None:
         pairs.append(("two releases", one.ravel(), other.ravel()))
         pairs.append(("a release and the next", one[:-1].ravel(), one[1:].ravel()))
         for where, a, b in pairs:
-            _check_correlations(f"{shape}: {where}", a, b)
+            check_correlations(f"{shape}: {where}", a, b)
 
 
 def two_questions_have_independent_noise(oracle: Any) -> None:
@@ -184,10 +184,11 @@ def two_questions_have_independent_noise(oracle: Any) -> None:
             for t in tables_of(oracle, shape, rounds=2, rows=0)
         ]
         for (i, a), (j, b) in combinations(enumerate(noises), 2):
-            _check_correlations(f"{shape}: questions {i + 1} and {j + 1}", a, b)
+            check_correlations(f"{shape}: questions {i + 1} and {j + 1}", a, b)
 
 
-def _check_correlations(where: str, a: Floats, b: Floats) -> None:
+def check_correlations(where: str, a: Floats, b: Floats) -> None:
+    """Two samples (n,) of noise, and their sizes, are uncorrelated."""
     band = deviations(128) / math.sqrt(len(a))
     for what, r in (("noises", correlation(a, b)), ("sizes of the noises", correlation(np.abs(a), np.abs(b)))):
         require(

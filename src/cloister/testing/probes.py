@@ -26,11 +26,14 @@ PAYABLE: dict[Measure, tuple[Measure, ...]] = {
 }  # fmt: skip
 """In which measures an oracle of each measure takes budgets."""
 
+DELTA = 1e-3
+"""Of the kit's budgets, for mechanisms that have a delta of their own."""
+
 
 def budget_of(measure: Measure, epsilon: float) -> Budget:
-    """About as much privacy in every measure: epsilon, mu = epsilon, rho = epsilon^2 / 2."""
+    """About as much privacy in every measure: epsilon, mu = epsilon, rho = epsilon^2 / 2; and a delta for who spends one."""
     amounts = {"pure": epsilon, "gaussian": epsilon**2, "zcdp": epsilon**2 / 2, "exact": math.inf}
-    return Budget(measure, amounts[measure])
+    return Budget(measure, amounts[measure], delta=DELTA)
 
 
 @final

@@ -41,8 +41,12 @@ def _of_cells(check: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def children_are_in_their_parents(builder: Any) -> None:
-    """Where a tree is ``nested``, a row's bucket of one level is its bucket of the next, halved."""
+    """Where a tree is ``nested``, a row's bucket of one level is its bucket of the next, halved; and its space says so."""
     for problem, tree in _trees(builder):
+        require(
+            tree.nested == tree.space.nested,
+            f"{problem.domain}: nested is {tree.nested}, of its space {tree.space.nested}",
+        )
         if tree.nested:
             ids = tree.locate(bucketings.rows_of(problem.domain, tree))
             require(np.array_equal(ids[:, 1:] >> 1, ids[:, :-1]), f"{problem.domain}: a bucket is not in its parent")

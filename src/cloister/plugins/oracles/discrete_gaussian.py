@@ -17,7 +17,14 @@ from cloister.core.components import component
 from cloister.core.lattice import Bound
 from cloister.core.questions import Setting, Space
 from cloister.core.trust import Central
-from cloister.plugins.oracles.tensors import TensorChannel, gaussian_channel
+from cloister.plugins.oracles.additive import wide_gaussian
+from cloister.plugins.oracles.sparse import SparseChannel, opened
+from cloister.plugins.oracles.tensors import TensorChannel
+
+
+def channel(space: Space, bound: Bound | None, budget: Budget, unit: float) -> TensorChannel | SparseChannel:
+    """Sigma from the joint L2 sensitivity over all levels and coordinates, and the shift that makes it wide."""
+    return opened("discrete-gaussian", budget, space, bound, *wide_gaussian(space, bound, budget), unit)
 
 
 @component
@@ -30,8 +37,8 @@ class DiscreteGaussianCounts:
     def measure(self) -> Measure:
         return "gaussian"
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel:
-        return gaussian_channel("discrete-gaussian", space, None, budget, 1.0)
+    def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel:
+        return channel(space, None, budget, 1.0)
 
     def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
         return self.open(space, budget, setting).deviation ** 2
@@ -47,8 +54,8 @@ class DiscreteGaussianSums:
     def measure(self) -> Measure:
         return "gaussian"
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> TensorChannel:
-        return gaussian_channel("discrete-gaussian", space, bound, budget, setting.unit)
+    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel:
+        return channel(space, bound, budget, setting.unit)
 
     def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
         return self.open(space, bound, budget, setting).deviation ** 2

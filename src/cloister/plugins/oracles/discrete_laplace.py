@@ -15,10 +15,9 @@ from cloister.core.components import component
 from cloister.core.lattice import Bound
 from cloister.core.questions import Setting, Space
 from cloister.core.trust import Central
-from cloister.plugins.oracles.tensors import Laplace, TensorChannel
-
-UP = 1 + 2.0**-40
-"""Rounding in a division never makes the noise too small."""
+from cloister.plugins.oracles.additive import UP, Laplace
+from cloister.plugins.oracles.sparse import SparseChannel, opened
+from cloister.plugins.oracles.tensors import TensorChannel
 
 
 @component
@@ -31,9 +30,9 @@ class DiscreteLaplaceCounts:
     def measure(self) -> Measure:
         return "pure"
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel:
+    def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel:
         law = Laplace(space.levels / budget.epsilon * UP)
-        return TensorChannel("discrete-laplace", budget, space, None, law, 0, 1.0)
+        return opened("discrete-laplace", budget, space, None, law)
 
     def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
         return self.open(space, budget, setting).deviation ** 2
@@ -49,9 +48,9 @@ class DiscreteLaplaceSums:
     def measure(self) -> Measure:
         return "pure"
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> TensorChannel:
+    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel:
         law = Laplace(space.levels * bound.l1 / budget.epsilon * UP)
-        return TensorChannel("discrete-laplace", budget, space, bound, law, 0, setting.unit)
+        return opened("discrete-laplace", budget, space, bound, law, 0, setting.unit)
 
     def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
         return self.open(space, bound, budget, setting).deviation ** 2

@@ -7,6 +7,7 @@ from cloister.core.components import component
 from cloister.core.lattice import Bound
 from cloister.core.questions import Setting, Space
 from cloister.core.trust import Central
+from cloister.plugins.oracles.sparse import SparseChannel, opened
 from cloister.plugins.oracles.tensors import TensorChannel
 
 
@@ -20,8 +21,8 @@ class ExactCounts:
     def measure(self) -> Measure:
         return "exact"
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel:
-        return TensorChannel("exact", budget, space, None, None, 0, 1.0)
+    def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel:
+        return opened("exact", budget, space, None, None)
 
     def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
         return 0.0
@@ -37,8 +38,8 @@ class ExactSums:
     def measure(self) -> Measure:
         return "exact"
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> TensorChannel:
-        return TensorChannel("exact", budget, space, bound, None, 0, setting.unit)
+    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel:
+        return opened("exact", budget, space, bound, None, 0, setting.unit)
 
     def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
         return 0.0

@@ -20,8 +20,9 @@ from cloister.core.components import component, option
 from cloister.core.lattice import CAP, Bound
 from cloister.core.questions import Setting, Space
 from cloister.core.trust import Aggregated
+from cloister.plugins.oracles.additive import wide_gaussian
 from cloister.plugins.oracles.rings import RingChannel
-from cloister.plugins.oracles.tensors import gaussian_channel
+from cloister.plugins.oracles.tensors import TensorChannel
 
 
 @component
@@ -39,7 +40,7 @@ class MaskedGaussianCounts:
         return "gaussian"
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> RingChannel:
-        tensor = gaussian_channel("masked-gaussian", space, None, budget, 1.0)
+        tensor = TensorChannel("masked-gaussian", budget, space, None, *wide_gaussian(space, None, budget), 1.0)
         return RingChannel(tensor, self.parties, self.most_rows)
 
     def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
@@ -61,7 +62,9 @@ class MaskedGaussianSums:
         return "gaussian"
 
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> RingChannel:
-        tensor = gaussian_channel("masked-gaussian", space, bound, budget, setting.unit)
+        tensor = TensorChannel(
+            "masked-gaussian", budget, space, bound, *wide_gaussian(space, bound, budget), setting.unit
+        )
         return RingChannel(tensor, self.parties, self.most_rows)
 
     def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:

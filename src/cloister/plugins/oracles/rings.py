@@ -18,7 +18,8 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ids, Ints
-from cloister.plugins.oracles.tensors import Noised, Skellam, TensorChannel
+from cloister.plugins.oracles.additive import Skellam
+from cloister.plugins.oracles.tensors import Noised, TensorChannel
 
 
 @final

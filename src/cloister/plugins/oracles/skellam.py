@@ -38,8 +38,9 @@ from cloister.core.lattice import CAP, Bound
 from cloister.core.questions import Setting, Space
 from cloister.core.randomness import skellam_ratio
 from cloister.core.trust import Aggregated
+from cloister.plugins.oracles.additive import UP, Skellam, enough_bits, sensitivity_of
 from cloister.plugins.oracles.rings import RingChannel
-from cloister.plugins.oracles.tensors import UP, Skellam, TensorChannel, enough_bits, sensitivity_of
+from cloister.plugins.oracles.tensors import TensorChannel
 
 LEAST_SHARE = 2.0**22
 """s: the least standard deviation of a share, in integers."""

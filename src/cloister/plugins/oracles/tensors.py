@@ -1,92 +1,26 @@
-"""Integer tensors under additive integer noise: what every Central oracle on enumerable buckets is made of.
+"""Totals as integer tensors: a number per bucket, for as many buckets as can be listed.
 
-Reports are exact int64 totals, laid out level after level. They are multiplied by a public power of two (``shift``) before
-the noise, so that Gaussian noise is so wide in integers that the discrete law stands in for the real one (see
-``cloister.accounting.discrete``), and divided by it after.
+Reports are exact int64 totals, laid out level after level; of a nested space only the deepest level, from which the others are
+made after the merge, by adding neighbours. The noise is drawn for the whole table at once, on every level.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any, NoReturn, Protocol, final
+from typing import Any, NoReturn, final
 
 import attrs
 import numpy as np
 
-from cloister.core.budget import Budget, Event
 from cloister.core.errors import InvalidInput, Refused
-from cloister.core.lattice import CAP, Bound
 from cloister.core.questions import Placed, Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
+from cloister.plugins.oracles.additive import Additive, Gaussian, Laplace
+
+__all__ = ["MOST", "Gaussian", "Laplace", "Noised", "TensorChannel", "Totals"]
 
 MOST = 2**26
 """Most numbers in one table: larger domains need an oracle that is asked lazily."""
-
-
-class Law(Protocol):
-    """A law of additive integer noise."""
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation, in integers."""
-        ...
-
-    def draw(self, size: int, rng: NoiseRng) -> Ints: ...
-
-
-@final
-@attrs.frozen
-class Laplace:
-    """Two-sided geometric noise. Args: scale, in integers: L1 sensitivity over epsilon."""
-
-    scale: float
-
-    @property
-    def deviation(self) -> float:
-        return float(np.sqrt(0.5) / np.sinh(0.5 / self.scale))
-
-    def draw(self, size: int, rng: NoiseRng) -> Ints:
-        return rng.discrete_laplace(self.scale, size)
-
-
-@final
-@attrs.frozen
-class Gaussian:
-    """Discrete Gaussian noise. Args: sigma, in integers: L2 sensitivity over mu."""
-
-    sigma: float
-
-    @property
-    def deviation(self) -> float:
-        return self.sigma
-
-    def draw(self, size: int, rng: NoiseRng) -> Ints:
-        return rng.discrete_gaussian(self.sigma, size)
-
-
-@final
-@attrs.frozen
-class Skellam:
-    """Skellam noise in shares, each of the same variance. Args: share (its standard deviation, in integers), shares, honest
-    (how many of them are counted on)."""
-
-    share: float
-    shares: int
-    honest: int
-
-    @property
-    def deviation(self) -> float:
-        return self.share * math.sqrt(self.shares)
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of the noise that is counted on."""
-        return self.share * math.sqrt(self.honest)
-
-    def draw(self, size: int, rng: NoiseRng) -> Ints:
-        """One share."""
-        return rng.skellam(self.share**2, size)
 
 
 @final
@@ -120,86 +54,62 @@ class Noised:
 
 @final
 @attrs.frozen
-class TensorChannel:
+class TensorChannel(Additive):
     """Both halves of a question on enumerable buckets, with noise drawn once, after the merge.
 
-    Args:
-        mechanism, budget: what is declared to the accountant.
-        space: the buckets.
-        bound: of the vectors; None for counts.
-        law: of the noise, in shifted integers; None for no noise (not private).
-        shift: bits that totals are scaled up by before the noise.
-        unit: value of one lattice step in the caller's units (1 for counts).
+    Of a nested space the encoder reads the deepest ids alone, so that a row changes one total per level whatever else it is
+    given: the guarantee does not rest on the bucketing's promise.
     """
 
-    mechanism: str
-    budget: Budget
-    space: Space
-    bound: Bound | None
-    law: Laplace | Gaussian | Skellam | None
-    shift: int
-    unit: float
-
     def __attrs_post_init__(self) -> None:
-        if sum(self.space.sizes) * self.width > MOST:
+        numbers = sum(self.space.sizes) * self.width
+        if numbers > MOST:
             raise InvalidInput(
                 f"'{self.mechanism}' keeps a number per bucket: {sum(self.space.sizes)} buckets of {self.width} numbers are too many"
             )
-        largest = CAP * (self.bound.l2 if self.bound else 1) * 2**self.shift
-        tail = 0.0 if self.law is None else 64 * self.law.deviation
-        if largest + tail >= 2.0**62:
-            raise InvalidInput(
-                f"'{self.mechanism}' could overflow 64 bits with {CAP} rows: the budget of this question is too small, or its bound too large"
-            )
-
-    @property
-    def width(self) -> int:
-        """Numbers per bucket."""
-        return self.bound.dimension if self.bound else 1
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        sigma = self.law.sigma if isinstance(self.law, Gaussian) else float("inf")
-        return (Event(self.mechanism, self.budget, touched=self.space.levels * self.width, sigma=sigma),)
+        super().__attrs_post_init__()
 
     def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Totals:
         buckets = items.buckets if isinstance(items, Placed) else items
-        levels = []
-        for level, size in enumerate(self.space.sizes):
-            ids = buckets[:, level]
+        columns, levels = buckets[:, -len(self.counted) :], list[Ints]()
+        for ids, size in zip(columns.T, self.counted, strict=True):
             if isinstance(items, Placed):
-                levels.append(_added(ids, items.values, size))
+                levels.append(_added(ids, items.values, size).ravel())
             else:
-                levels.append(np.bincount(ids + 1, minlength=size + 1)[1:])
-        return Totals(np.concatenate([total.ravel() for total in levels]).astype(np.int64, copy=False))
+                levels.append(_counted(ids, size))
+        return Totals(np.concatenate(levels) if len(levels) > 1 else levels[0])
 
     def absorb(self, report: Totals) -> Totals:
         vector = report.vector
-        if vector.dtype != np.int64 or vector.shape != (sum(self.space.sizes) * self.width,):
+        if vector.dtype != np.int64 or vector.shape != (sum(self.counted) * self.width,):
             raise Refused(
                 f"a report of '{self.mechanism}' has shape {vector.shape} and type {vector.dtype}: no encoder sends that"
             )
         return report
 
     def decode(self, summary: Totals, rng: NoiseRng) -> Noised:
-        noised = self.scaled(summary)
-        if self.law is not None:
-            noised = noised + self.law.draw(len(noised), rng)
-        return self.table(noised)
+        return Noised(self.noised(self.every(summary), rng), self.space, self.deviation)
+
+    def every(self, totals: Totals) -> Ints:
+        """Totals of all levels, one per number that is released: (buckets,) or (buckets, dimension)."""
+        found = totals.vector.reshape(-1, *self.one)
+        return _expanded(found, self.space.levels) if self.space.nested else found
 
     def scaled(self, totals: Totals) -> Ints:
-        """Totals in the integers that noise is drawn in."""
-        return totals.vector << np.int64(self.shift)
+        """All levels' totals, flat, in the integers that noise is drawn in."""
+        return self.every(totals).ravel() << np.int64(self.shift)
 
     def table(self, noised: Ints) -> Noised:
-        """What noised integers say, in the caller's units."""
+        """What noised integers, flat, say in the caller's units."""
         values: Floats = noised.astype(np.float64) * (self.unit * 2.0**-self.shift)
-        return Noised(values.reshape(-1, self.width) if self.bound else values, self.space, self.deviation)
+        return Noised(values.reshape(-1, *self.one), self.space, self.deviation)
 
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of each released number, in its own unit."""
-        return 0.0 if self.law is None else self.law.deviation * self.unit * 2.0**-self.shift
+
+def _counted(ids: Ints, size: int) -> Ints:
+    """How many of the ids (n,) are each of 0 .. size - 1; those of -1 count nowhere."""
+    if len(ids) and ids.min() >= 0:
+        return np.bincount(ids, minlength=size).astype(np.int64, copy=False)
+    return np.bincount(ids + 1, minlength=size + 1)[1:].astype(np.int64, copy=False)
 
 
 def _added(ids: Ints, values: Ints, size: int) -> Ints:
@@ -212,23 +122,12 @@ def _added(ids: Ints, values: Ints, size: int) -> Ints:
     return total[1:]
 
 
-UP = 1 + 2.0**-40
-"""Rounding in a division never makes the noise too small."""
-
-
-def gaussian_channel(mechanism: str, space: Space, bound: Bound | None, budget: Budget, unit: float) -> TensorChannel:
-    """Discrete Gaussian noise: sigma from the joint L2 sensitivity over all levels and coordinates, and the shift that makes it
-    wide. Central and Aggregated oracles share this, so that both release the same numbers."""
-    sigma = sensitivity_of(space, bound) / budget.mu * UP
-    shift = enough_bits(sigma)
-    return TensorChannel(mechanism, budget, space, bound, Gaussian(sigma * 2.0**shift), shift, unit)
-
-
-def sensitivity_of(space: Space, bound: Bound | None) -> float:
-    """The most that one row moves all totals together, in L2: one vector (or 1) per level."""
-    return math.sqrt(space.levels) * (bound.l2 if bound else 1)
-
-
-def enough_bits(deviation: float, wanted: float = 2.0**20) -> int:
-    """The least shift that makes noise of this width, in integers, at least ``wanted``."""
-    return max(0, int(np.ceil(np.log2(wanted / deviation))))
+def _expanded(deepest: Ints, levels: int) -> Ints:
+    """All levels of a nested table, coarse ones first, from the totals (size, ...) of the deepest one: parents are pairs."""
+    found = [deepest]
+    while len(found) < levels:
+        last = found[-1]
+        if len(last) % 2:
+            last = np.concatenate([last, np.zeros_like(last[:1])])
+        found.append(last[0::2] + last[1::2])
+    return np.concatenate(found[::-1])

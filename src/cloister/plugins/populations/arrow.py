@@ -69,13 +69,16 @@ class Parquet:
         self._path = path
         with pyarrow.parquet.ParquetFile(path) as file:
             self.known = _known(file.schema_arrow)
+            groups = range(file.metadata.num_row_groups)
+            self.blocks = tuple(file.metadata.row_group(i).num_rows for i in groups)
 
-    def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+    def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
         buffer = max(2**14, min(2**20, BUFFERS // len(columns)))
         options = {"pre_buffer": False, "buffer_size": buffer, "page_checksum_verification": True}
         with pyarrow.parquet.ParquetFile(self._path, **options) as file:
             size = piece_rows(len(columns))
-            batches = file.iter_batches(batch_size=size, columns=list(columns), use_threads=False)
+            groups = list(range(len(self.blocks)) if only is None else only)
+            batches = file.iter_batches(size, row_groups=groups, columns=list(columns), use_threads=False)
             yield from _pieces(batches, columns)
 
 
@@ -86,6 +89,8 @@ class Ipc:
     Of a compressed record batch, the columns in use are unpacked as a whole; so that memory is bounded, it must be small.
     """
 
+    blocks = None
+
     def __init__(self, path: str) -> None:
         self._path, memory = path, _mapped(path)
         reader = _ipc(memory, None)
@@ -93,7 +98,7 @@ class Ipc:
         self._position = {name: i for i, (name, _) in enumerate(self.known)}
         self._packed = _outside(next(_batches(reader), None), memory)
 
-    def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+    def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
         memory, seen = _mapped(self._path), 0
         # a choice of fields makes pyarrow copy the batch, which is a loss unless it spares unpacking the others
         reader = _ipc(memory, [self._position[name] for name in columns] if self._packed else None)
@@ -140,6 +145,8 @@ class Csv:
     would decide which columns a result has.
     """
 
+    blocks = None
+
     def __init__(self, path: str) -> None:
         self._path = path
         with self._reader(None) as reader:
@@ -151,7 +158,7 @@ class Csv:
                 f"the first line of '{path}' looks like a row: a CSV file starts with the columns' names, which are no numbers"
             )
 
-    def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+    def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
         kinds = {name: self._kind(name) for name in columns}
         with self._reader(pyarrow.csv.ConvertOptions(column_types=kinds, include_columns=list(columns))) as reader:
             yield from _pieces(reader, columns)

@@ -1,23 +1,24 @@
-"""Rows in files, read a chunk at a time in every round."""
+"""Rows in files, read a chunk at a time in every round, in this process or in many."""
 
 from __future__ import annotations
 
-import glob
-import importlib
+import operator
 import os
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Generic, Self, TypeVar, final
 
+import attrs
 import numpy as np
 
 from cloister.core.encoding import absorb, chunk_rows, encode_rows, map_merge, merge_summaries
-from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
+from cloister.plugins.populations.engines import Engine, engine_of
+from cloister.plugins.populations.listing import Path, listed
 from cloister.plugins.populations.reading import (
     Missing,
-    Piece,
     Progress,
     as_first,
     as_missing,
@@ -25,32 +26,14 @@ from cloister.plugins.populations.reading import (
     collected,
     fit,
     keep_memory,
+    refuse_none,
     refuse_too_many,
-    regroup,
+    usable,
     user_numbers,
-    validate,
 )
+from cloister.plugins.populations.sources import File
 
-Path: TypeAlias = str | os.PathLike[str]
-
-FORMATS = {
-    ".parquet": "arrow:Parquet", ".arrow": "arrow:Ipc", ".feather": "arrow:Ipc", ".csv": "arrow:Csv",
-    ".csv.gz": "arrow:Csv", ".npy": "npy:Npy", ".npz": "npy:Npz",
-}  # fmt: skip
-"""What reads files of each extension: a module of this folder, imported when it is needed, and its class."""
-
-
-class Source(Protocol):
-    """One file of one format. It stays closed between passes."""
-
-    @property
-    def known(self) -> list[tuple[str, bool]]:
-        """Each column's name, and whether it holds numbers."""
-        ...
-
-    def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
-        """The rows in the file's order, a bounded number at a time. A piece is gone when the next one is asked for."""
-        ...
+V = TypeVar("V")
 
 
 class Files:
@@ -60,6 +43,10 @@ class Files:
     pass is said by ``missing``. User i is the row's position, over the files in their order, plus ``first``. Numbers are
     integers, floats, booleans and decimals; the same numbers give the same answers whatever file they are in.
 
+    An engine spreads a pass over processes: a part is a file, or about a million rows of a Parquet file with several row groups.
+    Parts are the same whatever the engine, and their exact summaries are merged here as they come, so the answer is the same too.
+    One file that cannot be read, or that is not what it was when this object was made, fails the whole pass.
+
     Args:
         paths: a file, a glob pattern (sorted), or several of them; .parquet, .arrow, .feather, .csv, .csv.gz, .npy, .npz
             (the array 'X' or the only two-dimensional one).
@@ -67,24 +54,30 @@ class Files:
             default all its columns must hold numbers. Columns of NPY and NPZ are called '0', '1', ...
         missing: 'refuse' or 'drop'.
         first: number of the first user.
-        progress: told how many more rows of a round are done.
+        progress: told how many more rows of a round are done; where workers read them, part by part.
+        engine: 'serial', 'processes' or 'dask', or an engine that is shared and that somebody else closes.
+        workers: how many processes the engine starts; by default one per core.
+        scheduler: address of a running Dask scheduler, for engine 'dask'.
 
     Attributes:
         columns: names of the columns in use.
         dimension: how many they are.
 
     Raises:
-        UnknownName, InvalidInput: there is no such file or column, or it cannot be used; no message quotes a row.
-        MissingExtra: pyarrow is needed and not installed.
+        UnknownName, InvalidInput: there is no such file, column or engine, or it cannot be used; no message quotes a row.
+        MissingExtra: pyarrow or Dask is needed and not installed.
     """
 
     def __init__(
         self, paths: Path | Sequence[Path], columns: Sequence[str | int] | str | None = None, missing: Missing = "refuse",
-        first: int = 0, progress: Progress | None = None,
+        first: int = 0, progress: Progress | None = None, engine: str | Engine = "serial", workers: int | None = None,
+        scheduler: str | None = None,
     ) -> None:  # fmt: skip
         self._missing: Missing = as_missing(missing)
         self._first, self._progress = as_first(first), progress
-        self._files = [_File(path) for path in _listed(paths)]
+        self._engine, self._mine = engine_of(engine, workers, scheduler), isinstance(engine, str)
+        found = listed(paths)
+        self._files = [File(os.path.abspath(path) if self._engine.elsewhere else path) for path in found]
         self.columns = chosen(columns, self._files[0].known)
         for file in self._files[1:]:
             file.match(self.columns, strict=columns is None)
@@ -100,7 +93,9 @@ class Files:
             InvalidInput: a file cannot be read to its end, there are no rows, too many, or missing or infinite cells that
                 were not to be dropped.
         """
-        validate((rows for _, rows in self._chunks()), self._missing)
+        whole = partial(_usable, columns=self.columns, missing=self._missing)
+        refuse_none(self._over_all(self._parts(numbered=False), whole, operator.add))
+        refuse_too_many(sum(file.rows for file in self._files))
 
     def table(self) -> Floats:
         """The usable rows (n, d) themselves, all in memory, for the data holder. NOT private."""
@@ -108,146 +103,143 @@ class Files:
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: InvalidInput if a file cannot be read to its end or is not what it was."""
-        keep_memory()
         fit(round.domain, self.columns)
-
-        def encoded(chunk: tuple[int, Floats]) -> tuple[Any, ...]:
-            start, rows = chunk
-            users = user_numbers(self._first + start, len(rows))
-            summary = absorb(round, encode_rows(round, rows, users, rng.child("chunk", start)))
-            if self._progress is not None:
-                self._progress(len(rows))
-            return summary
-
-        return map_merge(self._chunks(), encoded, merge_summaries)
+        tell = None if self._engine.apart else self._progress
+        summed = partial(_summed, columns=self.columns, round=round, rng=rng, first=self._first, tell=tell)
+        return self._over_all(self._parts(numbered=True), summed, merge_summaries)
 
     def chunks(self) -> Iterator[tuple[int, Floats]]:
         """All rows for their holder's own use, each chunk with the position of its first; gone when the next one is asked for."""
         return self._chunks()
 
+    def close(self) -> None:
+        """End the workers of an engine that is not shared. They are started again when they are needed."""
+        if self._mine:
+            self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _over_all(self, parts: Iterator[Part], fn: Callable[[Part], Done[V]], merge: Callable[[V, V], V]) -> V:
+        """One pass: the merged values of all parts."""
+        total = map_merge(parts, fn, partial(_joined, merge=merge), self._run)
+        for file in self._files:  # one that was read long ago may have changed since
+            file.unchanged()
+        return total.value
+
+    def _run(self, fn: Callable[[Part], Done[V]], parts: Iterable[Part]) -> Iterator[Done[V]]:
+        for done in self._engine.run(fn, parts):
+            if self._engine.apart:
+                self._files[done.number].learn(done.rows, done.only)
+                if self._progress is not None and done.counts:
+                    self._progress(done.rows)
+            yield done
+
+    def _parts(self, numbered: bool) -> Iterator[Part]:
+        """What the files are divided into; at least one part.
+
+        Args:
+            numbered: whether users need their numbers. Files of a format that does not say how many rows it has are then counted
+                first, unless they have been read before.
+        """
+        start = 0
+        for number, file in enumerate(self._files):
+            for only, before in file.stretches():
+                yield Part(number, file, only, start + before)
+                refuse_too_many(start + before)
+            if numbered:
+                start += self._rows(file)
+
+    def _rows(self, file: File) -> int:
+        if file.rows < 0:
+            for _ in file.chunks(self.columns, chunk_rows(self.dimension)):
+                pass
+        return file.rows
+
     def _chunks(self) -> Iterator[tuple[int, Floats]]:
         """All rows, each chunk with the position of its first; at least one chunk, which may be empty."""
-        start = 0
-        for file in self._files:
-            for rows in file.chunks(self.columns):
-                refuse_too_many(start + len(rows))
-                yield start, rows
-                start += len(rows)
-        if not start:
-            yield 0, np.empty((0, self.dimension))
+        for part in self._parts(numbered=True):
+            yield from part.chunks(self.columns)
 
 
-class _File:
-    """A file that must stay what it is while a run lasts."""
+@final
+@attrs.frozen(eq=False)
+class Part:
+    """Some rows of a file: what travels to a worker instead of rows.
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._stamp, self._rows = _stamp(path), -1
-        if not self._stamp[0]:
-            raise InvalidInput(f"'{path}' is empty")
-        try:
-            self._source = _source(path)
-        except CloisterError:
-            raise
-        except Exception as error:  # a foreign decoder: whatever it raises may quote the file, so it goes no further
-            raise InvalidInput(_unreadable(path, error)) from None
-
-    @property
-    def known(self) -> list[tuple[str, bool]]:
-        return self._source.known
-
-    def match(self, columns: Sequence[str], strict: bool) -> None:
-        """Raises: InvalidInput unless this file has these columns, in numbers (and no others, when ``strict``)."""
-        try:
-            mine = chosen(None if strict else columns, self.known)
-        except InvalidInput as error:
-            raise InvalidInput(f"'{self.path}' does not go with the files before it: {error}") from None
-        if sorted(mine) != sorted(columns):
-            raise InvalidInput(
-                f"'{self.path}' has other columns of numbers than the files before it: say which columns to use"
-            )
-
-    def chunks(self, columns: Sequence[str]) -> Iterator[Floats]:
-        """The rows of one pass. Raises: InvalidInput before the last one if the file is not what it was."""
-        self._unchanged()
-        rows = 0
-        try:
-            for chunk in regroup(self._source.pieces(columns), len(columns), chunk_rows(len(columns))):
-                rows += len(chunk)
-                yield chunk
-        except Exception as error:  # a foreign decoder, as above
-            self._unchanged()
-            if isinstance(error, CloisterError):
-                raise
-            raise InvalidInput(_unreadable(self.path, error)) from None
-        self._unchanged()
-        if self._rows not in (-1, rows):
-            raise InvalidInput(_changed(self.path))
-        self._rows = rows
-
-    def _unchanged(self) -> None:
-        if _stamp(self.path) != self._stamp:
-            raise InvalidInput(_changed(self.path))
-
-
-def _stamp(path: str) -> tuple[int, int, int]:
-    """Size, time of the last change, and identity of a file."""
-    try:
-        facts = os.stat(path)
-    except OSError as error:
-        raise InvalidInput(f"'{path}' cannot be opened: {error.strerror}") from None
-    return facts.st_size, facts.st_mtime_ns, facts.st_ino
-
-
-def _changed(path: str) -> str:
-    return f"'{path}' is not what it was when this run began: leave files alone while a run lasts, and start again"
-
-
-def _unreadable(path: str, error: Exception) -> str:
-    if isinstance(error, PermissionError):
-        return f"'{path}' cannot be opened: permission denied"
-    if isinstance(error, MemoryError):
-        return f"'{path}' is damaged, or needs more memory than there is"
-    return f"'{path}' cannot be read: it is damaged, cut short, or not what its extension says"
-
-
-def _source(path: str) -> Source:
-    extension = next((e for e in sorted(FORMATS, key=len, reverse=True) if path.lower().endswith(e)), None)
-    if extension is None:
-        raise InvalidInput(f"'{path}' has an extension that is not known: {', '.join(FORMATS)}")
-    module, _, name = FORMATS[extension].partition(":")
-    try:
-        found = importlib.import_module(f"cloister.plugins.populations.{module}")
-    except ImportError as error:
-        raise MissingExtra("pyarrow", "files", "reading Parquet, Arrow and CSV") from error
-    source: Source = getattr(found, name)(path)
-    return source
-
-
-def _listed(paths: Path | Sequence[Path]) -> list[str]:
-    """Files in order; a pattern's in sorted order.
-
-    Raises:
-        InvalidInput: there is none, it is a folder, or one is given twice, so that its rows would count twice.
+    Args:
+        number: position of the file among the files.
+        file: which, as it was when the run began.
+        only: its blocks; None for all.
+        start: position of the first row among all rows.
     """
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    found = [path for one in given for path in _matched(os.fspath(one))]
-    if not found:
-        raise InvalidInput("no file was given")
-    seen = set[str]()
-    for path in found:
-        if os.path.isdir(path):
-            raise InvalidInput(f"'{path}' is a folder: give its files, as in '{os.path.join(path, '*.parquet')}'")
-        if os.path.realpath(path) in seen:
-            raise InvalidInput(f"'{path}' was given twice: its rows would count twice")
-        seen.add(os.path.realpath(path))
-    return found
+
+    number: int
+    file: File
+    only: range | None
+    start: int
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[tuple[int, Floats]]:
+        """The rows, each chunk with the position of its first; at least one chunk, which may be empty."""
+        start = self.start
+        for rows in self.file.chunks(columns, chunk_rows(len(columns)), self.only):
+            refuse_too_many(start + len(rows))
+            yield start, rows
+            start += len(rows)
+        if start == self.start:
+            yield start, np.empty((0, len(columns)))
 
 
-def _matched(path: str) -> list[str]:
-    if os.path.exists(path) or not glob.has_magic(path):
-        return [path]
-    found = sorted(glob.glob(path, recursive=True))
-    if not found:
-        raise InvalidInput(f"no file matches '{path}'")
-    return found
+@final
+@attrs.frozen(eq=False)
+class Done(Generic[V]):
+    """What came of a part: how many rows it had, and their value. Args: number, only as of the part; counts (as progress)."""
+
+    number: int
+    only: range | None
+    rows: int
+    value: V
+    counts: bool
+
+
+def _joined(one: Done[V], other: Done[V], merge: Callable[[V, V], V]) -> Done[V]:
+    return Done(-1, None, one.rows + other.rows, merge(one.value, other.value), False)
+
+
+def _usable(part: Part, columns: Sequence[str], missing: Missing) -> Done[int]:
+    """In a worker: the validation pass over a part."""
+    keep_memory()
+    seen = 0
+
+    def counted() -> Iterator[Floats]:
+        nonlocal seen
+        for _, rows in part.chunks(columns):
+            seen += len(rows)
+            yield rows
+
+    used = usable(counted(), missing)
+    return Done(part.number, part.only, seen, used, False)
+
+
+def _summed(
+    part: Part, columns: Sequence[str], round: Round[Any], rng: NoiseRng, first: int, tell: Progress | None
+) -> Done[tuple[Any, ...]]:
+    """In a worker: a part's rows encoded and added up, a chunk at a time."""
+    keep_memory()
+    seen = 0
+
+    def encoded(chunk: tuple[int, Floats]) -> tuple[Any, ...]:
+        nonlocal seen
+        start, rows = chunk
+        users = user_numbers(first + start, len(rows))
+        summary = absorb(round, encode_rows(round, rows, users, rng.child("chunk", start)))
+        seen += len(rows)
+        if tell is not None:
+            tell(len(rows))
+        return summary
+
+    value = map_merge(part.chunks(columns), encoded, merge_summaries)
+    return Done(part.number, part.only, seen, value, True)

@@ -104,8 +104,9 @@ class Npy:
         with open(path, "rb") as file:
             self._header = _Header.read(file)
         self.known = self._header.known(path)
+        self.blocks = (self._header.shape[0],)
 
-    def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+    def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
         with open(self._path, "rb") as file:
             yield from self._header.pieces([file] * len(columns), [int(name) for name in columns])
 
@@ -133,8 +134,9 @@ class Npz:
             )
         self._member, self._header = tables[0], headers[tables[0]]
         self.known = self._header.known(path)
+        self.blocks = (self._header.shape[0],)
 
-    def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+    def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
         with ExitStack() as stack:
             archive = stack.enter_context(zipfile.ZipFile(self._path))
             streams = len(columns) if self._header.by_columns else 1

@@ -119,11 +119,11 @@ def finite(rows: Floats) -> Bools:
     return np.asarray(np.isfinite(rows).all(axis=1))
 
 
-def validate(chunks: Iterable[Floats], missing: Missing) -> None:
-    """The validation pass (law 7). Its only outcome is to return or to raise: no message says how many, which or what.
+def usable(chunks: Iterable[Floats], missing: Missing) -> int:
+    """How many rows can be used.
 
     Raises:
-        InvalidInput: there are no rows, or some cell is missing or infinite and that was not allowed.
+        InvalidInput: some cell is missing or infinite and that was not allowed. No message says how many, which or what.
     """
     used = 0
     for chunk in chunks:
@@ -133,8 +133,22 @@ def validate(chunks: Iterable[Floats], missing: Missing) -> None:
             raise InvalidInput(
                 "some cells are missing or infinite: fill them in, or leave such rows out with --missing drop"
             )
+    return used
+
+
+def refuse_none(used: int) -> None:
+    """Raises: InvalidInput if there are no rows."""
     if not used:
         raise InvalidInput("there are no rows to use")
+
+
+def validate(chunks: Iterable[Floats], missing: Missing) -> None:
+    """The validation pass (law 7). Its only outcome is to return or to raise.
+
+    Raises:
+        InvalidInput: there are no rows, or some cell is missing or infinite and that was not allowed.
+    """
+    refuse_none(usable(chunks, missing))
 
 
 def collected(chunks: Iterable[Floats], dimension: int) -> Floats:

@@ -64,7 +64,7 @@ class SimHashTree:
 
     @property
     def space(self) -> Space:
-        return Space(tuple(2 ** (level + 1) for level in range(len(self.around))))
+        return Space(tuple(2 ** (level + 1) for level in range(len(self.around))), nested=True)
 
     def locate(self, rows: Ints) -> Ints:
         ids = np.empty((len(rows), len(self.around)), np.int64)

@@ -1,0 +1,36 @@
+"""``cloister plot``: a result as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cloister.commands import AsJson, names, print_json
+from cloister.core.errors import InvalidInput
+
+
+def plot(
+    result: Annotated[Path, typer.Argument(help="A result that fit or decode saved.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The picture: .png or .svg.")],
+    curve: Annotated[bool, typer.Option("--curve", help="The tree program's cost against k, not the map.")] = False,
+    axes: Annotated[str | None, typer.Option(help="Two columns, separated by a comma; default: the first two.")] = None,
+    project: Annotated[bool, typer.Option("--project", help="The tree's public projection, or else the centres' principal axes.")] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Draw a result: its centres and tree cells, or cost against k. Released values only: reads no rows."""
+    from cloister.core.results import Result, checked_target
+    from cloister.pictures import Curve, Map
+    from cloister.plotting import ENDINGS, figure_of, save
+
+    if curve and (axes is not None or project):
+        raise InvalidInput("--axes and --project are for the map: give --curve alone")
+    target = checked_target(out, ENDINGS, "pictures")
+    loaded = Result.load(result)
+    picture = Curve.of(loaded) if curve else Map.of(loaded, names(axes), project)
+    save(figure_of(picture), target, f"{picture.heading.title} ({picture.heading.guarantee})")
+    if as_json:
+        print_json({**picture.as_dict(), "file": str(target)})
+    else:
+        typer.echo(f"{picture.text()}\nsaved to {target}")

@@ -1,0 +1,149 @@
+"""Exact totals of occupied buckets, as lists that merge: ids ascending, each with its count or its sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Self, final
+
+import attrs
+import numpy as np
+
+from cloister.core.lattice import CAP
+from cloister.core.types import Ints
+
+PIECES = 128
+"""Lists that a summary keeps side by side before it adds some up: adding many at once is cheaper than two by two."""
+
+NUMBERS = 2**24
+"""Numbers in all of these lists but the longest: 128 MB."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Tally:
+    """Totals of one level. Args: ids (m,) ascending, values (m,) counts or (m, dimension) sums."""
+
+    ids: Ints = attrs.field(repr=False)
+    values: Ints = attrs.field(repr=False)
+
+    def running(self) -> Ints:
+        """Totals (m + 1, ...) of the first 0, 1, ... m buckets. Sums may wrap around: differences are exact all the same."""
+        start = np.zeros((1, *self.values.shape[1:]), np.int64)
+        return np.concatenate([start, np.cumsum(self.values, axis=0, dtype=np.int64)])
+
+
+@final
+@attrs.frozen(eq=False)
+class Tallies:
+    """A report: the totals of all levels, one after the other.
+
+    Args:
+        starts: where each level begins in the lists, and where the last one ends (levels + 1,).
+        ids: bucket ids (m,), ascending within a level.
+        values: counts (m,) or sums (m, dimension).
+    """
+
+    starts: Ints = attrs.field(repr=False)
+    ids: Ints = attrs.field(repr=False)
+    values: Ints = attrs.field(repr=False)
+
+    @classmethod
+    def of(cls, levels: Sequence[Tally]) -> Self:
+        starts = np.cumsum([0, *(len(tally.ids) for tally in levels)])
+        if len(levels) == 1:
+            return cls(starts, levels[0].ids, levels[0].values)
+        return cls(starts, np.concatenate([t.ids for t in levels]), np.concatenate([t.values for t in levels]))
+
+    @property
+    def levels(self) -> tuple[Tally, ...]:
+        return tuple(Tally(self.ids[a:b], self.values[a:b]) for a, b in pairwise(self.starts.tolist()))
+
+    def possible(self, sizes: tuple[int, ...], one: tuple[int, ...]) -> bool:
+        """Whether an encoder may have sent it, for levels of these sizes and values of this shape."""
+        starts, ids, values = self.starts, self.ids, self.values
+        if not all(isinstance(a, np.ndarray) and a.dtype == np.int64 for a in (starts, ids, values)):
+            return False
+        if starts.shape != (len(sizes) + 1,) or ids.ndim != 1 or values.shape != (len(ids), *one):
+            return False
+        if starts[0] != 0 or starts[-1] != len(ids) or (np.diff(starts) < 0).any():
+            return False
+        if not one and not ((values >= 1) & (values <= CAP)).all():
+            return False
+        return all(_within(tally.ids, size) for tally, size in zip(self.levels, sizes, strict=True))
+
+
+@final
+@attrs.frozen(eq=False)
+class Gathered:
+    """Merged reports, several lists side by side: what counts is their sum."""
+
+    pieces: tuple[Tallies, ...] = attrs.field(repr=False)
+
+    def merge(self, other: Gathered) -> Gathered:
+        pieces = self.pieces + other.pieces
+        numbers = [piece.values.size for piece in pieces]
+        few = len(pieces) <= PIECES and sum(numbers) - max(numbers) <= NUMBERS
+        return Gathered(pieces if few else _fewer(pieces))
+
+    def total(self) -> Tallies:
+        """All of it in one list."""
+        return self.pieces[0] if len(self.pieces) == 1 else _together(self.pieces)
+
+
+def counted(ids: Ints) -> Tally:
+    """How many of the ids (n,) are each id; those of -1 count nowhere."""
+    ordered = np.sort(ids)
+    ordered = ordered[np.searchsorted(ordered, 0) :]
+    first = _firsts(ordered)
+    return Tally(ordered[first], np.diff(first, append=len(ordered)))
+
+
+def added(ids: Ints, values: Ints) -> Tally:
+    """Exact totals of the values (n, ...) per id (n,); those of -1 count nowhere."""
+    order = np.argsort(ids, kind="stable")
+    order = order[np.searchsorted(ids[order], 0) :]
+    ordered = ids[order]
+    first = _firsts(ordered)
+    if values.ndim == 1:
+        return Tally(ordered[first], np.add.reduceat(values[order], first) if len(first) else values[:0])
+    return Tally(ordered[first], _segments(values, order, first))
+
+
+def _segments(values: Ints, order: Ints, first: Ints) -> Ints:
+    """Exact sums (m, d) of the values (n, d) in this order, each segment's from where it begins to where the next one does."""
+    from scipy.sparse import csr_matrix
+
+    ends = np.append(first, len(order))
+    which: Any = csr_matrix((np.ones(len(order), np.int64), order, ends), shape=(len(first), len(values)))
+    total: Ints = which @ values
+    return total
+
+
+def _firsts(ordered: Ints) -> Ints:
+    """Where each id begins in a list (n,) that is sorted."""
+    begins = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    return np.flatnonzero(begins)
+
+
+def _within(ids: Ints, size: int) -> bool:
+    """Whether these are different bucket ids, ascending."""
+    return not len(ids) or bool(ids[0] >= 0 and ids[-1] < size and (ids[1:] > ids[:-1]).all())
+
+
+def _together(pieces: Iterable[Tallies]) -> Tallies:
+    """The sum of lists, level by level."""
+    levels = zip(*(piece.levels for piece in pieces), strict=True)
+    return Tallies.of(
+        [added(np.concatenate([t.ids for t in some]), np.concatenate([t.values for t in some])) for some in levels]
+    )
+
+
+def _fewer(pieces: Sequence[Tallies]) -> tuple[Tallies, ...]:
+    """Small lists in one, and with them every list that is at most twice as long as all smaller ones together: the others grow
+    by a factor of three each, so they are few, and a row is added up again only where its list grows by half."""
+    ordered = sorted(pieces, key=lambda piece: len(piece.ids))
+    before = np.cumsum([0, *(len(piece.ids) for piece in ordered)])
+    joined = 1 + max(i for i, piece in enumerate(ordered) if i == 0 or len(piece.ids) <= 2 * before[i])
+    return (_together(ordered[:joined]), *ordered[joined:]) if joined > 1 else tuple(ordered)

@@ -1,0 +1,243 @@
+"""Engines: where the parts of a population are worked on. In this process, in a pool of processes, or by Dask.
+
+What travels to a worker is the round (public), names of files and which of their rows; what comes back is a part's exact summary.
+Nothing of it is noised: noise is drawn once, here, after the merge. So the machines of an engine belong to the curator.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import multiprocessing
+import os
+import pickle
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
+
+import attrs
+
+from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, UnknownName
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
+P = TypeVar("P")
+V = TypeVar("V")
+
+ENGINES = ("serial", "processes", "dask")
+
+MOST_WORKERS = 1024
+
+GUARD = "a script that starts workers does so under if __name__ == '__main__'"
+
+
+class Engine(Protocol):
+    """Runs a pure function on parts.
+
+    Laws: ``run`` gives the value of each part exactly once, in any order, or raises: a worker that ends early never changes the
+    values, and no part is left out. Errors of cloister in a worker are raised here, as one line.
+    """
+
+    @property
+    def apart(self) -> bool:
+        """Whether parts run in other processes, where nothing can be told or remembered."""
+        ...
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether workers may have another current folder, or be on other machines."""
+        ...
+
+    def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]: ...
+
+    def close(self) -> None:
+        """End the workers. A closed engine starts new ones when it is used again."""
+        ...
+
+
+def engine_of(name: str | Engine, workers: int | None = None, scheduler: str | None = None) -> Engine:
+    """The engine of this name.
+
+    Args:
+        workers: processes to start; by default one per core. Not for 'serial', nor where a scheduler has its own.
+        scheduler: address of a running Dask scheduler.
+
+    Raises:
+        UnknownName, InvalidInput: there is no such engine, or an option does not go with it. MissingExtra: Dask is not installed.
+    """
+    if not isinstance(name, str):
+        return name
+    if name not in ENGINES:
+        raise UnknownName("engine", name, ENGINES)
+    if scheduler is not None and name != "dask":
+        raise InvalidInput(f"a scheduler goes with engine 'dask', not '{name}'")
+    if workers is not None and (name == "serial" or scheduler is not None):
+        raise InvalidInput(
+            "engine 'serial' has no workers: choose engine 'processes' or 'dask'" if name == "serial"
+            else "a running Dask scheduler has its own workers: give workers or scheduler, not both"
+        )  # fmt: skip
+    if workers is not None and not 1 <= workers <= MOST_WORKERS:
+        raise InvalidInput(f"workers is {workers}: it must be between 1 and {MOST_WORKERS}")
+    if name == "serial":
+        return Serial()
+    if name == "processes":
+        return Processes(workers or cores())
+    try:
+        from cloister.plugins.populations.engine_dask import Dask
+    except ImportError as error:
+        raise MissingExtra("distributed", "dask", "engine 'dask'") from error
+    return Dask(workers or cores(), scheduler)
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@final
+class Serial:
+    """One part after the other, in this process."""
+
+    apart = elsewhere = False
+
+    def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
+        return map(fn, parts)
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+@final
+class Processes:
+    """A pool of fresh processes on this machine, kept between rounds.
+
+    A worker that ends early (killed, out of memory) breaks the pool. What was not done is then done once more, by a new one.
+
+    Args:
+        workers: how many processes.
+    """
+
+    apart, elsewhere = True, False
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+
+    def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
+        """Raises: InvalidInput if the pool breaks twice, or a part fails."""
+        from concurrent.futures import BrokenExecutor
+
+        work, left = packed(fn), dict(enumerate(parts))
+        for _ in range(2):
+            try:
+                yield from self._tried(work, left)
+                return
+            except BrokenExecutor:
+                self.close()
+        raise InvalidInput(
+            f"worker processes ended twice before their work was done: nothing was answered. Perhaps memory ran out; and {GUARD}"
+        )
+
+    def _tried(self, work: bytes, left: dict[int, Any]) -> Iterator[Any]:
+        """The values of what is left, which shrinks by each one that is handed out."""
+        from concurrent.futures import as_completed
+
+        pool = self._started()
+        with _single_threaded():
+            futures = {pool.submit(attempt, work, part): number for number, part in left.items()}
+        try:
+            for future in as_completed(list(futures)):
+                number, result = futures.pop(future), future.result()
+                del left[number], future
+                yield settled(result)
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _started(self) -> ProcessPoolExecutor:
+        from concurrent.futures import ProcessPoolExecutor
+
+        if self._pool is None:
+            # spawned, not forked: a copy of threads' locks and of secret state has no place in a worker
+            fresh = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self._workers, fresh, initializer=_end_quietly)
+        return self._pool
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Processes that start meanwhile do linear algebra on one core each, unless the user said otherwise: numerical libraries look
+    at the environment when they are loaded, which is before anything can be told to a worker."""
+    unset = [name for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS") if name not in os.environ]
+    os.environ.update(dict.fromkeys(unset, "1"))
+    try:
+        yield
+    finally:
+        for name in unset:
+            del os.environ[name]
+
+
+def _end_quietly() -> None:
+    """A worker that the keyboard interrupts ends without a traceback of its own."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@attrs.frozen
+class Failure:
+    """Why a part failed, as text: not every error can be pickled, and a foreign one may quote rows."""
+
+    text: str
+
+
+@functools.cache
+def own_version() -> str:
+    """Of cloister, in this process."""
+    return importlib.metadata.version("cloister")
+
+
+def packed(fn: Callable[[Any], Any]) -> bytes:
+    """A function with all that it needs, pickled once for all parts.
+
+    Raises:
+        InvalidInput: some component cannot travel.
+    """
+    try:
+        return pickle.dumps((own_version(), fn), pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise InvalidInput(f"a round of this method cannot be sent to workers: {error}. Use engine 'serial'") from None
+
+
+@functools.lru_cache(maxsize=1)
+def _unpacked(work: bytes) -> Any:
+    """Once per worker and round: what bucketings compute when they are first used is then kept."""
+    return pickle.loads(work)
+
+
+def attempt(work: bytes, part: Any) -> Any:
+    """In a worker: the part's value, or a ``Failure``."""
+    try:
+        version, fn = _unpacked(work)
+    except (ImportError, AttributeError) as error:
+        return Failure(f"a worker lacks what this run needs ({error}): install the same packages there")
+    if version != own_version():
+        return Failure(
+            f"a worker runs cloister {own_version()}, this process {version}: install the same version there"
+        )
+    try:
+        return fn(part)
+    except CloisterError as error:
+        return Failure(str(error))
+
+
+def settled(result: Any) -> Any:
+    """Raises: InvalidInput in place of a ``Failure``."""
+    if isinstance(result, Failure):
+        raise InvalidInput(result.text)
+    return result

@@ -1,0 +1,166 @@
+"""One file of rows, of any format, that must stay what it is while a run lasts."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, final
+
+from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
+from cloister.core.types import Floats
+from cloister.plugins.populations.reading import Piece, chosen, regroup
+
+FORMATS = {
+    ".parquet": "arrow:Parquet", ".arrow": "arrow:Ipc", ".feather": "arrow:Ipc", ".csv": "arrow:Csv",
+    ".csv.gz": "arrow:Csv", ".npy": "npy:Npy", ".npz": "npy:Npz",
+}  # fmt: skip
+"""What reads files of each extension: a module of this folder, imported when it is needed, and its class."""
+
+STRETCH = 2**20
+"""Rows that are worth a task of their own: blocks of a file are put together until there are so many."""
+
+
+class Source(Protocol):
+    """One file of one format. It stays closed between passes, and pickles."""
+
+    @property
+    def known(self) -> list[tuple[str, bool]]:
+        """Each column's name, and whether it holds numbers."""
+        ...
+
+    @property
+    def blocks(self) -> tuple[int, ...] | None:
+        """Rows of the stretches that can be read by themselves; None for a format that does not tell before all is read."""
+        ...
+
+    def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
+        """The rows in the file's order, a bounded number at a time. A piece is gone when the next one is asked for.
+
+        Args:
+            only: which blocks, if the file has more than one; by default all.
+        """
+        ...
+
+
+@final
+class File:
+    """A file, stamped when it is first seen. A copy that was sent to a worker still compares size and time of the last change.
+
+    Raises:
+        InvalidInput: there is no such file, or it cannot be used. MissingExtra: pyarrow is needed and not installed.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._stamp: tuple[int, ...] = _stamp(path)
+        self._rows = -1
+        if not self._stamp[0]:
+            raise InvalidInput(f"'{path}' is empty")
+        try:
+            self._source = _source(path)
+        except CloisterError:
+            raise
+        except Exception as error:  # a foreign decoder: whatever it raises may quote the file, so it goes no further
+            raise InvalidInput(_unreadable(path, error)) from None
+
+    @property
+    def known(self) -> list[tuple[str, bool]]:
+        return self._source.known
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has; -1 while nobody knows."""
+        return self._rows if self._source.blocks is None else sum(self._source.blocks)
+
+    def match(self, columns: Sequence[str], strict: bool) -> None:
+        """Raises: InvalidInput unless this file has these columns, in numbers (and no others, when ``strict``)."""
+        try:
+            mine = chosen(None if strict else columns, self.known)
+        except InvalidInput as error:
+            raise InvalidInput(f"'{self.path}' does not go with the files before it: {error}") from None
+        if sorted(mine) != sorted(columns):
+            raise InvalidInput(
+                f"'{self.path}' has other columns of numbers than the files before it: say which columns to use"
+            )
+
+    def stretches(self) -> Iterator[tuple[range | None, int]]:
+        """Blocks that are worth a task of their own, with the rows before them; at least one."""
+        blocks = self._source.blocks
+        if blocks is None or len(blocks) < 2:
+            yield None, 0
+            return
+        first, before, held = 0, 0, 0
+        for i, rows in enumerate(blocks):
+            held += rows
+            if held >= STRETCH or i == len(blocks) - 1:
+                yield range(first, i + 1), before
+                first, before, held = i + 1, before + held, 0
+
+    def chunks(self, columns: Sequence[str], size: int, only: range | None = None) -> Iterator[Floats]:
+        """The rows of one pass, or of some blocks. Raises: InvalidInput before the last one if the file is not what it was."""
+        self.unchanged()
+        rows = 0
+        try:
+            for chunk in regroup(self._source.pieces(columns, only), len(columns), size):
+                rows += len(chunk)
+                yield chunk
+        except Exception as error:  # a foreign decoder, as above
+            self.unchanged()
+            if isinstance(error, CloisterError):
+                raise
+            raise InvalidInput(_unreadable(self.path, error)) from None
+        self.unchanged()
+        self.learn(rows, only)
+
+    def learn(self, rows: int, only: range | None = None) -> None:
+        """So many rows were there. Raises: InvalidInput unless that is what they were before, or what the file says."""
+        blocks = self._source.blocks
+        before = self._rows if blocks is None else sum(blocks if only is None else (blocks[i] for i in only))
+        if before not in (-1, rows):
+            raise InvalidInput(_changed(self.path))
+        if blocks is None:
+            self._rows = rows
+
+    def unchanged(self) -> None:
+        """Raises: InvalidInput unless the file is what it was."""
+        if _stamp(self.path)[: len(self._stamp)] != self._stamp:
+            raise InvalidInput(_changed(self.path))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For a worker, perhaps on another machine, where a shared file can have another identity."""
+        return {**self.__dict__, "_stamp": self._stamp[:2]}
+
+
+def _stamp(path: str) -> tuple[int, int, int]:
+    """Size, time of the last change, and identity of a file."""
+    try:
+        facts = os.stat(path)
+    except OSError as error:
+        raise InvalidInput(f"'{path}' cannot be opened: {error.strerror}") from None
+    return facts.st_size, facts.st_mtime_ns, facts.st_ino
+
+
+def _changed(path: str) -> str:
+    return f"'{path}' is not what it was when this run began: leave files alone while a run lasts, and start again"
+
+
+def _unreadable(path: str, error: Exception) -> str:
+    if isinstance(error, PermissionError):
+        return f"'{path}' cannot be opened: permission denied"
+    if isinstance(error, MemoryError):
+        return f"'{path}' is damaged, or needs more memory than there is"
+    return f"'{path}' cannot be read: it is damaged, cut short, or not what its extension says"
+
+
+def _source(path: str) -> Source:
+    extension = next((e for e in sorted(FORMATS, key=len, reverse=True) if path.lower().endswith(e)), None)
+    if extension is None:
+        raise InvalidInput(f"'{path}' has an extension that is not known: {', '.join(FORMATS)}")
+    module, _, name = FORMATS[extension].partition(":")
+    try:
+        found = importlib.import_module(f"cloister.plugins.populations.{module}")
+    except ImportError as error:
+        raise MissingExtra("pyarrow", "files", "reading Parquet, Arrow and CSV") from error
+    source: Source = getattr(found, name)(path)
+    return source

@@ -1,0 +1,20 @@
+"""How far a row may be from its centre to count there: public radii (FastLloyd, equations 22-25)."""
+
+from __future__ import annotations
+
+import math
+
+from cloister.core.clustering import Problem
+from cloister.core.domains import Domain
+
+
+def equal_cells(problem: Problem, scale: float) -> float:
+    """Equation 25: ``scale`` times the radius of k equal cells of the domain, in the caller's units."""
+    domain = problem.domain
+    radius = scale * domain.diameter / (2 * math.pow(problem.k, 1 / domain.dimension))
+    return min(domain.diameter, max(domain.unit, radius))
+
+
+def steps(radius: float, domain: Domain) -> int | None:
+    """A radius in whole lattice steps, rounded down; at least one. None for no limit."""
+    return max(1, int(radius / domain.unit)) if math.isfinite(radius) else None

@@ -1,0 +1,18 @@
+"""Small sums over released points: which centre is nearest, and what it holds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cloister.core.types import Floats, Ints
+
+
+def nearest(points: Floats, centers: Floats) -> Ints:
+    """The nearest centre (m,) of released points, ties to the lowest index."""
+    squares = (centers**2).sum(axis=1) - 2 * points @ centers.T
+    return np.asarray(squares.argmin(axis=1), np.int64)
+
+
+def held(groups: Ints, counts: Floats, k: int) -> Floats:
+    """Noisy rows (k,) of each group, negative counts left out."""
+    return np.asarray(np.bincount(groups, np.maximum(counts, 0.0), minlength=k), np.float64)

@@ -1,0 +1,149 @@
+"""Weighted k-median on released points: D^1 seeding, then Lloyd rounds with Weiszfeld's 1-medians."""
+
+from __future__ import annotations
+
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.clustering import Coreset, Released
+from cloister.core.components import component, option
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import PublicRng
+from cloister.core.types import Floats, Ints
+
+BLOCK = 2**13
+"""Points whose distances to all centres are held at once."""
+
+CLOSE = 1e-3
+"""Of the mean distance: points closer to a centre than this weigh as if they were so far away, so that no step divides by 0."""
+
+
+@component
+class KMedianPlusPlus:
+    """k-median++ on released points: post-processing.
+
+    A point is the next seed with probability proportional to weight times distance to the seeds so far; of ``candidates`` such
+    points the one that lowers the cost most. Each start goes two Lloyd rounds, the best one all the others. A Lloyd round moves each
+    centre by ``steps`` steps of Weiszfeld's, which never raise the (smoothed) cost of its points.
+
+    Source: Arthur and Vassilvitskii 2007, section 5 (seeding for other powers); Weiszfeld 1937; 'kmed++' of Cohen-Addad et al.
+    2022, section 6, is ``starts=1, candidates=1, rounds=10``.
+    """
+
+    starts: int = option(default=5, low=1, help="independent starts, of which the best goes on")
+    candidates: int = option(default=3, low=1, help="points that are tried for each seed")
+    rounds: int = option(default=20, low=1, help="Lloyd rounds")
+    steps: int = option(default=5, low=1, help="of Weiszfeld's, per Lloyd round")
+
+    def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
+        """Centres (k, d) in the caller's units; points of weight at most 0 are left out, unless all are.
+
+        Raises:
+            InvalidInput: there is no point at all.
+        """
+        points, weights = coreset.value.points, coreset.value.weights
+        if not len(points):
+            raise InvalidInput("a coreset without a point cannot be clustered: trees return at least one")
+        heavy = weights > 0
+        points, weights = (points[heavy], weights[heavy]) if heavy.any() else (points, np.ones(len(points)))
+        if len(points) <= k:  # every point is a centre; the rest stand on the heaviest
+            return points[np.r_[np.arange(len(points)), np.full(k - len(points), np.argmax(weights))]]
+        rows = Weighted.of(points, weights)
+        found = [self._started(rows, k, rng.child("kmedian++", i)) for i in range(self.starts)]
+        centers, _ = min(found, key=lambda pair: pair[1])
+        for _ in range(self.rounds - min(2, self.rounds)):
+            centers, moved = rows.improved(centers, self.steps)
+            if not moved > 1e-6 * rows.size:
+                break
+        return centers + rows.middle
+
+    def _started(self, rows: Weighted, k: int, rng: PublicRng) -> tuple[Floats, float]:
+        """Centres after two rounds, and their cost."""
+        centers = rows.seeded(k, self.candidates, rng.generator())
+        for _ in range(min(2, self.rounds)):
+            centers, _ = rows.improved(centers, self.steps)
+        return centers, rows.cost(centers)
+
+
+@final
+@attrs.frozen(eq=False)
+class Weighted:
+    """Points around their middle.
+
+    Args:
+        points: (m, d), relative to ``middle``, so that squares of differences keep their digits.
+        weights: (m,) above 0, the largest 1.
+        middle: (d,).
+        size: the largest distance from the middle along one column.
+        squares: (m,) squared distances from the middle.
+    """
+
+    points: Floats
+    weights: Floats
+    middle: Floats
+    size: float
+    squares: Floats
+
+    @classmethod
+    def of(cls, points: Floats, weights: Floats) -> Weighted:
+        middle = (points.min(axis=0) + points.max(axis=0)) / 2
+        moved = points - middle
+        scaled = np.maximum(weights / weights.max(), 1e-300)
+        return cls(moved, scaled, middle, float(np.abs(moved).max()), np.einsum("ij,ij->i", moved, moved))
+
+    def seeded(self, k: int, candidates: int, g: np.random.Generator) -> Floats:
+        """D^1 seeding: k of the points (k, d)."""
+        chosen = self._drawn(self.weights, 1, g)
+        nearest = self._distances(chosen)[:, 0]
+        for _ in range(k - 1):
+            tries = self._drawn(self.weights * nearest, candidates, g)
+            lower = np.minimum(self._distances(tries), nearest[:, None])
+            best = int(np.argmin(self.weights @ lower))
+            chosen = np.append(chosen, tries[best])
+            nearest = lower[:, best]
+        return self.points[chosen]
+
+    def _drawn(self, masses: Floats, size: int, g: np.random.Generator) -> Ints:
+        """Indices (size,) with these probabilities; all alike where there is no mass (every point is a seed already)."""
+        ends = np.cumsum(masses)
+        if not ends[-1] > 0:
+            return g.integers(len(masses), size=size)
+        places: Ints = np.searchsorted(ends, g.random(size) * ends[-1], side="right")
+        return np.asarray(np.minimum(places, len(masses) - 1), np.int64)
+
+    def _distances(self, which: Ints) -> Floats:
+        """Distances (m, c) to some of the points (c,)."""
+        others = self.points[which]
+        squares = self.points @ (-2 * others.T)
+        squares += self.squares[:, None]
+        squares += self.squares[which]
+        return np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares)
+
+    def assigned(self, centers: Floats) -> Ints:
+        """The nearest centre (m,) of each point, ties to the lowest index."""
+        groups = np.empty(len(self.points), np.int64)
+        squares = (centers**2).sum(axis=1)
+        for start in range(0, len(groups), BLOCK):
+            block = self.points[start : start + BLOCK] @ (-2 * centers.T)
+            groups[start : start + BLOCK] = np.add(block, squares, out=block).argmin(axis=1)
+        return groups
+
+    def cost(self, centers: Floats) -> float:
+        """Sum of weight times distance to the nearest centre."""
+        offsets = self.points - centers[self.assigned(centers)]
+        return float(self.weights @ np.sqrt(np.einsum("ij,ij->i", offsets, offsets)))
+
+    def improved(self, centers: Floats, steps: int) -> tuple[Floats, float]:
+        """One Lloyd round: points go to their nearest centre, which goes towards their median; and the farthest any coordinate went."""
+        groups, k, now = self.assigned(centers), len(centers), centers
+        for _ in range(steps):
+            offsets = self.points - now[groups]
+            distances = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
+            least = CLOSE * float(self.weights @ distances) / float(self.weights.sum())
+            pulls = self.weights / np.maximum(distances, max(least, 1e-300 + 1e-12 * self.size))
+            total = np.bincount(groups, pulls, minlength=k)
+            step = np.column_stack([np.bincount(groups, pulls * column, minlength=k) for column in offsets.T])
+            now = now + np.divide(step, total[:, None], out=np.zeros_like(step), where=total[:, None] > 0)
+        return now, float(np.abs(now - centers).max())

@@ -1,0 +1,224 @@
+"""The randomly shifted quadtree: cells are halved one coordinate at a time, at a random place in their middle third.
+
+Each level splits one coordinate: the one with the longest side, had all splits been even, the lowest of equals (for a cube: one after
+the other, as in the paper). An interval of a coordinate [a, b) is cut at a public random place of its middle third, independent of all
+others; two cells that share the interval share the cut. The paper's expectations over one cell's cuts need no more: a point meets
+one interval per level and coordinate. A cell's id is its path of bits, so that its parent is id >> 1.
+
+Growing, from noisy counts: starting from all cells of the first level that is asked, a cell whose count is more than
+``significance`` standard errors is split, down to the public depth: a hard stop, since every level is paid for. (The paper stops at
+2 levels / eps for Laplace noise of that many over 2: the same rule in other units.) Then counts of cells and of their children are
+made to agree (``nodes``).
+
+Levels: d log n of them, as the paper counts, are too few for its own stopping rule and too many for its noise. Here a fixed public
+number; the first ``top`` of them, the root among them, are not asked: of few cells all are looked at. The oracle pays for every level
+that is asked, so for the root where it is.
+
+Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, section 2 and Algorithm 2.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.clustering import Coreset, Errors, Leaves, Problem, TreeMetric
+from cloister.core.components import component, option
+from cloister.core.errors import InvalidInput
+from cloister.core.questions import Space
+from cloister.core.randomness import PublicRng
+from cloister.core.roles import Counts
+from cloister.core.types import Bools, Floats, Ints
+from cloister.plugins.trees.nodes import Nodes
+from cloister.plugins.trees.reduction import Reduction
+
+DEEPEST = 60
+"""Levels: a cell's id is a 64-bit integer."""
+
+FINE = 7
+"""Splits of each coordinate that a tree has at least: with fewer, small clusters off the middle share a cell (measured on shuttle)."""
+
+SPLITS = 20
+"""Of one coordinate: the lattice has no finer steps."""
+
+
+@component
+class ShiftedQuadtree:
+    """A binary tree of boxes with random cuts, over the domain or a public random projection of it."""
+
+    depth: int | None = option(
+        default=None, low=1, high=DEEPEST, unit="levels", help="below the root; none: as many as counts can tell apart"
+    )
+    top: int | None = option(
+        default=None,
+        low=0,
+        high=20,
+        unit="levels",
+        help="not asked; none: so many that k / 2 cells are on the first one",
+    )
+    dimensions: int | None = option(
+        default=None, low=1, high=DEEPEST, help="project to so many at random; none: 2 + log2(k) / 2"
+    )
+    significance: float = option(
+        default=3.0, low=0.0, unit="standard errors", help="least count of a cell that is split"
+    )
+
+    def open(self, problem: Problem, seed: PublicRng) -> Quadtree:
+        reduced = Reduction.random(problem.domain, self._dimensions(problem), seed.child("projection"))
+        m = reduced.dimension
+        depth = self._depth(problem, m)
+        if depth > SPLITS * m:
+            raise InvalidInput(f"{depth} levels over {m} columns are too many: at most {SPLITS} for each column")
+        top = min(depth - 1, max(0, math.floor(math.log2(problem.k)) - 1) if self.top is None else self.top)
+        return Quadtree(reduced, seed.child("cuts"), depth, top, self.significance)
+
+    def _dimensions(self, problem: Problem) -> int:
+        if self.dimensions is not None:
+            return self.dimensions
+        return 2 + math.ceil(math.log2(problem.k) / 2)
+
+    def _depth(self, problem: Problem, m: int) -> int:
+        if self.depth is not None:
+            return self.depth
+        return min(DEEPEST, max(FINE * m, math.ceil(math.log2(problem.rows)) + 2), SPLITS * m)
+
+
+@final
+@attrs.frozen(eq=False)
+class Quadtree:
+    """The opened tree.
+
+    Args:
+        reduced: what the cells cut.
+        seed: of the cuts.
+        depth: levels below the root.
+        top: levels, the root among them, that are not asked.
+        significance: least count of a cell that is split, in standard errors.
+    """
+
+    reduced: Reduction
+    seed: PublicRng
+    depth: int
+    top: int
+    significance: float
+
+    nested = True
+
+    @property
+    def space(self) -> Space:
+        return Space(tuple(2**level for level in range(self.top, self.depth + 1)), nested=True)
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The coordinate that each level splits."""
+        halved = self.reduced.sides.astype(np.float64)
+        found = list[int]()
+        for _ in range(self.depth):
+            found.append(int(np.argmax(halved)))
+            halved[found[-1]] /= 2
+        return tuple(found)
+
+    @cached_property
+    def borders(self) -> tuple[tuple[Ints, ...], ...]:
+        """By coordinate and number of its splits s: the 2^s + 1 borders of its intervals [a, b), in lattice steps."""
+        found = list[tuple[Ints, ...]]()
+        for j, side in enumerate(self.reduced.sides):
+            levels = [np.array([-side, side + 1])]
+            for s in range(self.order.count(j)):
+                low, high = levels[-1][:-1], levels[-1][1:]
+                places = self.seed.child(j, s).generator().integers(0, 2**32, len(low), np.uint64).astype(np.int64)
+                third = (high - low) // 3
+                cuts = low + third + ((places * (high - low - 2 * third + 1)) >> 32)
+                cuts = np.maximum(
+                    cuts, np.minimum(low + 1, high)
+                )  # of an interval of one step, the right half is empty
+                levels.append(np.concatenate([np.column_stack([low, cuts]).ravel(), high[-1:]]))
+            found.append(tuple(levels))
+        return tuple(found)
+
+    @cached_property
+    def paths(self) -> tuple[Ints, ...]:
+        """By coordinate: what each of its finest intervals adds to the id of a cell."""
+        found = list[Ints]()
+        for j in range(self.reduced.dimension):
+            places = [self.depth - 1 - level for level, split in enumerate(self.order) if split == j][::-1]
+            intervals = np.arange(2 ** len(places))
+            path = np.zeros_like(intervals)
+            for s, place in enumerate(places):
+                path |= (intervals >> s & 1) << place
+            found.append(path)
+        return tuple(found)
+
+    def locate(self, rows: Ints) -> Ints:
+        images = self.reduced.of(rows)
+        finest = np.zeros(len(rows), np.int64)
+        for j, path in enumerate(self.paths):
+            if len(path) > 1:
+                finest |= path[_interval(images[:, j], self.borders[j][-1][1:-1])]
+        ids = np.empty((len(rows), self.depth + 1 - self.top), np.int64)
+        for i, level in enumerate(range(self.top, self.depth + 1)):
+            np.right_shift(finest, self.depth - level, out=ids[:, i])
+        return ids
+
+    def badly_cut(self, centers: Floats, margin: float) -> Bools:
+        """Which centres (m,) a cut of a cell that holds them comes nearer to than ``margin`` times the cell's side. (The paper's margin,
+        alpha / (d log n), is the same rule with proof constants.)"""
+        domain = self.reduced.domain
+        at = self.reduced.of(domain.snap(centers))
+        bad = np.zeros(len(at), bool)
+        for j in range(self.reduced.dimension):
+            for borders, finer in zip(self.borders[j][:-1], self.borders[j][1:], strict=True):
+                mine = _interval(at[:, j], borders[1:-1]) if len(borders) > 2 else np.zeros(len(at), np.int64)
+                cut, side = finer[2 * mine + 1], borders[mine + 1] - borders[mine]
+                bad |= np.abs(at[:, j] - cut) < margin * side
+        return bad
+
+    def boxes(self, levels: Ints, ids: Ints) -> Floats:
+        """Lower and upper corners (p, 2, m) of cells, in lattice steps."""
+        corners = np.empty((len(ids), 2, self.reduced.dimension))
+        for level in np.unique(levels):
+            mine = np.flatnonzero(levels == level)
+            for j in range(self.reduced.dimension):
+                places = [level - 1 - i for i, split in enumerate(self.order[:level]) if split == j]
+                interval = np.zeros(len(mine), np.int64)
+                for place in places:
+                    interval = 2 * interval + (ids[mine] >> place & 1)
+                borders = self.borders[j][len(places)]
+                last = borders[interval + 1] - 1
+                corners[mine, 0, j], corners[mine, 1, j] = np.minimum(borders[interval], last), last
+        return corners
+
+    def grow(self, counts: Counts) -> Coreset:
+        """Leaves with their weights, and the tree metric over them; cells above the first asked level are in the metric only."""
+        nodes = Nodes.grown(counts, self.top, self.depth, self.significance)
+        boxes = self.boxes(nodes.levels, nodes.ids)
+        leaves = np.flatnonzero(~nodes.split)
+        number = np.empty(len(boxes), np.int64)
+        order = np.concatenate([leaves, np.flatnonzero(nodes.split)])
+        number[order] = np.arange(len(order))
+        parents = nodes.parents[order]
+        metric = TreeMetric(
+            np.where(parents < 0, -1, number[parents]),
+            np.linalg.norm(boxes[:, 1] - boxes[:, 0], axis=1)[order] * self.reduced.domain.unit,
+        )
+        weights, errors = nodes.consistent()
+        domain, boxes = self.reduced.domain, boxes[leaves]
+        return Coreset(
+            self.reduced.back(boxes.mean(axis=1)), weights[leaves], metric,
+            Leaves(nodes.levels[leaves] - self.top, nodes.ids[leaves]), Errors(errors[leaves], np.zeros(len(leaves))),
+            cells=boxes * domain.unit + (domain.middle if self.reduced.matrix is None else 0.0), frame=self.reduced.frame,
+        )  # fmt: skip
+
+
+def _interval(x: Ints, cuts: Ints) -> Ints:
+    """How many of the sorted cuts are at most x (n,)."""
+    if len(cuts) > 7:
+        return np.asarray(np.searchsorted(cuts, x, side="right"), np.int64)
+    found: Ints = (x >= cuts[0]).astype(np.int64)
+    for cut in cuts[1:]:
+        found += x >= cut
+    return found

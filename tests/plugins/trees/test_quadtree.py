@@ -1,0 +1,205 @@
+"""The shifted quadtree: cuts in the middle third, ids against a recursion over rows, boxes, options, badly cut centres."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Problem
+from cloister.core.domains import Ball, Box, Domain
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import PublicRng
+from cloister.core.types import Floats, Ints
+from cloister.plugins.trees.quadtree import Quadtree, ShiftedQuadtree
+
+SEED = PublicRng.from_seed(51)
+BOX = Box((-1.0, 0.0, 5.0), (1.0, 10.0, 5.5))
+DOMAINS: tuple[Domain, ...] = (Box((0.0,), (1.0,)), BOX, Ball((0.5, -0.5), 2.0), Ball((0.0,) * 12, 1.0))
+
+
+def opened(domain: Domain = BOX, k: int = 5, rows: int = 1000, **options: Any) -> Quadtree:
+    return ShiftedQuadtree(**options).open(Problem(k, domain, rows, Budget("gaussian", 0.1)), SEED)
+
+
+def rows_of(domain: Domain, n: int = 500) -> Ints:
+    return domain.snap(domain.sample(np.random.default_rng(52), n, 0.0))
+
+
+class Exact:
+    """Counts without noise, of a stated standard error."""
+
+    def __init__(self, ids: Ints, error: float) -> None:
+        self._ids, self._error = ids, error
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        return (self._ids[:, level][None, :] == ids[:, None]).sum(axis=1).astype(np.float64)
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        return np.full(len(ids), self._error)
+
+
+def path_of(tree: Quadtree, image: Ints) -> list[int]:
+    """A row's cell on every level by walking down: halve the interval of the level's coordinate at its public cut."""
+    low, high = -tree.reduced.sides, tree.reduced.sides + 1
+    interval = [0] * tree.reduced.dimension
+    cell, path = 0, [0]
+    for j in tree.order:
+        splits = sum(1 for i in tree.order[: len(path) - 1] if i == j)
+        cut = tree.borders[j][splits + 1][2 * interval[j] + 1]
+        right = int(image[j] >= cut)
+        low[j], high[j] = (cut, high[j]) if right else (low[j], cut)
+        assert low[j] <= image[j] < high[j]
+        interval[j], cell = 2 * interval[j] + right, 2 * cell + right
+        path.append(cell)
+    return path
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_ids_are_those_of_a_walk_from_the_root(domain: Domain) -> None:
+    tree = opened(domain, depth=9, top=0)
+    rows = rows_of(domain, 100)
+    assert tree.locate(rows).tolist() == [path_of(tree, image) for image in tree.reduced.of(rows)]
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_every_row_is_in_the_box_of_its_cell_and_children_are_inside_their_parents(domain: Domain) -> None:
+    tree = opened(domain, depth=12, top=0)
+    rows = rows_of(domain)
+    ids, images = tree.locate(rows), tree.reduced.of(rows)
+    before = tree.boxes(np.zeros(len(rows), np.int64), ids[:, 0])
+    for level in range(1, 13):
+        boxes = tree.boxes(np.full(len(rows), level), ids[:, level])
+        assert (boxes[:, 0] <= images).all()
+        assert (images <= boxes[:, 1]).all()
+        assert (before[:, 0] <= boxes[:, 0]).all()
+        assert (boxes[:, 1] <= before[:, 1]).all()
+        before = boxes
+
+
+def test_an_interval_is_cut_in_its_middle_third_and_its_cuts_are_spread_over_it() -> None:
+    places = []
+    for seed in range(40):
+        tree = ShiftedQuadtree(depth=8, top=0).open(
+            Problem(3, Box((0.0,), (1.0,)), 1000, Budget("gaussian", 0.1)), PublicRng.from_seed(seed)
+        )
+        for coarse, fine in zip(tree.borders[0][:-1], tree.borders[0][1:], strict=True):
+            low, high, cuts = coarse[:-1], coarse[1:], fine[1::2]
+            assert (3 * (cuts - low) >= high - low - 3).all()
+            assert (3 * (high - cuts) >= high - low - 3).all()
+            places.append((cuts - low) / (high - low))
+    found = np.concatenate(
+        places
+    )  # 10,200 places, uniform over [1/3, 2/3]: a mean is off by 6 s.e. in one of 1e9 trials
+    assert abs(found.mean() - 0.5) < 6 * (1 / 3) / np.sqrt(12 * len(found))
+    assert np.histogram(found, 4, (1 / 3, 2 / 3))[0].min() > 2200
+
+
+def test_a_long_column_is_split_before_a_short_one() -> None:
+    tree = opened(Box((0.0, 0.0), (1.0, 4.0)), depth=6, top=0)
+    assert tree.order == (1, 1, 0, 1, 0, 1)
+
+
+def test_single_lattice_steps_are_split_into_one_and_none() -> None:
+    """A column of a few lattice steps: deeper cells are empty or one step wide, and no row is lost."""
+    domain = Box((0.0, 0.0), (1e-5, 1.0))
+    tree = opened(domain, depth=24, top=0)
+    rows = rows_of(domain, 200)
+    ids, images = tree.locate(rows), tree.reduced.of(rows)
+    boxes = tree.boxes(np.full(len(rows), 24), ids[:, 24])
+    assert ((boxes[:, 0] <= images) & (images <= boxes[:, 1])).all()
+
+
+def test_levels_above_the_first_asked_one_are_not_asked() -> None:
+    tree, whole = opened(depth=10, top=3), opened(depth=10, top=0)
+    rows = rows_of(BOX)
+    assert tree.space.sizes == tuple(2**level for level in range(3, 11))
+    assert np.array_equal(tree.locate(rows), whole.locate(rows)[:, 3:])
+
+
+def test_exact_counts_grow_leaves_that_hold_every_row_once() -> None:
+    tree, rows = opened(depth=12, top=2), rows_of(BOX, 400)
+    ids = tree.locate(rows)
+    grown = tree.grow(Exact(ids, 2.0))
+    assert grown.leaves is not None
+    leaf_of = {
+        leaf: i for i, leaf in enumerate(zip(grown.leaves.levels.tolist(), grown.leaves.ids.tolist(), strict=True))
+    }
+    held = np.zeros(len(leaf_of))
+    for row in ids:
+        (mine,) = [leaf_of[level, cell] for level, cell in enumerate(row.tolist()) if (level, cell) in leaf_of]
+        held[mine] += 1
+    assert np.allclose(grown.weights, held)
+    assert (held[grown.leaves.levels < 10] <= 3 * 2.0).all()  # a heavier cell is split, down to the last level
+
+
+def test_the_tree_metric_knows_every_leaf_and_shrinks_downwards() -> None:
+    tree, rows = opened(depth=12), rows_of(BOX, 400)
+    grown = tree.grow(Exact(tree.locate(rows), 2.0))
+    assert grown.tree is not None
+    parents, diameters = grown.tree.parents, grown.tree.diameters
+    inner = np.arange(len(parents)) >= len(grown.points)
+    assert (parents[~inner] >= len(grown.points)).all()
+    assert (parents < 0).sum() == 1
+    below = parents >= 0
+    assert (diameters[below] <= diameters[parents[below]]).all()
+    assert diameters.max() == pytest.approx(BOX.diameter, rel=1e-5)
+    assert set(parents[below]) == set(np.flatnonzero(inner))
+
+
+def test_points_are_the_middles_of_their_boxes() -> None:
+    tree = opened(depth=8)
+    grown = tree.grow(Exact(tree.locate(rows_of(BOX, 300)), 2.0))
+    assert grown.cells is not None
+    assert np.allclose(grown.points, BOX.truncate(grown.cells.mean(axis=1)), atol=1e-6)
+
+
+def test_a_projected_tree_lifts_its_points_into_the_domain_and_its_boxes_are_over_a_frame() -> None:
+    domain = Ball((1.0,) * 12, 3.0)
+    tree, rows = opened(domain, dimensions=3, depth=9), rows_of(domain)
+    grown = tree.grow(Exact(tree.locate(rows), 2.0))
+    assert grown.cells is not None
+    assert grown.frame is not None
+    assert grown.points.shape[1] == 12
+    assert np.allclose(grown.frame.T @ grown.frame, np.eye(3), atol=1e-5)
+    middles = grown.cells.mean(axis=1)
+    inside = np.linalg.norm(middles, axis=1) < 2.99  # others are moved to the border of the ball
+    assert inside.any()
+    assert np.allclose(((grown.points - 1.0) @ grown.frame)[inside], middles[inside], atol=1e-4)
+    assert (np.linalg.norm(grown.points - 1.0, axis=1) <= 3.0 + 1e-9).all()
+
+
+def test_a_lifted_point_is_nearest_to_the_same_rows_as_in_the_subspace() -> None:
+    """|x - c|^2 = |Px - Pc|^2 + |x - Px|^2 for c in the subspace: the second term is the same for all centres."""
+    domain = Ball((0.0,) * 12, 1.0)
+    tree, rows = opened(domain, dimensions=3), rows_of(domain)
+    images = tree.reduced.of(rows).astype(np.float64)
+    few = images[:20] * 0.5
+    centers = tree.reduced.back(few) / domain.unit
+    inside = ((images[:, None] - few) ** 2).sum(axis=2)
+    outside = ((rows[:, None] - centers) ** 2).sum(axis=2)
+    assert (inside.argmin(axis=1) == outside.argmin(axis=1)).mean() > 0.99  # ties within a lattice step
+
+
+def test_a_centre_is_badly_cut_iff_a_cut_is_within_the_margin() -> None:
+    domain = Box((0.0,), (1.0,))
+    tree = opened(domain, depth=1, top=0)
+    cut = domain.middle[0] + tree.borders[0][1][1] * domain.unit
+    near, far = cut + 0.009, cut + 0.011
+    assert tree.badly_cut(np.array([[near], [far], [cut - 0.009], [cut - 0.011]]), 0.01).tolist() == [
+        True, False, True, False,
+    ]  # fmt: skip
+    assert not opened(depth=6).badly_cut(np.empty((0, 3)), 0.3).any()
+
+
+@pytest.mark.parametrize(("options", "words"), [({"depth": 21}, "too many"), ({"depth": 61}, "60")])
+def test_trees_too_deep_for_the_lattice_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        opened(Box((0.0,), (1.0,)), **options)
+
+
+def test_the_defaults_depend_on_public_figures_only() -> None:
+    tree = opened(Ball((0.0,) * 30, 1.0), k=16, rows=10_000)
+    assert (tree.reduced.dimension, tree.depth, tree.top) == (4, 28, 3)
