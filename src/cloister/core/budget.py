@@ -128,13 +128,13 @@ class Event:
         touched: how many noised integers one row can change (discrete noise only).
         sigma: standard deviation of the noise in integers (discrete Gaussian only; what accounting needs to compare it
             with a rounded real Gaussian).
-        ratio: how far, in |log|, the law of one noised integer is from that discrete Gaussian, anywhere; 0 if it is one.
         delta: probability, given any history, that ``spent`` does not cover what comes out (see ``cloister.accounting.spent``).
+        ratio: how far, in |log|, the law of one noised integer is from that discrete Gaussian, anywhere; 0 if it is one.
     """
 
     mechanism: str
     spent: Budget
     touched: int = 0
     sigma: float = math.inf
-    ratio: float = 0.0
     delta: float = 0.0
+    ratio: float = attrs.field(default=0.0, kw_only=True)
