@@ -135,6 +135,21 @@ def test_demo_shows_four_costs_and_the_statement() -> None:
     assert shown["result"]["privacy"]["private"] is True
 
 
+def test_the_demo_can_be_dealt_out_to_parties() -> None:
+    shown = json.loads(cloister("demo", "--federated", "--json").stdout)
+    privacy = shown["result"]["privacy"]
+    assert (privacy["trust"], privacy["simulated"], privacy["private"]) == ("Aggregated", True, True)
+    assert shown["costs"]["cloister, private"] < shown["costs"]["the midpoint of the bounds"]
+
+
+def test_oracles_that_pool_need_parties(folder: Path) -> None:
+    refused = cloister(
+        "fit", "rows.npy", *BASE, "--with", "counts=masked-gaussian", "--with", "sums=masked-gaussian", folder=folder
+    )
+    assert refused.returncode == 2
+    assert "cloister coordinate" in refused.stderr
+
+
 BAD: dict[str, tuple[list[str], str]] = {
     "no bounds": (
         ["rows.npy", "-k", "3", "--epsilon", "1", "--delta", "1e-6", "--rows", "1000"],

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cloister.commands import AsJson, Columns, Rows, pairs, print_json, print_result
+from cloister.commands.coordinate import coordinate
 from cloister.commands.decode import decode
 from cloister.commands.encode import encode
 from cloister.commands.evaluate import evaluate
+from cloister.commands.join import join, make_certificates, party_key
 from cloister.commands.plan import plan
 from cloister.commands.plot import plot
 from cloister.core.errors import CloisterError, InvalidInput
@@ -275,6 +277,10 @@ def ledger_show(ledger: Annotated[Path, typer.Argument(help="The ledger's file."
 app.command("plan")(plan)
 app.command("encode")(encode)
 app.command("decode")(decode)
+app.command("coordinate")(coordinate)
+app.command("join")(join)
+app.command("party-key")(party_key)
+app.command("test-certificates")(make_certificates)
 app.command("plot")(plot)
 app.command("evaluate")(evaluate)
 
@@ -285,13 +291,16 @@ def demo(
     delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee.")] = 1e-5,
     k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")] = 10,
     seed: Annotated[int | None, typer.Option(help="Repeat the public choices. Never the noise.")] = None,
+    federated: Annotated[
+        bool, typer.Option("--federated", help="Deal the rows out to three parties who pool masked sums.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Cluster handwritten digits privately, beside what needs no privacy."""
     from cloister.demo import demonstrate
 
     with _progress() as (advance, started):
-        shown = demonstrate(epsilon, delta, k, seed, advance, started)
+        shown = demonstrate(epsilon, delta, k, seed, advance, started, federated)
     if as_json:
         print_json({"costs": shown.costs, "result": shown.result.as_dict()})
         return

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from cloister.core.errors import MissingExtra
+from cloister.core.registry import registry
 from cloister.core.results import Result
 from cloister.metrics import nicv
 from cloister.runs import Plan, Request, fit, source
@@ -25,9 +26,12 @@ class Demo:
 
 def demonstrate(
     epsilon: float, delta: float, k: int, seed: int | None,
-    progress: Callable[[int], None] | None = None, started: Callable[[Plan, int], None] | None = None,
+    progress: Callable[[int], None] | None = None, started: Callable[[Plan, int], None] | None = None, federated: bool = False,
 ) -> Demo:  # fmt: skip
     """Cluster the 1,797 digits that scikit-learn carries (8 x 8 pixels, 0 to 16), beside what needs no privacy.
+
+    Args:
+        federated: deal them out to three parties, who pool masked sums, all in this process.
 
     Raises:
         MissingExtra: scikit-learn is not installed.
@@ -39,8 +43,15 @@ def demonstrate(
         raise MissingExtra("scikit-learn", "sklearn", "the demonstration") from None
     loaded: Any = load_digits()
     rows = np.asarray(loaded.data, np.float64)
-    request = Request(k=k, epsilon=epsilon, delta=delta, bounds=(0.0, 16.0), rows=1800, seed=seed)
-    result = fit(request, source(rows, None, "refuse", progress), started=started)
+    wires = {"counts": "masked-gaussian", "sums": "masked-gaussian"} if federated else {}
+    request = Request(k=k, epsilon=epsilon, delta=delta, bounds=(0.0, 16.0), rows=1800, wires=wires, seed=seed)
+    population: Any = source(rows, None, "refuse", progress)
+    if federated:
+        pool = registry().load(registry().spec("Population", "parties"))
+        population = pool(
+            {name: source(rows[i::3], None, "refuse", progress) for i, name in enumerate(("north", "south", "west"))}
+        )
+    result = fit(request, population, started=started)
     baseline: Any = KMeans(k, random_state=0)
     baseline.set_params(n_init=10).fit(rows)
     costs = {

@@ -28,7 +28,7 @@ from cloister.core.registry import registry
 from cloister.core.results import Result
 from cloister.core.session import Session, forecast
 from cloister.core.statement import state
-from cloister.core.trust import TRUSTS
+from cloister.core.trust import TRUSTS, Aggregated
 from cloister.core.wiring import Composed, compose
 
 
@@ -175,8 +175,9 @@ def fit(
     plan = prepare(request, population.columns)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
     _checked_forecast(plan, seed)
-    population.check()
     trust = plan.composed.trust or "Central"
+    _check_pooling(trust, population)
+    population.check()
     run = None
     if account is not None:
         if TRUSTS[trust].relation != "add-or-remove one row":
@@ -207,7 +208,7 @@ def fit(
         rows=plan.problem.rows,
         seeded=session.seeded,
         private=plan.composed.private,
-        simulated=trust in {"Local", "Shuffled"},
+        simulated=trust in {"Local", "Shuffled"} or bool(getattr(population, "simulated", False)),
     )
     result = Result(
         clustering.centers,
@@ -224,6 +225,23 @@ def fit(
     if run is not None:
         run.finish(session.released)
     return result
+
+
+def _check_pooling(trust: str, population: Any) -> None:
+    """Rows that parties pool come from parties, and noise that a curator draws does not.
+
+    Raises:
+        InvalidInput: the oracles and the population are of different trust.
+    """
+    pools = getattr(population, "trust", None) is Aggregated
+    if pools != (trust == "Aggregated"):
+        raise InvalidInput(
+            "the method as composed adds its noise where parties pool their rows: use the population 'parties', or 'cloister coordinate' and "
+            "'cloister join'"
+            if not pools
+            else f"parties pool their rows with Aggregated oracles only, and the method as composed is {trust}: choose counts and sums from "
+            "masked-gaussian and skellam"
+        )
 
 
 def _checked_forecast(plan: Plan, seed: PublicRng) -> tuple[int, Accountant]:

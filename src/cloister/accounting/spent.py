@@ -198,5 +198,8 @@ def _amounts(event: Event) -> Spent:
                     f"'{event.mechanism}' declares touched = {event.touched} with sigma = {event.sigma}: discrete "
                     "Gaussian noise declares both, continuous noise neither"
                 )
-            drift = event.touched * eta(event.sigma)
-            return Spent(mu_squared=amount, all_rho=amount / 2, drift=drift, tail=event.touched * BEYOND)
+            if not 0 <= event.ratio < 1:
+                raise InvalidInput(f"'{event.mechanism}' declares a ratio of {event.ratio}, expected one in [0, 1)")
+            drift = event.touched * (eta(event.sigma) + event.ratio)
+            tail = event.touched * BEYOND * math.exp(event.ratio)
+            return Spent(mu_squared=amount, all_rho=amount / 2, drift=drift, tail=tail)

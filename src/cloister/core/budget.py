@@ -129,6 +129,7 @@ class Event:
         sigma: standard deviation of the noise in integers (discrete Gaussian only; what accounting needs to compare it
             with a rounded real Gaussian).
         delta: probability, given any history, that ``spent`` does not cover what comes out (see ``cloister.accounting.spent``).
+        ratio: how far, in |log|, the law of one noised integer is from that discrete Gaussian, anywhere; 0 if it is one.
     """
 
     mechanism: str
@@ -136,3 +137,4 @@ class Event:
     touched: int = 0
     sigma: float = math.inf
     delta: float = 0.0
+    ratio: float = attrs.field(default=0.0, kw_only=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -14,6 +15,15 @@ def digest(value: object) -> str:
     h = hashlib.sha256()
     _feed(h, value)
     return h.hexdigest()
+
+
+@cache
+def _outline(cls: Any) -> tuple[bytes, tuple[tuple[str, bytes], ...]] | None:
+    """An attrs class's name and fields, as they enter the hash; None for any other class."""
+    if not attrs.has(cls):
+        return None
+    names = tuple((field.name, field.name.encode()) for field in attrs.fields(cls))
+    return f"attrs {cls.__module__}.{cls.__qualname__}".encode(), names
 
 
 def _feed(h: Any, value: object) -> None:
@@ -27,11 +37,12 @@ def _feed(h: Any, value: object) -> None:
         h.update(np.ascontiguousarray(little).tobytes())
     elif isinstance(value, type):
         h.update(f"type {value.__module__}.{value.__qualname__}".encode())
-    elif attrs.has(cls := type(value)):
-        h.update(f"attrs {cls.__module__}.{cls.__qualname__}".encode())
-        for field in attrs.fields(cls):
-            h.update(field.name.encode())
-            _feed(h, getattr(value, field.name))
+    elif (outline := _outline(cast(Any, type(value)))) is not None:
+        head, names = outline
+        h.update(head)
+        for name, encoded in names:
+            h.update(encoded)
+            _feed(h, getattr(value, name))
     elif isinstance(value, (tuple, list)):
         h.update(f"items {len(value)}".encode())
         for item in value:

@@ -170,6 +170,7 @@ class Round(Generic[T_co]):
     trust: type[T_co]
     domain: Domain
     parts: tuple[Part, ...]
+    _digest: str = attrs.field(default="", init=False, repr=False)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -177,4 +178,6 @@ class Round(Generic[T_co]):
 
     def digest(self) -> str:
         """A hash of everything public in this round. A data holder whose replay gives another one refuses."""
-        return digest((self.index, self.trust, self.domain, self.parts))
+        if not self._digest:
+            object.__setattr__(self, "_digest", digest((self.index, self.trust, self.domain, self.parts)))
+        return self._digest

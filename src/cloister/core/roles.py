@@ -189,7 +189,11 @@ class Ring(Protocol):
 
 @runtime_checkable
 class Noisy(Protocol):
-    """A channel whose noise is drawn by a coordinator or in shares by the parties (Aggregated trust)."""
+    """A channel whose noise is drawn by a coordinator or in shares by the parties (Aggregated trust).
+
+    Laws: neither ``encode`` nor ``decode`` draws; ``decode`` refuses a sum that does not hold its noise. ``noise`` gives words
+    to add. See ``core.aggregated`` for the rest of what parties need to know.
+    """
 
     def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids: ...
 

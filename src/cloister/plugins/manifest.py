@@ -35,6 +35,10 @@ def components() -> list[Spec]:
                "Canonne, Kamath, Steinke (2020); Balle, Wang (2018)"),
         Spec("thresholded", "FrequencyOracle", "cloister.plugins.oracles.thresholded:ThresholdedCounts",
              "counts of occupied buckets above a threshold; spends delta", "Central", "Korolova, Kenthapadi, Mishra, Ntoulas (2009)"),
+        *_both("masked-gaussian", "masked_gaussian", "MaskedGaussian", "pooled by parties, discrete Gaussian noise from the coordinator", DIAA,
+               trust="Aggregated"),
+        *_both("skellam", "skellam", "Skellam", "pooled by parties, a share of the noise from each",
+               "Agarwal, Kairouz, Liu (2021); Kairouz, Liu, Steinke (2021)", trust="Aggregated"),
         *_both("exact", "exact", "Exact", "without noise, NOT private, for comparison", "", private=False),
         *_local(),
         *_one_round(),
@@ -46,6 +50,7 @@ def components() -> list[Spec]:
              "Ward's clustering with noise taken off distances, exchange, shrinking", paper="Ward (1963)"),
         Spec("arrays", "Population", "cloister.plugins.populations.arrays:Arrays", "rows in memory: NumPy, pandas, polars"),
         Spec("files", "Population", "cloister.plugins.populations.files:Files", "rows in files, a chunk at a time"),
+        Spec("parties", "Population", "cloister.plugins.populations.parties:Parties", "organisations that pool masked sums, in one process", "Aggregated"),
         Spec("reports", "Population", "cloister.plugins.populations.reports:Collected", "reports that people sent, in files"),
     ]  # fmt: skip
 
@@ -95,12 +100,14 @@ def _median() -> list[Spec]:
     ]  # fmt: skip
 
 
-def _both(name: str, module: str, prefix: str, summary: str, paper: str, private: bool = True) -> list[Spec]:
+def _both(
+    name: str, module: str, prefix: str, summary: str, paper: str, private: bool = True, trust: str = "Central"
+) -> list[Spec]:
     """A count oracle and a vector-sum oracle of one noise law."""
     target = f"cloister.plugins.oracles.{module}:{prefix}"
     return [
-        Spec(name, "FrequencyOracle", f"{target}Counts", f"counts {summary}", "Central", paper, private=private),
-        Spec(name, "VectorSumOracle", f"{target}Sums", f"vector sums {summary}", "Central", paper, private=private),
+        Spec(name, "FrequencyOracle", f"{target}Counts", f"counts {summary}", trust, paper, private=private),
+        Spec(name, "VectorSumOracle", f"{target}Sums", f"vector sums {summary}", trust, paper, private=private),
     ]
 
 

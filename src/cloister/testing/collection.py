@@ -53,7 +53,7 @@ def checks_for(component: Any, role: str | None = None) -> tuple[Check, ...]:
 
 def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
     """An oracle's checks: what is drawn where differs by trust model, and exact answers have no noise to look at."""
-    central, private = oracle.trust is Central, oracle.measure != "exact"
+    central, private = oracle.trust in (Central, Aggregated), oracle.measure != "exact"
     found = [the_guarantee_is_documented, *EVENTS, *ROWS]
     if central and role == "FrequencyOracle" and getattr(oracle, "failing", False):
         return (*found, *LARGE, *THRESHOLD)
@@ -61,7 +61,7 @@ def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
         found += CENTRAL_SUMS
     if not private:
         found += EXACT
-    elif oracle.trust is not Aggregated:
+    else:
         found += NOISE
     if central:
         found += (*LARGE, *(LARGE_NOISE if private else LARGE_EXACT), *NESTED)

@@ -21,7 +21,7 @@ from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
 from cloister.testing import oracle_noise, oracle_privacy, oracle_rows
-from cloister.testing.probes import Probe, budget_of, narrow_shapes
+from cloister.testing.probes import Probe, budget_of, decoded, narrow_shapes
 from cloister.testing.roles import role_of
 
 FAR = 2**59 + 2**31 + 7
@@ -73,7 +73,7 @@ class FarChannel:
         return self.channel.absorb(report)
 
     def decode(self, summary: Any, rng: NoiseRng) -> FarTable:
-        return FarTable(self.channel.decode(summary, rng))
+        return FarTable(decoded(self.channel, summary, rng))
 
 
 @attrs.frozen

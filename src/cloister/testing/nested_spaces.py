@@ -17,7 +17,7 @@ from cloister.core.types import Floats, Ints
 from cloister.testing.checks import require
 from cloister.testing.large_spaces import TOO_LARGE
 from cloister.testing.oracle_noise import Sample, compare_widths
-from cloister.testing.probes import UNIT, budget_of
+from cloister.testing.probes import UNIT, budget_of, decoded
 from cloister.testing.roles import role_of
 from cloister.testing.statistics import correlation, deviations, mean_band
 
@@ -80,7 +80,7 @@ class Nest:
         channel, asked = self.channel, [self.asked(level) for level in range(self.space.levels)]
         users = np.arange(len(self.deepest), dtype=np.uint64)
         summary = channel.absorb(channel.encode(self.items, users, NoiseRng.for_tests(72)))
-        tables = [channel.decode(summary, NoiseRng.for_tests(72).child(i)) for i in range(repeats)]
+        tables = [decoded(channel, summary, NoiseRng.for_tests(72).child(i)) for i in range(repeats)]
         return [
             np.stack([np.asarray(table.at(ids, level)).reshape(len(ids), -1) for table in tables]) - self.exact(level)
             for level, ids in enumerate(asked)
@@ -99,7 +99,7 @@ class Nest:
         none = np.zeros((0, self.space.levels), np.int64)
         items = none if self.bound is None else Placed(none, np.zeros((0, self.bound.dimension), np.int64))
         channel = self.channel
-        table = channel.decode(channel.absorb(channel.encode(items, np.zeros(0, np.uint64), rng)), rng)
+        table = decoded(channel, channel.absorb(channel.encode(items, np.zeros(0, np.uint64), rng)), rng)
         return np.asarray(table.standard_error(self.asked(level), level))
 
 

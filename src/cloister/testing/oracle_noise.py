@@ -12,7 +12,7 @@ import numpy as np
 
 from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
-from cloister.core.trust import Central
+from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats, Ints
 from cloister.testing.checks import require
 from cloister.testing.probes import PAYABLE, Probe, budget_of, length, narrow_shapes, spread, wide_shapes
@@ -51,11 +51,13 @@ def drawn(probe: Probe, items: Ints | Placed, repeats: int, rng: NoiseRng, what:
 def samples(oracle: Any) -> Iterator[Sample]:
     """Wide tables with every budget, and a narrow one where every bucket is on its own."""
     for probe in opened(oracle):
-        yield from drawn(probe, spread(probe.shape), 16 if oracle.trust is Central else 32, NoiseRng.for_tests(3))
+        yield from drawn(
+            probe, spread(probe.shape), 16 if oracle.trust in (Central, Aggregated) else 32, NoiseRng.for_tests(3)
+        )
     shape = narrow_shapes(role_of(oracle))[1]
     items, rng = spread(shape), NoiseRng.for_tests(4)
     probe = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2), length(items))
-    noise = probe.noise(items, 1024 if oracle.trust is Central else 128, rng)
+    noise = probe.noise(items, 1024 if oracle.trust in (Central, Aggregated) else 128, rng)
     errors = probe.errors(probe.table(probe.summary(items, rng), rng))
     yield Sample(noise.reshape(len(noise), -1), errors.ravel(), f"{shape}, every bucket")
 
@@ -63,7 +65,7 @@ def samples(oracle: Any) -> Iterator[Sample]:
 def opened(oracle: Any) -> Iterator[Probe]:
     """The oracle opened for wide tables, in every measure that it can be paid in, for little and for much. Where each user
     draws her own noise, which takes longer, only in its own measure, for smaller tables, with the true number of rows."""
-    central = oracle.trust is Central
+    central = oracle.trust in (Central, Aggregated)
     for measure in PAYABLE[oracle.measure] if central else (oracle.measure,):
         for epsilon in (0.2, 2.0):
             for shape in wide_shapes(role_of(oracle), BUCKETS if central else 20):

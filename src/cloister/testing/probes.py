@@ -9,6 +9,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from cloister.core.aggregated import Pooled, whole_noise
 from cloister.core.budget import Budget, Measure
 from cloister.core.lattice import Bound, shrink
 from cloister.core.questions import Placed, Setting, Space
@@ -98,7 +99,7 @@ class Probe:
         return self.channel.absorb(self.channel.encode(items, who, rng.child("encode")))
 
     def table(self, summary: Any, rng: NoiseRng) -> Any:
-        return self.channel.decode(summary, rng.child("decode"))
+        return decoded(self.channel, summary, rng.child("decode"))
 
     def values(self, table: Any) -> Floats:
         """Every released number (buckets of all levels, width)."""
@@ -146,6 +147,18 @@ class Probe:
     def by_level(self, numbers: Floats) -> list[Floats]:
         """An array (..., buckets of all levels, width) cut into levels."""
         return np.split(numbers, np.cumsum(self.shape.sizes)[:-1], axis=-2)
+
+
+def decoded(channel: Any, summary: Any, rng: NoiseRng) -> Any:
+    """The table of a summary. Under Aggregated trust the whole noise is added first, as the parties and their coordinator do."""
+    return channel.decode(noised(channel, summary, rng), rng)
+
+
+def noised(channel: Any, summary: Any, rng: NoiseRng) -> Any:
+    """A summary with the noise that ``decode`` does not draw."""
+    if not isinstance(channel, Pooled) or summary.noised:
+        return summary
+    return summary.released(whole_noise(channel, rng))
 
 
 def _arguments(shape: Shape, budget: Budget, rows: int, seed: int) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
 from cloister.testing.checks import Broken
-from cloister.testing.probes import PAYABLE, Shape, budget_of
+from cloister.testing.probes import PAYABLE, Shape, budget_of, noised
 from cloister.testing.roles import role_of
 
 
@@ -61,7 +61,11 @@ class Handful:
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         users = np.arange(len(self.rows), dtype=np.uint64)
-        return absorb(round, encode_rows(round, self.rows, users, rng))
+        summaries = absorb(round, encode_rows(round, self.rows, users, rng))
+        return tuple(
+            noised(part.channel, summary, rng.child("decode", round.index, i))
+            for i, (part, summary) in enumerate(zip(round.parts, summaries, strict=True))
+        )
 
 
 class Guarded:

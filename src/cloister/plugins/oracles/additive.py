@@ -6,6 +6,7 @@ the discrete law stands in for the real one (see ``cloister.accounting.discrete`
 
 from __future__ import annotations
 
+import math
 from typing import Protocol, final
 
 import attrs
@@ -65,6 +66,30 @@ class Gaussian:
 
 @final
 @attrs.frozen
+class Skellam:
+    """Skellam noise in shares, each of the same variance. Args: share (its standard deviation, in integers), shares, honest
+    (how many of them are counted on)."""
+
+    share: float
+    shares: int
+    honest: int
+
+    @property
+    def deviation(self) -> float:
+        return self.share * math.sqrt(self.shares)
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise that is counted on."""
+        return self.share * math.sqrt(self.honest)
+
+    def draw(self, size: int, rng: NoiseRng) -> Ints:
+        """One share."""
+        return rng.skellam(self.share**2, size)
+
+
+@final
+@attrs.frozen
 class Threshold:
     """What a count must exceed, noise and all, to be released; occupied buckets only. Args: above (rows), delta (what it costs)."""
 
@@ -93,7 +118,7 @@ class Additive:
     budget: Budget
     space: Space
     bound: Bound | None
-    law: Laplace | Gaussian | None
+    law: Laplace | Gaussian | Skellam | None
     shift: int
     unit: float
     threshold: Threshold | None = None
@@ -141,6 +166,19 @@ class Additive:
             shifted = np.where((totals > 0) & (shifted > self.threshold.above << self.shift), shifted, 0)
         values: Floats = shifted.astype(np.float64) * (self.unit * 2.0**-self.shift)
         return values
+
+
+def sensitivity_of(space: Space, bound: Bound | None) -> float:
+    """The most that one row moves all totals together, in L2: one vector (or 1) per level."""
+    return math.sqrt(space.levels) * (bound.l2 if bound else 1)
+
+
+def wide_gaussian(space: Space, bound: Bound | None, budget: Budget) -> tuple[Gaussian, int]:
+    """Sigma from the joint L2 sensitivity, and the shift that makes it wide. Central and Aggregated oracles share this, so that both
+    release the same numbers."""
+    sigma = sensitivity_of(space, bound) / budget.mu * UP
+    shift = enough_bits(sigma)
+    return Gaussian(sigma * 2.0**shift), shift
 
 
 def enough_bits(deviation: float, wanted: float = 2.0**20) -> int:

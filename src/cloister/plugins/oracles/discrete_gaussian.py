@@ -12,24 +12,19 @@ to a rounded real Gaussian that accounting pays the whole difference out of a te
 
 from __future__ import annotations
 
-import math
-
 from cloister.core.budget import Budget, Measure
 from cloister.core.components import component
 from cloister.core.lattice import Bound
 from cloister.core.questions import Setting, Space
 from cloister.core.trust import Central
-from cloister.plugins.oracles.additive import UP, Gaussian, enough_bits
+from cloister.plugins.oracles.additive import wide_gaussian
 from cloister.plugins.oracles.sparse import SparseChannel, opened
 from cloister.plugins.oracles.tensors import TensorChannel
 
 
 def channel(space: Space, bound: Bound | None, budget: Budget, unit: float) -> TensorChannel | SparseChannel:
     """Sigma from the joint L2 sensitivity over all levels and coordinates, and the shift that makes it wide."""
-    sensitivity = math.sqrt(space.levels) * (bound.l2 if bound else 1)
-    sigma = sensitivity / budget.mu * UP
-    shift = enough_bits(sigma)
-    return opened("discrete-gaussian", budget, space, bound, Gaussian(sigma * 2.0**shift), shift, unit)
+    return opened("discrete-gaussian", budget, space, bound, *wide_gaussian(space, bound, budget), unit)
 
 
 @component

@@ -88,10 +88,21 @@ class TensorChannel(Additive):
         return report
 
     def decode(self, summary: Totals, rng: NoiseRng) -> Noised:
-        totals = summary.vector.reshape(-1, *self.one)
-        if self.space.nested:
-            totals = _expanded(totals, self.space.levels)
-        return Noised(self.noised(totals, rng), self.space, self.deviation)
+        return Noised(self.noised(self.every(summary), rng), self.space, self.deviation)
+
+    def every(self, totals: Totals) -> Ints:
+        """Totals of all levels, one per number that is released: (buckets,) or (buckets, dimension)."""
+        found = totals.vector.reshape(-1, *self.one)
+        return _expanded(found, self.space.levels) if self.space.nested else found
+
+    def scaled(self, totals: Totals) -> Ints:
+        """All levels' totals, flat, in the integers that noise is drawn in."""
+        return self.every(totals).ravel() << np.int64(self.shift)
+
+    def table(self, noised: Ints) -> Noised:
+        """What noised integers, flat, say in the caller's units."""
+        values: Floats = noised.astype(np.float64) * (self.unit * 2.0**-self.shift)
+        return Noised(values.reshape(-1, *self.one), self.space, self.deviation)
 
 
 def _counted(ids: Ints, size: int) -> Ints:

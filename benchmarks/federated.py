@@ -1,0 +1,225 @@
+"""Milliseconds and bytes per round of pooled FastLloyd, beside table 3 of Diaa, Humphries and Kerschbaum (2024).
+
+    python benchmarks/federated.py               table 3's shapes, two parties, in process and over gRPC with mutual TLS on loopback
+    python benchmarks/federated.py --parties     2, 4, 8, 16, 32 parties (k = 5, d = 5, 10,000 rows)
+    python benchmarks/federated.py --oracle skellam --masks shared --journals
+
+A round is measured from one call for answers to the next: assignment, sums, masks, messages, noise, unmasking, new centres. The first
+round, which also puts the rows on the lattice, is left out. Masked words are those of all parties in both directions; framing is
+what messages add to them (heads, tags), without TLS and HTTP/2. Over gRPC the coordinator and, with two parties, each party have a
+process of their own; more parties share two.
+"""
+
+from __future__ import annotations
+
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import argparse
+import multiprocessing as mp
+import statistics
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry import registry
+from cloister.federated.agreement import Agreement, Member
+from cloister.federated.certificates import make_test_certificates
+from cloister.federated.coordinator import Coordinator
+from cloister.federated.desk import Desk
+from cloister.federated.grpc_client import Line
+from cloister.federated.grpc_server import Server
+from cloister.federated.joined import Joined
+from cloister.federated.journal import FileJournal, Memory
+from cloister.federated.keys import new_private_key, new_secret, public_key
+from cloister.federated.party import Party
+from cloister.federated.ring import shape_bytes
+from cloister.federated.rounds import coordinator_noise, outline
+from cloister.federated.tls import Credentials
+from cloister.runs import Request, fit, prepare
+
+TABLE_3 = [
+    ("TimeSynth 10K", 10_000, 2, 2, 3.03, 192), ("", 10_000, 2, 5, 3.24, 384), ("", 10_000, 5, 2, 4.32, 480), ("", 10_000, 5, 5, 4.95, 960),
+    ("TimeSynth 100K", 100_000, 2, 2, 12.57, 192), ("", 100_000, 2, 5, 13.17, 384), ("", 100_000, 5, 2, 22.05, 480),
+    ("", 100_000, 5, 5, 22.56, 960), ("LSun", 400, 3, 2, 2.6, 288), ("S1", 5_000, 15, 2, 5.81, 1440),
+]  # fmt: skip
+"""Name, rows, k, d, the paper's milliseconds and bytes per iteration for two clients."""
+
+ROUNDS = 30
+
+
+def rows_of(n: int, k: int, d: int) -> Any:
+    """k clusters of equal size in [-1, 1]^d, as the paper's synthetic data."""
+    g = np.random.default_rng(3)
+    return np.clip(g.uniform(-0.8, 0.8, (k, d))[g.integers(0, k, n)] + g.normal(0, 0.08, (n, d)), -1, 1)
+
+
+def request(n: int, k: int, parties: int, oracle: str) -> Request:
+    options = {"rounds": ROUNDS, "counts.parties": parties, "sums.parties": parties}
+    wires = {"counts": oracle, "sums": oracle}
+    return Request(k=k, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=n, seed=1, wires=wires, options=options)
+
+
+class Timed:
+    """A population that notes when each round begins."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner, self.times = inner, list[float]()
+        self.trust, self.simulated, self.columns, self.dimension = (
+            inner.trust,
+            inner.simulated,
+            inner.columns,
+            inner.dimension,
+        )
+        self.check = inner.check
+
+    def gather(self, round: Any, rng: NoiseRng) -> Any:
+        self.times.append(time.perf_counter())
+        return self.inner.gather(round, rng)
+
+    @property
+    def milliseconds(self) -> list[float]:
+        return [1000 * (b - a) for a, b in zip(self.times[1:], self.times[2:], strict=False)]
+
+
+def shown(milliseconds: list[float]) -> str:
+    """Median and least."""
+    return f"{statistics.median(milliseconds):.2f} ({min(milliseconds):.2f})"
+
+
+def arrays(rows: Any) -> Any:
+    return registry().load(registry().spec("Population", "arrays"))(rows)
+
+
+def in_process(rows: Any, k: int, parties: int, oracle: str, masks: str) -> str:
+    """Milliseconds per round, all parties one after the other."""
+    pool = registry().load(registry().spec("Population", "parties"))
+    timed = Timed(pool([arrays(part) for part in np.array_split(rows, parties)], masks))
+    fit(request(len(rows), k, parties, oracle), timed)
+    return shown(timed.milliseconds)
+
+
+def party(task: dict[str, Any], me: int, out: Any) -> None:
+    """One party's run."""
+    agreement, folder = task["agreement"], Path(task["folder"])
+    secret, private = task["secret"], task["private"][me]
+    journal = FileJournal(folder / f"{me}.journal") if task["journals"] else Memory()
+    state = Party(
+        agreement, f"p{me}", secret=secret if agreement.masks == "shared" else None,
+        private=private if agreement.masks == "pairwise" else None, journal=journal,
+    )  # fmt: skip
+    line = Line(f"127.0.0.1:{task['port']}", Credentials.read(folder / "certs" / f"p{me}.pem"), 120)
+    rows = np.array_split(rows_of(task["n"], task["k"], task["d"]), agreement.parties)[me]
+    timed = Timed(Joined(arrays(rows), state, line))
+    fit(request(task["n"], task["k"], agreement.parties, task["oracle"]), timed)
+    line.close()
+    out.put((timed.milliseconds, line.sent, line.received))
+
+
+def several(task: dict[str, Any], members: list[int], out: Any) -> None:
+    """Parties that share a process."""
+    threads = [threading.Thread(target=party, args=(task, i, out)) for i in members]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def coordinate(task: dict[str, Any], port: Any) -> None:
+    """The coordinator's process."""
+    agreement, folder = task["agreement"], Path(task["folder"])
+    plan = prepare(request(task["n"], task["k"], agreement.parties, task["oracle"]), [str(i) for i in range(task["d"])])
+    coordinator = Coordinator(agreement, FileJournal(folder / "coordinator.journal") if task["journals"] else None)
+    rounds, noise = plan.forecast(PublicRng.from_seed(1)), NoiseRng.secret()
+    for round in rounds:
+        coordinator.expect(
+            outline(round, agreement.parties), lambda round=round: coordinator_noise(round, agreement.parties, noise)
+        )
+    desk = Desk(coordinator, len(rounds))
+    server = Server(
+        desk, "127.0.0.1:0", Credentials.read(folder / "certs" / "coordinator.pem"), agreement.parties, 2**20
+    )
+    server.start()
+    port.put(server.port)
+    desk.finished(idle=120)
+    server.stop()
+
+
+def over_grpc(n: int, k: int, d: int, parties: int, oracle: str, masks: str, journals: bool) -> tuple[str, float]:
+    """Milliseconds per round, and framing bytes per round and party, both directions."""
+    context = mp.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        names = tuple(f"p{i}" for i in range(parties))
+        make_test_certificates(Path(folder) / "certs", names)
+        private = [new_private_key() for _ in names]
+        members = tuple(
+            Member(m, public_key(p) if masks == "pairwise" else b"") for m, p in zip(names, private, strict=True)
+        )
+        task: dict[str, Any] = {
+            "agreement": Agreement("benchmark", members, masks), "folder": folder, "secret": new_secret(), "private": private,  # type: ignore[arg-type]
+            "n": n, "k": k, "d": d, "oracle": oracle, "journals": journals,
+        }  # fmt: skip
+        out, port = context.Queue(), context.Queue()
+        processes = [context.Process(target=coordinate, args=(task, port))]
+        processes[0].start()
+        task["port"] = port.get(timeout=60)
+        processes += [context.Process(target=several, args=(task, list(range(i, parties, 2)), out)) for i in range(2)]
+        for process in processes[1:]:
+            process.start()
+        found = [out.get(timeout=300) for _ in names]
+        for process in processes:
+            process.join()
+    words = words_of(n, k, d, parties, oracle) / parties
+    framing = statistics.mean((sent + received) / ROUNDS for _, sent, received in found) - words
+    return shown([x for times, _, _ in found for x in times]), framing
+
+
+def words_of(n: int, k: int, d: int, parties: int, oracle: str) -> int:
+    """Bytes of masked words per round, all parties, both directions."""
+    plan = prepare(request(n, k, parties, oracle), [str(i) for i in range(d)])
+    return 2 * parties * shape_bytes(outline(plan.forecast(PublicRng.from_seed(1))[1], parties))
+
+
+def table_3(o: argparse.Namespace) -> None:
+    print(f"Two parties, {o.oracle}, {o.masks} masks, median (least) of {ROUNDS - 2} rounds.\n")
+    print(
+        "| data | rows | k | d | paper ms | in process ms | gRPC + TLS ms | paper bytes | masked words | framing per party |"
+    )
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for name, n, k, d, ms, size in TABLE_3:
+        here = in_process(rows_of(n, k, d), k, 2, o.oracle, o.masks)
+        there, framing = over_grpc(n, k, d, 2, o.oracle, o.masks, o.journals)
+        words = words_of(n, k, d, 2, o.oracle)
+        print(
+            f"| {name} | {n:,} | {k} | {d} | {ms} | {here} | {there} | {size} | {words} | {framing:.0f} |",
+            flush=True,
+        )
+
+
+def by_parties(o: argparse.Namespace) -> None:
+    n, k, d = 10_000, 5, 5
+    print(f"{n:,} rows, k = {k}, d = {d}, {o.oracle}, {o.masks} masks, median (least) of {ROUNDS - 2} rounds.\n")
+    print("| parties | in process ms | gRPC + TLS ms | masked words per party | framing per party |")
+    print("|---:|---:|---:|---:|---:|")
+    for parties in (2, 4, 8, 16, 32):
+        here = in_process(rows_of(n, k, d), k, parties, o.oracle, o.masks)
+        there, framing = over_grpc(n, k, d, parties, o.oracle, o.masks, o.journals)
+        words = words_of(n, k, d, parties, o.oracle) // parties
+        print(f"| {parties} | {here} | {there} | {words} | {framing:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parties", action="store_true", help="2 to 32 parties instead of table 3")
+    parser.add_argument("--oracle", default="masked-gaussian", choices=("masked-gaussian", "skellam"))
+    parser.add_argument("--masks", default="pairwise", choices=("shared", "pairwise"))
+    parser.add_argument("--journals", action="store_true", help="journal every step to disk, as a real run does")
+    chosen = parser.parse_args()
+    (by_parties if chosen.parties else table_3)(chosen)

@@ -1,0 +1,80 @@
+"""``cloister coordinate``: add up what nobody here can read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cloister.commands import say
+from cloister.core.errors import InvalidInput
+
+
+def coordinate(
+    plan: Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")],
+    listen: Annotated[str, typer.Option(help="Where to listen: host:port.")],
+    cert: Annotated[Path, typer.Option(help="The coordinator's certificate; its key (.key) and ca.pem lie beside it.")],
+    key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
+    ca: Annotated[Path | None, typer.Option(help="The authority's certificate, if it is elsewhere.")] = None,
+    journal: Annotated[Path | None, typer.Option(help="File to remember the session in: start again with it after a crash.")] = None,
+    patience: Annotated[float, typer.Option(help="Seconds that parties may take to join.")] = 3600.0,
+    timeout: Annotated[float, typer.Option(help="Seconds that a party may take over a round.")] = 300.0,
+    attempts: Annotated[int, typer.Option(help="How often a round is tried before the session ends.")] = 3,
+    log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
+) -> None:  # fmt: skip
+    """Run a pooled clustering's coordinator: it sees masked numbers, and neither rows, sums nor centres."""
+    import json
+    import time
+    from functools import partial
+
+    from cloister.federated.coordinator import Coordinator
+    from cloister.federated.desk import Desk
+    from cloister.federated.grpc_server import Server
+    from cloister.federated.journal import FileJournal, Memory
+    from cloister.federated.ring import shape_bytes
+    from cloister.federated.rounds import coordinator_noise, outline
+    from cloister.federated.tls import Credentials
+    from cloister.pooling import read_pool_plan
+
+    pool = read_pool_plan(plan)
+    credentials = Credentials.read(cert, key, ca)
+    parties, rounds, noise = pool.agreement.parties, pool.rounds, pool.noise
+    coordinator = Coordinator(pool.agreement, Memory() if journal is None else FileJournal(journal))
+    shapes = [outline(round, parties) for round in rounds]
+    for round, shape in zip(rounds, shapes, strict=True):
+        coordinator.expect(shape, partial(coordinator_noise, round, parties, noise))
+    try:
+        file = None if log is None else log.open("a", encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"cannot write {log}: {error.strerror or error}") from error
+
+    def told(entry: dict[str, Any]) -> None:
+        if file is not None:
+            file.write(json.dumps({"time": round_seconds(time.time()), **entry}) + "\n")
+            file.flush()
+        if entry["event"] in ("refused", "given up", "answered", "idle"):
+            say(" ".join(f"{name}={value}" for name, value in entry.items()))
+
+    desk = Desk(coordinator, len(rounds), patience=patience, timeout=timeout, attempts=attempts, log=told)
+    server = Server(desk, listen, credentials, parties, 2**20 + 2 * max(map(shape_bytes, shapes)))
+    server.start()
+    say(
+        f"listening on port {server.port} for {', '.join(m.name for m in pool.agreement.members)}; {len(rounds)} rounds"
+    )
+    if pool.test_noise_seed is not None:
+        say("WARNING: the plan has a test_noise_seed: the noise can be repeated and protects nobody")
+    try:
+        done = desk.finished(idle=patience + attempts * timeout)
+    finally:
+        server.stop()
+        if file is not None:
+            file.close()
+    say("all rounds are answered" if done else f"ended after {coordinator.round} of {len(rounds)} rounds")
+    if not done:
+        raise typer.Exit(1)
+
+
+def round_seconds(seconds: float) -> float:
+    """Milliseconds are enough for a log."""
+    return round(seconds, 3)

@@ -1,0 +1,107 @@
+"""``cloister join``: one party's half of a pooled clustering."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cloister.commands import AsJson, print_json, print_result, say
+from cloister.core.errors import InvalidInput
+
+
+def join(
+    plan: Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")],
+    party: Annotated[str, typer.Option(help="This party's name in the plan and in its certificate.")],
+    data: Annotated[list[str], typer.Option(help="Files of this party's rows: Parquet, Arrow, CSV, NPY, or a pattern in quotes. Repeatable.")],
+    cert: Annotated[Path, typer.Option(help="This party's certificate; its key (.key), ca.pem and NAME.pool lie beside it.")],
+    key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
+    ca: Annotated[Path | None, typer.Option(help="The authority's certificate, if it is elsewhere.")] = None,
+    secret: Annotated[Path | None, typer.Option(help="This party's pooling key, or with shared masks the parties' common secret.")] = None,
+    connect: Annotated[str | None, typer.Option(help="The coordinator, host:port, if the plan does not say.")] = None,
+    journal: Annotated[Path | None, typer.Option(help="File to remember the session in: join again with it after a crash. Keep it secret.")] = None,
+    missing: Annotated[str, typer.Option(help="Rows with missing or infinite cells: refuse or drop.")] = "refuse",
+    ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Declared name of this party's data set in the ledger.")] = None,
+    resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off.")] = None,
+    patience: Annotated[float, typer.Option(help="Seconds to wait for the coordinator and the others.")] = 3600.0,
+    out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Pool this party's rows with others' that nobody sees. All parties get the same private centres."""
+    from cloister.core.results import checked_target
+    from cloister.federated.grpc_client import Line
+    from cloister.federated.joined import Joined
+    from cloister.federated.journal import FileJournal, Memory
+    from cloister.federated.party import Party
+    from cloister.federated.tls import Credentials, read_file
+    from cloister.pooling import read_pool_plan
+    from cloister.runs import Account, fit, source
+
+    pool = read_pool_plan(plan)
+    target = connect or pool.coordinator
+    if not target:
+        raise InvalidInput("the plan does not say where the coordinator is: give --connect host:port")
+    if (ledger is None) != (dataset is None) or (resume is not None and ledger is None):
+        raise InvalidInput(
+            "a ledger goes with the declared name of the data set: give both --ledger and --dataset, or none"
+        )
+    hidden = read_file(secret or cert.with_suffix(".pool"))
+    shared = pool.agreement.masks == "shared"
+    state = Party(
+        pool.agreement, party, secret=hidden if shared else None, private=None if shared else hidden,
+        journal=Memory() if journal is None else FileJournal(journal),
+    )  # fmt: skip
+    place = None if out is None else checked_target(out)
+    line = Line(target, Credentials.read(cert, key, ca), patience)
+    try:
+        rows = source(data, list(pool.plan.columns), missing)
+        result = fit(
+            pool.request, Joined(rows, state, line, say), noise=pool.noise,
+            account=None if ledger is None or dataset is None else Account(ledger=ledger, dataset=dataset, resume=resume),
+            keep=None if place is None else lambda r: r.save(place),
+        )  # fmt: skip
+    finally:
+        line.close()
+    if as_json:
+        print_json(result.as_dict())
+        return
+    print_result(result)
+    typer.echo("\n".join(pool.trust))
+    if place is not None:
+        typer.echo(f"\nsaved to {place}")
+
+
+def party_key(
+    file: Annotated[Path, typer.Argument(help="File to make: this party's pooling key. Keep it secret.")],
+    shared: Annotated[bool, typer.Option("--shared", help="Make a common secret for shared masks instead.")] = False,
+) -> None:
+    """Make a party's pooling key, and print the half that goes into the plan."""
+    from cloister.federated.certificates import write_secret
+    from cloister.federated.keys import new_private_key, new_secret, public_key
+
+    content = new_secret() if shared else new_private_key()
+    write_secret(file, content)
+    typer.echo(
+        "a common secret: give it to every party, never to the coordinator"
+        if shared
+        else f'key = "{public_key(content).hex()}"'
+    )
+
+
+def make_certificates(
+    folder: Annotated[Path, typer.Argument(help="Folder to fill.")],
+    party: Annotated[list[str], typer.Option(help="A party's name. Repeatable.")],
+    days: Annotated[int, typer.Option(help="How long they are valid.")] = 30,
+) -> None:
+    """Make a test authority, and certificates and pooling keys for everybody. For trials: no one machine should hold them all."""
+    from cloister.federated.certificates import make_test_certificates, write_secret
+    from cloister.federated.keys import new_private_key, public_key
+
+    make_test_certificates(folder, tuple(party), days)
+    for name in party:
+        private = new_private_key()
+        write_secret(folder / f"{name}.pool", private)
+        typer.echo(f'[[party]]\nname = "{name}"\nkey = "{public_key(private).hex()}"\n')
+    say(f"saved to {folder}; the lines above go into the plan")

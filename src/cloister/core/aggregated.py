@@ -1,0 +1,126 @@
+"""What parties pool under Aggregated trust: vectors of 64-bit words, and how noise comes to them.
+
+Words add modulo 2^64. A channel uses the lowest ``bits`` of each, a multiple of 8, chosen so that no sum of rows and noise
+can wrap; because 2^bits divides 2^64, masking, adding and cutting to ``bits`` may come in any order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, cast, final, runtime_checkable
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import Ids, Ints
+
+WORD = 64
+
+
+@final
+@attrs.frozen(eq=False)
+class Words:
+    """A party's report and its summary, and what all parties' sum becomes once noise is in it.
+
+    Args:
+        vector: words (m,).
+        rows: how many rows were encoded: for the party's own check of the hard cap, never sent.
+        noised: whether the whole noise is in it. Only then may it be decoded.
+    """
+
+    vector: Ids = attrs.field(repr=False)
+    rows: int = attrs.field(default=0, repr=False)
+    noised: bool = False
+
+    def merge(self, other: Words) -> Words:
+        """Both rows' sums; noise is added once, after all merging.
+
+        Raises:
+            Refused: one side holds its noise already.
+        """
+        if self.noised or other.noised:
+            raise Refused("a sum that holds its noise is not merged with anything")
+        return Words(self.vector + other.vector, self.rows + other.rows)
+
+    def released(self, noise: Ids) -> Words:
+        """This sum with the whole noise in it.
+
+        Raises:
+            Refused: it holds its noise already.
+        """
+        if self.noised:
+            raise Refused("noise is added once")
+        return Words(self.vector + noise, self.rows, True)
+
+
+@runtime_checkable
+class Pooled(Protocol):
+    """What Aggregated trust asks of a channel beside ``core.roles.Noisy``: all of it public."""
+
+    @property
+    def shares(self) -> int:
+        """Who draws the noise: 1 for the coordinator, else the number of parties, each drawing a share."""
+        ...
+
+    @property
+    def bits(self) -> int:
+        """Bits per word that a message needs: a multiple of 8, at most 64."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Words per message."""
+        ...
+
+    @property
+    def most_rows(self) -> int:
+        """Hard cap of one party's rows: what the ring's size was proved with."""
+        ...
+
+    @property
+    def parties(self) -> int:
+        """Parties that the ring's size was proved with, at most (for shares: exactly)."""
+        ...
+
+    def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids: ...
+
+
+def pooled(channel: Any, parties: int) -> Pooled:
+    """The channel, if so many parties can pool its answers.
+
+    Raises:
+        InvalidInput: it is of another trust model, or opened for other parties.
+    """
+    if not hasattr(channel, "shares"):  # isinstance() of a protocol with six members takes longer than the masks
+        raise InvalidInput("only questions of Aggregated trust can be pooled by parties")
+    if channel.shares > 1 and channel.shares != parties:
+        raise InvalidInput(
+            f"the oracle draws noise in {channel.shares} shares, but there are {parties} parties: set its option 'parties'"
+        )
+    if parties > channel.parties:
+        raise InvalidInput(
+            f"the oracle was opened for {channel.parties} parties, there are {parties}: set its option 'parties'"
+        )
+    return cast(Pooled, channel)
+
+
+def whole_noise(channel: Pooled, rng: NoiseRng) -> Ids:
+    """All of a question's noise, in one place: for simulations and tests."""
+    if channel.shares == 1:
+        return channel.noise(rng)
+    total = np.zeros(channel.size, np.uint64)
+    for share in range(channel.shares):
+        total += channel.noise(rng.child("share", share), share, channel.shares)
+    return total
+
+
+def to_words(values: Ints) -> Ids:
+    """Signed integers as words: two's complement."""
+    return values.astype(np.int64, copy=False).view(np.uint64)
+
+
+def to_integers(words: Ids, bits: int) -> Ints:
+    """The signed integers in [-2^(bits-1), 2^(bits-1)) that words stand for."""
+    up = np.uint64(WORD - bits)
+    return (words << up).view(np.int64) >> np.int64(WORD - bits)

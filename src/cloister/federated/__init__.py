@@ -1,0 +1,10 @@
+"""Parties that pool what they cannot read: the masked aggregation of Diaa, Humphries and Kerschbaum, free of I/O.
+
+``agreement`` (what all agree on), ``messages`` (bytes), ``coordinator`` (adds, never unmasks) and ``party`` are state machines on
+bytes; ``keys``, ``masking`` and ``unmasking`` are the parties' alone, and no module of the coordinator's may import them.
+``journal`` keeps what must survive a crash; the ``grpc_`` modules and ``certificates`` carry the bytes between machines.
+
+Who learns what, in the words of Diaa et al. 2024, section 3, by mode and by who colludes with whom: ``trust``.
+
+Source: Diaa, Humphries, Kerschbaum 2024, Figure 1; pairwise masks: Bonawitz et al. 2017, section 4.
+"""

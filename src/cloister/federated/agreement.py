@@ -1,0 +1,93 @@
+"""What all sides must agree on before anything is masked, and the names that follow from it. All of it public."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import final
+
+import attrs
+
+from cloister.core.errors import InvalidInput
+from cloister.federated.trust import Masks
+
+MOST_PARTIES = 1024
+NONCE = 32
+HASH = 32
+
+
+@final
+@attrs.frozen
+class Member:
+    """A party. Args: name (as in its certificate), key (public X25519 key: 32 bytes, empty with a shared secret)."""
+
+    name: str
+    key: bytes = b""
+
+
+@final
+@attrs.frozen
+class Agreement:
+    """The fixed list of parties, and everything about the run.
+
+    Args:
+        plan: digest of the method, its options, the bounds, the budget and the public seed.
+        members: the parties, in an order that all share.
+        masks: how messages are hidden.
+
+    Raises:
+        InvalidInput: fewer than two parties, two of one name, or a missing key.
+    """
+
+    plan: str
+    members: tuple[Member, ...]
+    masks: Masks
+
+    def __attrs_post_init__(self) -> None:
+        names = [m.name for m in self.members]
+        if not 2 <= len(names) <= MOST_PARTIES or len(set(names)) != len(names) or not all(names):
+            raise InvalidInput(f"an agreement needs 2 to {MOST_PARTIES} parties of different names, not {names[:10]}")
+        if self.masks not in ("shared", "pairwise"):
+            raise InvalidInput(f"masks are '{self.masks}': choose shared or pairwise")
+        keys = [m.key for m in self.members]
+        if self.masks == "pairwise" and (any(len(key) != 32 for key in keys) or len(set(keys)) != len(keys)):
+            raise InvalidInput("pairwise masks need a public key of 32 bytes from every party, each its own")
+
+    @property
+    def parties(self) -> int:
+        return len(self.members)
+
+    @property
+    def hash(self) -> bytes:
+        """32 bytes: the name of exactly this agreement. A party or coordinator with another one is refused."""
+        h = hashlib.sha256(b"cloister agreement 1\0")
+        for part in (
+            self.plan.encode(),
+            self.masks.encode(),
+            *(x for m in self.members for x in (m.name.encode(), m.key)),
+        ):
+            h.update(len(part).to_bytes(4, "little") + part)
+        return h.digest()
+
+    def index(self, name: str) -> int:
+        """A party's position, or -1."""
+        return next((i for i, m in enumerate(self.members) if m.name == name), -1)
+
+
+def check_agreement(entry: bytes, agreement: Agreement) -> None:
+    """A journal's first entry begins with the agreement that it belongs to.
+
+    Raises:
+        InvalidInput: it is another one.
+    """
+    if entry[:HASH] != agreement.hash:
+        raise InvalidInput(
+            "the journal belongs to another plan: choose another file, or the plan that it was made with"
+        )
+
+
+def session_of(agreement: bytes, hellos: tuple[bytes, ...]) -> bytes:
+    """32 bytes: the name of one session. Every party's whole hello is in it, with its fresh nonce, so that whoever relays the others' (a coordinator
+    that replays an old session) cannot make a party derive a mask twice."""
+    return hashlib.sha256(
+        b"cloister session 1\0" + agreement + b"".join(hashlib.sha256(h).digest() for h in hellos)
+    ).digest()

@@ -1,0 +1,117 @@
+"""What must survive a crash: entries in one file, each on the disk before the next byte leaves.
+
+A party's journal holds its session's secrets and its own sums: it is made readable to its owner only, and stays with the party.
+The coordinator's holds nonces and masked sums.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from pathlib import Path
+from typing import Protocol, final
+
+from cloister.core.errors import Damaged, InvalidInput
+
+MAGIC = b"cloister journal 1\n"
+HEAD = struct.Struct("<BI8s")
+
+
+class Journal(Protocol):
+    """Durable memory. ``entries`` are those of earlier processes and this one; ``write`` returns once an entry would survive a crash."""
+
+    @property
+    def entries(self) -> list[tuple[int, bytes]]: ...
+
+    def write(self, kind: int, body: bytes) -> None: ...
+
+
+@final
+class Memory:
+    """A journal that survives nothing: for simulations, which are not resumed."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[int, bytes]] = []
+
+    def write(self, kind: int, body: bytes) -> None:
+        self.entries.append((kind, body))
+
+
+@final
+class FileJournal:
+    """Entries in a file that this process alone holds.
+
+    A last entry that a crash cut off is dropped: nothing that depends on it can have left.
+
+    Raises:
+        InvalidInput: it cannot be opened, or another process holds it. Damaged: anything but the end is not as it was written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        import fcntl
+
+        self.path = Path(path)
+        try:
+            self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+        except OSError as error:
+            raise InvalidInput(f"cannot open the journal {self.path}: {error.strerror or error}") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise InvalidInput(f"the journal {self.path} is held by another process: end that one first") from None
+        try:
+            self._begin(self._file.read())
+        except Damaged:
+            self._file.close()
+            raise
+
+    def _begin(self, data: bytes) -> None:
+        self.entries, end = _entries(data, self.path)
+        if end < len(data) or not data:
+            self._file.truncate(end)
+            self._file.seek(0)
+            if not end:
+                self._file.write(MAGIC)
+            self._sync()
+        self._file.seek(0, os.SEEK_END)
+
+    def write(self, kind: int, body: bytes) -> None:
+        self._file.write(HEAD.pack(kind, len(body), _seal(kind, body)) + body)
+        self._sync()
+        self.entries.append((kind, body))
+
+    def close(self) -> None:
+        """Let another process have it."""
+        self._file.close()
+
+    def _sync(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def _seal(kind: int, body: bytes) -> bytes:
+    return hashlib.sha256(bytes([kind]) + body).digest()[:8]
+
+
+def _entries(data: bytes, path: Path) -> tuple[list[tuple[int, bytes]], int]:
+    """Every whole entry, and where they end."""
+    if not data or MAGIC.startswith(data):
+        return [], 0
+    if not data.startswith(MAGIC):
+        raise Damaged(f"{path} is no journal of cloister: choose another file")
+    entries, start = list[tuple[int, bytes]](), len(MAGIC)
+    while len(data) - start >= HEAD.size:
+        kind, length, seal = HEAD.unpack_from(data, start)
+        end = start + HEAD.size + length
+        if end > len(data):
+            break
+        body = data[start + HEAD.size : end]
+        if _seal(kind, body) != seal:
+            if end == len(data):
+                break
+            raise Damaged(f"the journal {path} is damaged at byte {start}: restore a copy, or begin a new session")
+        entries.append((kind, body))
+        start = end
+    return entries, start

@@ -1,0 +1,26 @@
+"""A party's vector under its masks: value + cancelling pairwise masks + a mask of the group. The parties' alone."""
+
+from __future__ import annotations
+
+from cloister.core.types import Ids
+from cloister.federated.keys import Keyring, Place
+
+
+def mask(vectors: tuple[Ids, ...], keys: Keyring, round: int, attempt: int) -> tuple[Ids, ...]:
+    """Masked words, uniform to whoever lacks the group's secret; with pairwise keys also to any other party alone.
+
+    Pairwise masks cancel in the sum of all parties. Alone they would show the coordinator the exact sum, so that every party
+    also adds its own mask of the group, which ``unmasking`` takes off.
+
+    Args:
+        vectors: words (m,) per tensor.
+    """
+    masked = []
+    for tensor, vector in enumerate(vectors):
+        place, size = Place(round, tensor, attempt), len(vector)
+        total = vector + keys.group_mask(place, keys.me, size)
+        for other in keys.pairs:
+            pair = keys.pair_mask(place, other, size)
+            total = total + pair if keys.me < other else total - pair
+        masked.append(total)
+    return tuple(masked)

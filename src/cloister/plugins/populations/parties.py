@@ -1,0 +1,100 @@
+"""Organisations that pool masked sums, all in one process: for tests, simulations, and one organisation's own departments.
+
+The masks, messages, refusals and noise are those of the protocol between machines; only the wire is missing. Whoever runs this
+can see all rows, and a result says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, final
+
+from cloister.core.aggregated import Words
+from cloister.core.errors import InvalidInput
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng
+from cloister.core.trust import Aggregated
+from cloister.core.types import Ids
+from cloister.federated.agreement import Agreement, Member
+from cloister.federated.coordinator import Coordinator, Due
+from cloister.federated.keys import new_private_key, new_secret, public_key
+from cloister.federated.party import Party
+from cloister.federated.rounds import coordinator_noise, outline, party_words, released
+from cloister.federated.trust import Masks
+
+
+@final
+class Parties:
+    """A population of trust Aggregated, made of others.
+
+    Args:
+        members: each party's rows: populations with the same columns; two or more, by name if it matters.
+        masks: 'shared' (a secret among the parties, as in the paper) or 'pairwise' (also keys of every pair).
+
+    Attributes:
+        columns: as the first party calls them.
+        coordinator, parties: the state machines, for tests and benchmarks.
+
+    Raises:
+        InvalidInput: fewer than two parties, or other columns at some.
+    """
+
+    trust = Aggregated
+    simulated = True
+
+    def __init__(self, members: Sequence[Any] | dict[str, Any], masks: Masks = "pairwise") -> None:
+        named = members if isinstance(members, dict) else {f"party {i + 1}": m for i, m in enumerate(members)}
+        self._members = list(named.values())
+        if len(self._members) < 2:
+            raise InvalidInput("pooling needs two parties or more")
+        self.columns = tuple(self._members[0].columns)
+        for name, member in named.items():
+            if tuple(member.columns) != self.columns:
+                raise InvalidInput(
+                    f"'{name}' has the columns {list(member.columns)}, the first party {list(self.columns)}"
+                )
+        private = [new_private_key() if masks == "pairwise" else None for _ in named]
+        secret = new_secret() if masks == "shared" else None
+        agreement = Agreement(
+            "one process",
+            tuple(Member(n, b"" if p is None else public_key(p)) for n, p in zip(named, private, strict=True)),
+            masks,
+        )
+        self.coordinator = Coordinator(agreement)
+        self.parties = [Party(agreement, n, secret=secret, private=p) for n, p in zip(named, private, strict=True)]
+        for party in self.parties:
+            self.coordinator.receive(party.name, party.hello())
+        opening = self.coordinator.outcome(Due(-1))
+        assert opening is not None
+        for party in self.parties:
+            party.open(opening)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.columns)
+
+    def check(self) -> None:
+        """Every party's own validation pass.
+
+        Raises:
+            InvalidInput: as that party's population says.
+        """
+        for member in self._members:
+            member.check()
+
+    def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[Words, ...]:
+        parties, number = len(self._members), self.coordinator.round
+        shape, digest = outline(round, parties), round.digest()
+        self.coordinator.expect(shape, lambda: coordinator_noise(round, parties, rng))
+        for i, (party, member) in enumerate(zip(self.parties, self._members, strict=True)):
+            own = party_words(round, member.gather(round, rng.child("party", i)), i, parties, rng)
+            self.coordinator.receive(party.name, party.vector(number, digest, shape, partial(_same, own)))
+        answer = self.coordinator.outcome(Due(number))
+        assert answer is not None
+        sums = [party.answer(answer, number, shape) for party in self.parties]
+        return released(sums[0])
+
+
+def _same(own: tuple[Ids, ...]) -> tuple[Ids, ...]:
+    return own

@@ -1,0 +1,186 @@
+"""A pooled run's plan: one TOML file that all parties and the coordinator hold. All of it public; its hash is what they agree on.
+
+    coordinator = "pool.example.org:7443"
+    method = "fastlloyd"
+    k = 5
+    epsilon = 1.0
+    delta = 1e-6
+    rows = 50000
+    columns = ["age", "weight"]
+    bounds = [[0, 120], [0, 300]]
+    seed = 20241121
+    oracle = "masked-gaussian"
+    masks = "pairwise"
+
+    [[party]]
+    name = "north"
+    key = "..."            # what 'cloister party-key' printed
+
+Options of components stand under ``[with]`` and ``[set]``, as on the command line.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast, final
+
+import attrs
+
+from cloister.core.components import Slot
+from cloister.core.digests import digest
+from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry import registry
+from cloister.core.wiring import describe_fields, slot_role
+from cloister.federated.agreement import Agreement, Member
+from cloister.federated.rounds import channels_of
+from cloister.federated.trust import Masks, statement
+from cloister.runs import Plan, Request, prepare
+
+KNOWN = (
+    "coordinator", "method", "k", "epsilon", "delta", "rows", "columns", "bounds", "seed", "oracle", "masks", "party", "with", "set",
+    "test_noise_seed",
+)  # fmt: skip
+NEEDED = ("k", "epsilon", "rows", "columns", "bounds", "seed", "party")
+ORACLES = ("masked-gaussian", "skellam")
+
+
+@final
+@attrs.frozen(eq=False)
+class PoolPlan:
+    """A plan that makes sense.
+
+    Args:
+        request: what is asked for.
+        plan: the same, checked.
+        agreement: what all must hold alike.
+        coordinator: "host:port", or empty.
+        test_noise_seed: noise that can be repeated, for tests alone.
+    """
+
+    request: Request
+    plan: Plan
+    agreement: Agreement
+    coordinator: str
+    test_noise_seed: int | None
+
+    @property
+    def rounds(self) -> list[Round[Any]]:
+        """Every round's outline and noise, from a forecast: all that a coordinator needs to know."""
+        assert self.request.seed is not None
+        return self.plan.forecast(PublicRng.from_seed(self.request.seed))
+
+    @property
+    def noise(self) -> NoiseRng:
+        return NoiseRng.secret() if self.test_noise_seed is None else NoiseRng.for_tests(self.test_noise_seed)
+
+    @property
+    def trust(self) -> tuple[str, ...]:
+        """Who learns what if whom colludes with whom."""
+        shares = max(c.shares for c in channels_of(self.rounds[0], self.agreement.parties))
+        colluding = [
+            int(part.value.colluding) for part in self.plan.composed.inner.values() if hasattr(part.value, "colluding")
+        ]
+        return statement(self.agreement.masks, shares, min(colluding, default=0))
+
+
+def read_pool_plan(path: Path) -> PoolPlan:
+    """Read and check a plan.
+
+    Raises:
+        InvalidInput: it cannot be read, lacks something, or makes no sense.
+    """
+    try:
+        facts = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise InvalidInput(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InvalidInput(f"{path} is not valid TOML: {error}") from error
+    return pool_plan(facts)
+
+
+def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
+    """A plan from a table of facts. Raises: InvalidInput."""
+    for name in facts:
+        if name not in KNOWN:
+            raise UnknownName("entry", name, KNOWN, "(in the plan)")
+    missing = [name for name in NEEDED if name not in facts]
+    if missing:
+        raise InvalidInput(f"the plan has no {', '.join(missing)}")
+    members = _members(facts["party"])
+    oracle = facts.get("oracle", "masked-gaussian")
+    if oracle not in ORACLES:
+        raise InvalidInput(f"oracle is '{oracle}': choose {' or '.join(ORACLES)}")
+    method = facts.get("method", "fastlloyd")
+    wires = {**dict.fromkeys(_asked(method), oracle), **_table(facts, "with")}
+    options = dict[str, Any]()
+    if set(wires.values()) & {"skellam"}:  # shares of the noise go by the number of parties
+        options.update({f"{slot}.parties": len(members) for slot, name in wires.items() if name == "skellam"})
+    options.update(_table(facts, "set"))
+    seed = facts["seed"]
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise InvalidInput(f"seed is {seed!r}: give a whole number, which everybody may know")
+    request = Request(
+        k=facts["k"], method=method, epsilon=facts["epsilon"], delta=facts.get("delta", 0.0),
+        bounds=facts["bounds"], rows=facts["rows"], wires=wires, options=options, seed=seed,
+    )  # fmt: skip
+    plan = prepare(request, [str(c) for c in facts["columns"]])
+    if plan.composed.trust != "Aggregated":
+        raise InvalidInput(
+            f"the method as composed is {plan.composed.trust}: parties pool with oracles of Aggregated trust only"
+        )
+    test_seed = facts.get("test_noise_seed")
+    masks = cast(Masks, facts.get("masks", "pairwise"))
+    _check_shares(plan, masks)
+    name = digest((plan.digest(), seed, test_seed))
+    return PoolPlan(request, plan, Agreement(name, members, masks), str(facts.get("coordinator", "")), test_seed)
+
+
+def _check_shares(plan: Plan, masks: Masks) -> None:
+    """With a shared secret, a party and the coordinator can unmask one other party's message: its share must be enough alone.
+
+    Raises:
+        InvalidInput: it is only a part of what is counted on.
+    """
+    for name, part in plan.composed.inner.items():
+        if masks == "shared" and part.spec.name == "skellam" and part.value.parties - part.value.colluding > 1:
+            raise InvalidInput(
+                f"masks are shared and '{name}' draws noise in shares: a party that reads another's message would unmask it with one share alone. "
+                f"Choose pairwise masks, or colluding = {part.value.parties - 1}"
+            )
+
+
+def _asked(method: str) -> list[str]:
+    """The method's slots for oracles."""
+    known = registry()
+    fields = describe_fields(known.load(known.spec("Method", method)))
+    return [
+        name for name, facts, _, hint in fields
+        if isinstance(facts, Slot) and slot_role(hint) in ("FrequencyOracle", "VectorSumOracle")
+    ]  # fmt: skip
+
+
+def _members(parties: Any) -> tuple[Member, ...]:
+    try:
+        return tuple(Member(str(p["name"]), bytes.fromhex(p.get("key", ""))) for p in parties)
+    except (TypeError, KeyError, ValueError, AttributeError):
+        raise InvalidInput(
+            "every [[party]] of the plan has a name, and for pairwise masks a key as 'cloister party-key' prints it"
+        ) from None
+
+
+def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A table of paths to values; nested tables are paths with dots."""
+    table = facts.get(name, {})
+    if not isinstance(table, Mapping):
+        raise InvalidInput(f"[{name}] of the plan is a table")
+    flat = dict[str, Any]()
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            flat.update({f"{key}.{inner}": v for inner, v in value.items()})
+        else:
+            flat[key] = value
+    return flat

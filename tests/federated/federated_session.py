@@ -1,0 +1,70 @@
+"""A session of the protocol without a method: vectors in, noised sums out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cloister.core.types import Ids
+from cloister.federated.agreement import Agreement, Member
+from cloister.federated.coordinator import Coordinator, Due
+from cloister.federated.journal import Journal
+from cloister.federated.keys import new_private_key, new_secret, public_key
+from cloister.federated.party import Party
+from cloister.federated.ring import Tensor
+from cloister.federated.trust import Masks
+
+SHAPE = (Tensor(3, 64), Tensor(6, 40))
+NAMES = ("north", "south", "west")
+
+
+class Keys:
+    """Keys of every party, as they would lie on their disks."""
+
+    def __init__(self, masks: Masks = "pairwise", names: tuple[str, ...] = NAMES, plan: str = "plan") -> None:
+        self.private = [new_private_key() for _ in names]
+        self.secret = new_secret()
+        pairwise = masks == "pairwise"
+        members = tuple(Member(n, public_key(k) if pairwise else b"") for n, k in zip(names, self.private, strict=True))
+        self.agreement = Agreement(plan, members, masks)
+
+    def party(self, i: int, journal: Journal | None = None, agreement: Agreement | None = None) -> Party:
+        agreed = self.agreement if agreement is None else agreement
+        name = self.agreement.members[i].name
+        if agreed.masks == "shared":
+            return Party(agreed, name, secret=self.secret, journal=journal)
+        return Party(agreed, name, private=self.private[i], journal=journal)
+
+
+def no_noise(shape: tuple[Tensor, ...] = SHAPE) -> tuple[Ids, ...]:
+    return tuple(np.zeros(t.size, np.uint64) for t in shape)
+
+
+def opened(masks: Masks = "pairwise", rounds: int = 3, keys: Keys | None = None) -> tuple[Coordinator, list[Party]]:
+    """A session that all parties have joined."""
+    keys = keys or Keys(masks)
+    coordinator = Coordinator(keys.agreement)
+    for _ in range(rounds):
+        coordinator.expect(SHAPE, no_noise)
+    parties = [keys.party(i) for i in range(keys.agreement.parties)]
+    join(coordinator, parties)
+    return coordinator, parties
+
+
+def join(coordinator: Coordinator, parties: list[Party]) -> None:
+    for party in parties:
+        coordinator.receive(party.name, party.hello())
+    opening = coordinator.outcome(Due(-1))
+    assert opening is not None
+    for party in parties:
+        party.open(opening)
+
+
+def values(seed: int, shape: tuple[Tensor, ...] = SHAPE) -> tuple[Ids, ...]:
+    """A party's words for a round: small signed numbers."""
+    g = np.random.default_rng(seed)
+    return tuple(g.integers(-1000, 1000, t.size).astype(np.int64).view(np.uint64) for t in shape)
+
+
+def vector(party: Party, round: int, seed: int | None = None, digest: str = "d") -> bytes:
+    number = 100 * round + party.me if seed is None else seed
+    return party.vector(round, digest, SHAPE, lambda: values(number))

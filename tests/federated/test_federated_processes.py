@@ -1,0 +1,177 @@
+"""Separate processes over mutual TLS on loopback: the whole thing, killed and restarted, and with certificates that do not fit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("grpc")
+
+from cloister.core.randomness import NoiseRng
+from cloister.core.registry import registry
+from cloister.core.types import Floats
+from cloister.runs import Request, fit
+
+PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
+NAMES = ("north", "south", "west")
+SEED = 11
+
+
+class Site:
+    """A folder with a plan, certificates and three parties' rows, and the processes that use them."""
+
+    def __init__(self, folder: Path, rows: Floats, rounds: int, extra: str = "") -> None:
+        self.folder, self.rows, self.rounds = folder, rows, rounds
+        self.running = list[subprocess.Popen[str]]()
+        made = subprocess.run(
+            [PROGRAM, "test-certificates", str(folder / "certs"), *(x for n in NAMES for x in ("--party", n))],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        d = rows.shape[1]
+        facts = (
+            f"k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = {len(rows)}\nseed = 5\ntest_noise_seed = {SEED}\n{extra}"
+            f"columns = {json.dumps([str(i) for i in range(d)])}\nbounds = {[[-1, 1]] * d}\nset = {{ rounds = {rounds} }}\n\n"
+        )
+        self.plan = folder / "plan.toml"
+        self.plan.write_text(facts + made.stdout)
+        for name, part in zip(NAMES, np.split(rows, [len(rows) // 2, 2 * len(rows) // 3]), strict=True):
+            np.save(folder / f"{name}.npy", part)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder
+        )
+        self.running.append(process)
+        return process
+
+    def coordinate(self, port: int = 0, **options: str) -> tuple[subprocess.Popen[str], int]:
+        """A coordinator and its port."""
+        flags = {"journal": "coordinator.journal", "log": "log.jsonl", "timeout": "30", "patience": "60", **options}
+        process = self.start(
+            "coordinate", "plan.toml", "--listen", f"127.0.0.1:{port}", "--cert", "certs/coordinator.pem",
+            *(x for name, value in flags.items() for x in (f"--{name}", value)),
+        )  # fmt: skip
+        assert process.stderr is not None
+        words = process.stderr.readline()
+        assert words.startswith("listening on port"), words
+        return process, int(words.split()[3])
+
+    def join(self, name: str, port: int, *more: str, plan: str = "plan.toml") -> subprocess.Popen[str]:
+        return self.start(
+            "join", plan, "--party", name, "--data", f"{name}.npy", "--cert", f"certs/{name}.pem", "--connect", f"127.0.0.1:{port}",
+            "--journal", f"{name}.journal", "--out", f"{name}.json", "--patience", "60", *more,
+        )  # fmt: skip
+
+    def wait_for_round(self, number: int) -> None:
+        """Until the coordinator's log says that this round was answered."""
+        for _ in range(600):
+            if any(e["event"] == "answered" and e["round"] >= number for e in self.log()):
+                return
+            time.sleep(0.02)
+        raise AssertionError("no such round")
+
+    def log(self) -> list[dict[str, Any]]:
+        path = self.folder / "log.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("}")]
+
+    def centers(self, name: str) -> Any:
+        return json.loads((self.folder / f"{name}.json").read_text())["result"]["centers"]
+
+    def check(self, *processes: subprocess.Popen[str]) -> None:
+        """All ended well, with the curator's centres."""
+        for process in processes:
+            out, err = process.communicate(timeout=120)
+            assert process.returncode == 0, err + out
+        request = Request(
+            k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=len(self.rows), seed=5, options={"rounds": self.rounds}
+        )
+        rows = registry().load(registry().spec("Population", "arrays"))(self.rows)
+        central = fit(request, rows, noise=NoiseRng.for_tests(SEED)).centers
+        for name in NAMES:
+            assert np.array_equal(np.array(self.centers(name)), central)
+
+    def end(self) -> None:
+        for process in self.running:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """Enough rounds that a process can be killed in the middle of them."""
+    made = Site(tmp_path, np.random.default_rng(1).normal(0, 0.4, (30_000, 4)), 60)
+    yield made
+    made.end()
+
+
+def test_three_processes_pool_adult_as_a_curator_would(tmp_path: Path, data: Path) -> None:
+    with np.load(data / "adult.npz") as arrays:
+        x = arrays["X"].astype(float)
+    rows = 2 * (x - x.min(axis=0)) / (x.max(axis=0) - x.min(axis=0)) - 1  # a benchmark's scaling, not a private run's
+    site = Site(tmp_path, rows, 7)
+    try:
+        coordinator, port = site.coordinate()
+        parties = [site.join(name, port) for name in NAMES]
+        site.check(*parties, coordinator)
+        assert [e["event"] for e in site.log()].count("answered") == 7
+    finally:
+        site.end()
+
+
+def test_a_party_that_is_killed_in_the_middle_and_restarted_goes_on(site: Site) -> None:
+    coordinator, port = site.coordinate()
+    parties = [site.join(name, port) for name in NAMES]
+    site.wait_for_round(3)
+    parties[1].send_signal(signal.SIGKILL)
+    parties[1].wait()
+    assert len([e for e in site.log() if e["event"] == "answered"]) < 60
+    parties[1] = site.join("south", port)
+    site.check(*parties, coordinator)
+
+
+def test_a_coordinator_that_is_killed_in_the_middle_and_restarted_goes_on(site: Site) -> None:
+    coordinator, port = site.coordinate()
+    parties = [site.join(name, port) for name in NAMES]
+    site.wait_for_round(3)
+    coordinator.send_signal(signal.SIGKILL)
+    coordinator.wait()
+    answered = [e["round"] for e in site.log() if e["event"] == "answered"]
+    assert len(answered) < 60
+    coordinator, _ = site.coordinate(port)
+    site.check(*parties, coordinator)
+    every = [e["round"] for e in site.log() if e["event"] == "answered"]
+    assert len(every) == len(set(every)) or every.count(answered[-1] + 1) <= 2
+
+
+def test_a_party_that_never_returns_ends_the_session_and_is_named(site: Site) -> None:
+    coordinator, port = site.coordinate(timeout="0.5", attempts="2")
+    parties = [site.join(name, port) for name in NAMES]
+    site.wait_for_round(1)
+    parties[2].send_signal(signal.SIGKILL)
+    for process in (*parties[:2], coordinator):
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert "for want of west" in err
+        assert "Traceback" not in err
+
+
+def test_a_party_with_other_bounds_is_refused_before_it_sends_a_value(site: Site) -> None:
+    (site.folder / "other.toml").write_text(site.plan.read_text().replace("[-1, 1]", "[-2, 2]"))
+    _, port = site.coordinate()
+    joined = site.join("north", port, plan="other.toml")
+    _, err = joined.communicate(timeout=60)
+    assert joined.returncode == 2
+    assert "'north' agreed to something else" in err
+    assert {e["event"] for e in site.log()} == {"refused"}
