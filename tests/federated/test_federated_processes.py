@@ -69,7 +69,7 @@ class Site:
     def join(self, name: str, port: int, *more: str, plan: str = "plan.toml") -> subprocess.Popen[str]:
         return self.start(
             "join", plan, "--party", name, "--data", f"{name}.npy", "--cert", f"certs/{name}.pem", "--connect", f"127.0.0.1:{port}",
-            "--journal", f"{name}.journal", "--out", f"{name}.json", "--patience", "60", *more,
+            "--journal", f"{name}.journal", "--log", f"{name}.jsonl", "--out", f"{name}.json", "--patience", "60", *more,
         )  # fmt: skip
 
     def wait_for_round(self, number: int) -> None:
@@ -126,6 +126,10 @@ def test_three_processes_pool_adult_as_a_curator_would(tmp_path: Path, data: Pat
         parties = [site.join(name, port) for name in NAMES]
         site.check(*parties, coordinator)
         assert [e["event"] for e in site.log()].count("answered") == 7
+        told = [json.loads(line) for line in (tmp_path / f"{NAMES[0]}.jsonl").read_text().splitlines()]
+        assert [e["what"] for e in told if "round" in e.get("what", "")] == [f"round {i}" for i in range(1, 8)]
+        assert told[-1]["event"] == "finished"
+        assert {key for e in told for key in e} == {"time", "event", "party", "what"}
     finally:
         site.end()
 

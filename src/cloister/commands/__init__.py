@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,6 +53,29 @@ def print_result(result: Result) -> None:
 def say(text: str) -> None:
     """Tell the person who runs the program, not whoever reads its output."""
     typer.echo(text, err=True)
+
+
+@contextmanager
+def event_log(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """What writes an event as a line of JSON, with the time, to a file that grows; without a path nothing is written.
+
+    Raises:
+        InvalidInput: the file cannot be written.
+    """
+    if path is None:
+        yield lambda entry: None
+        return
+    try:
+        file = path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from error
+    with file:
+
+        def write(entry: dict[str, Any]) -> None:
+            file.write(json.dumps({"time": round(time.time(), 3), **entry}) + "\n")
+            file.flush()
+
+        yield write
 
 
 def pairs(items: list[str] | None, flag: str) -> dict[str, str]:

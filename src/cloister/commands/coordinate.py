@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cloister.commands import say
-from cloister.core.errors import InvalidInput
+from cloister.commands import event_log, say
 
 
 def coordinate(
@@ -24,8 +23,6 @@ def coordinate(
     log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
 ) -> None:  # fmt: skip
     """Run a pooled clustering's coordinator: it sees masked numbers, and neither rows, sums nor centres."""
-    import json
-    import time
     from functools import partial
 
     from cloister.federated.coordinator import Coordinator
@@ -44,37 +41,25 @@ def coordinate(
     shapes = [outline(round, parties) for round in rounds]
     for round, shape in zip(rounds, shapes, strict=True):
         coordinator.expect(shape, partial(coordinator_noise, round, parties, noise))
-    try:
-        file = None if log is None else log.open("a", encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"cannot write {log}: {error.strerror or error}") from error
+    with event_log(log) as write:
 
-    def told(entry: dict[str, Any]) -> None:
-        if file is not None:
-            file.write(json.dumps({"time": round_seconds(time.time()), **entry}) + "\n")
-            file.flush()
-        if entry["event"] in ("refused", "given up", "answered", "idle"):
-            say(" ".join(f"{name}={value}" for name, value in entry.items()))
+        def told(entry: dict[str, Any]) -> None:
+            write(entry)
+            if entry["event"] in ("refused", "given up", "answered", "idle"):
+                say(" ".join(f"{name}={value}" for name, value in entry.items()))
 
-    desk = Desk(coordinator, len(rounds), patience=patience, timeout=timeout, attempts=attempts, log=told)
-    server = Server(desk, listen, credentials, parties, 2**20 + 2 * max(map(shape_bytes, shapes)))
-    server.start()
-    say(
-        f"listening on port {server.port} for {', '.join(m.name for m in pool.agreement.members)}; {len(rounds)} rounds"
-    )
-    if pool.test_noise_seed is not None:
-        say("WARNING: the plan has a test_noise_seed: the noise can be repeated and protects nobody")
-    try:
-        done = desk.finished(idle=patience + attempts * timeout)
-    finally:
-        server.stop()
-        if file is not None:
-            file.close()
+        desk = Desk(coordinator, len(rounds), patience=patience, timeout=timeout, attempts=attempts, log=told)
+        server = Server(desk, listen, credentials, parties, 2**20 + 2 * max(map(shape_bytes, shapes)))
+        server.start()
+        say(
+            f"listening on port {server.port} for {', '.join(m.name for m in pool.agreement.members)}; {len(rounds)} rounds"
+        )
+        if pool.test_noise_seed is not None:
+            say("WARNING: the plan has a test_noise_seed: the noise can be repeated and protects nobody")
+        try:
+            done = desk.finished(idle=patience + attempts * timeout)
+        finally:
+            server.stop()
     say("all rounds are answered" if done else f"ended after {coordinator.round} of {len(rounds)} rounds")
     if not done:
         raise typer.Exit(1)
-
-
-def round_seconds(seconds: float) -> float:
-    """Milliseconds are enough for a log."""
-    return round(seconds, 3)

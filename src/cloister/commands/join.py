@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cloister.commands import AsJson, print_json, print_result, say
+from cloister.commands import AsJson, event_log, print_json, print_result, say
 from cloister.core.errors import InvalidInput
 
 
@@ -26,6 +27,7 @@ def join(
     dataset: Annotated[str | None, typer.Option(help="Declared name of this party's data set in the ledger.")] = None,
     resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off.")] = None,
     patience: Annotated[float, typer.Option(help="Seconds to wait for the coordinator and the others.")] = 3600.0,
+    log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -55,15 +57,19 @@ def join(
     )  # fmt: skip
     place = None if out is None else checked_target(out)
     line = Line(target, Credentials.read(cert, key, ca), patience)
-    try:
+    with event_log(log) as write, closing(line):
+
+        def told(words: str) -> None:
+            write({"event": "progress", "party": party, "what": words})
+            say(words)
+
         rows = source(data, list(pool.plan.columns), missing)
         result = fit(
-            pool.request, Joined(rows, state, line, say), noise=pool.noise,
+            pool.request, Joined(rows, state, line, told), noise=pool.noise,
             account=None if ledger is None or dataset is None else Account(ledger=ledger, dataset=dataset, resume=resume),
             keep=None if place is None else lambda r: r.save(place),
         )  # fmt: skip
-    finally:
-        line.close()
+        write({"event": "finished", "party": party})
     if as_json:
         print_json(result.as_dict())
         return
