@@ -71,7 +71,7 @@ def list_components(
     role: Annotated[str | None, typer.Argument(help="Method, FrequencyOracle, VectorSumOracle, TreeBuilder, NonPrivateSolver, Population.")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """What is installed: methods, oracles, trees, solvers, populations."""
+    """What is installed: methods, oracles, trees, ..."""
     from cloister.core.components import ROLES, Role
     from cloister.core.errors import UnknownName
     from cloister.core.registry import registry
@@ -124,6 +124,10 @@ def describe_component(
             + (f"; from {facts['paper']}" if facts["paper"] else "")
         )
         typer.echo(f"\n{facts['documentation']}\n")
+        if facts["slots"]:
+            typer.echo(
+                "Slots (what fills one has options of its own: --set SLOT.OPTION=...; 'cloister describe' lists them):"
+            )
         for slot in facts["slots"]:
             typer.echo(
                 f"  --with {slot['name']}={slot['default']}  {slot['help']} ({slot['role']}: {', '.join(slot['takes'])})"

@@ -96,3 +96,42 @@ def test_a_port_that_is_taken_is_one_line(echo: tuple[Echo, int, Path]) -> None:
         make_test_certificates(folder / "ours", ("north",))
     with pytest.raises(InvalidInput, match="different names"):
         make_test_certificates(folder / "more", ("coordinator",))
+
+
+class Scripted:
+    """A call that fails as scripted before it answers."""
+
+    def __init__(self, *details: str) -> None:
+        self._details = list(details)
+
+    def __call__(self, data: bytes, timeout: float) -> bytes:
+        import grpc
+
+        if not self._details:
+            return data
+        words = self._details.pop(0)
+
+        class Failed(grpc.RpcError):  # type: ignore[misc]
+            def code(self) -> grpc.StatusCode:
+                return grpc.StatusCode.UNAVAILABLE
+
+            def details(self) -> str:
+                return words
+
+        raise Failed
+
+
+def test_a_broken_handshake_is_a_wrong_certificate_before_the_first_reply_and_bad_luck_after_it(
+    echo: tuple[Echo, int, Path],
+) -> None:
+    """A coordinator that dies while a party connects again breaks a handshake: the party must not give up for that."""
+    _, port, folder = echo
+    line = Line(f"127.0.0.1:{port}", Credentials.read(folder / "ours" / "south.pem"), 10)
+    line._call = Scripted("Ssl handshake failed: Handshake read failed")
+    with pytest.raises(Refused, match="certificates"):
+        line.exchange(b"hello")
+    line._call = Scripted()
+    line.exchange(b"hello")
+    line._call = Scripted("Ssl handshake failed: Handshake read failed", "Socket closed")
+    assert line.exchange(b"again") == b"again"
+    line.close()

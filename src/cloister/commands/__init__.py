@@ -47,6 +47,11 @@ def print_result(result: Result) -> None:
         weight = [] if result.weights is None else [f"{result.weights[i]:.0f}"]
         table.add_row(str(i), *weight, *(f"{v:.6g}" for v in center[:shown]))
     console.print(table)
+    if result.weights is not None and (empty := int((result.weights < result.weights.mean() / 100).sum())):
+        typer.echo(
+            f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, narrower bounds "
+            "or more budget would use them better."
+        )
     typer.echo(result.privacy.text())
 
 

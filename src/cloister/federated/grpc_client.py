@@ -75,12 +75,12 @@ class Line:
         self._channel.close()
 
     def _check(self, error: Any, deadline: float) -> None:
-        """Go on only where trying again can help."""
+        """Go on only where trying again can help. After a first reply certificates are in order: whatever breaks then, as when a
+        coordinator dies in the middle of a handshake, may pass."""
         code, words = error.code(), str(error.details() or "").lower()
         self._closed = self._closed + 1 if "socket closed" in words else 0
-        wrong = (
-            any(sign in words for sign in ("certificate", "handshake", "verification")) or self._closed >= MOST_CLOSED
-        )
+        signs = any(sign in words for sign in ("certificate", "handshake", "verification"))
+        wrong = self.received == 0 and (signs or self._closed >= MOST_CLOSED)
         if code is grpc.StatusCode.UNAUTHENTICATED or wrong:
             raise Refused(
                 f"the coordinator at {self._target} and this party do not accept each other's certificates: compare the authorities, the names "

@@ -3,10 +3,10 @@
 Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the
 accountant. A start that asks (``hst-means`` starts from a tree) has its public share of the budget. The schedule is fixed before
 any answer; packed starts, rounds and radii come from public figures; every iterate is covered, so that nothing is lost by
-publishing them all.
+publishing them all. What fills the slot ``start`` has options of its own, given as ``start.option``.
 
 Source: Diaa, Humphries, Kerschbaum 2024, Algorithm 1 without the aggregation, equations 5-14, 19-25, 31-33; Su, Cao, Li,
-Bertino, Jin 2016. Corrections, with reasons in ERRATA of the project: integers instead of rounded noise; a row counts iff its
+Bertino, Jin 2016. Corrections: integers instead of rounded noise; a row counts iff its
 integer distance is within the integer radius, so that the radius is the sensitivity; the public number of rows in the
 number of rounds; a public floor under noisy counts, so that a negative one flips no step; folding with period twice the
 width (with the paper's modulus, its section 5.3.5, an inner point would be reflected at the middle).

@@ -10,7 +10,7 @@ the noise, not the sum. A party alone, or several, learn the private centres and
 coordinator *together with one party* has no privacy to respect: it takes its noise off what the party unmasks. For that case
 see ``skellam``.
 
-Source: Diaa, Humphries, Kerschbaum 2024, Figure 1, with integer noise in place of rounded real noise (ERRATA: Theorem A.2).
+Source: Diaa, Humphries, Kerschbaum 2024, Figure 1, with integer noise in place of rounded real noise (its Theorem A.2 is true for integers only).
 """
 
 from __future__ import annotations

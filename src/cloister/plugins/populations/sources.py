@@ -81,7 +81,8 @@ class File:
             raise InvalidInput(f"'{self.path}' does not go with the files before it: {error}") from None
         if sorted(mine) != sorted(columns):
             raise InvalidInput(
-                f"'{self.path}' has other columns of numbers than the files before it: say which columns to use"
+                f"'{self.path}' has the columns of numbers {', '.join(mine)}, the files before it {', '.join(columns)}: "
+                "say which columns to use"
             )
 
     def stretches(self) -> Iterator[tuple[range | None, int]]:

@@ -31,7 +31,7 @@ class Duchi:
         B = (e^eps + 1) / (e^eps - 1) * sqrt(pi) Gamma((D + 1)/2) / Gamma(D/2).
 
     The paper's B, (e^eps + 1) / (e^eps - 1) * pi sqrt(d) Gamma((d - 1)/2 + 1) / Gamma(d/2 + 1), is too large by a factor that
-    grows with d (ERRATA). Variance: E z z^T = B^2 / D I, which is about pi/2 ((e^eps + 1) / (e^eps - 1))^2 per coordinate.
+    grows with d. Variance: E z z^T = B^2 / D I, which is about pi/2 ((e^eps + 1) / (e^eps - 1))^2 per coordinate.
 
     Args:
         dimension: d.
