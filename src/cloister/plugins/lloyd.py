@@ -202,7 +202,7 @@ class Lloyd(Generic[T]):
         if self.clip_steps and math.isfinite(reach):
             step = target - before
             length = np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-300)
-            target = before + step * np.minimum(1.0, reach / length)
+            target = before + step * (np.minimum(length, reach) / length)
         if self.border == "fold":
             return domain.fold(target)
         return domain.truncate(target) if self.border == "truncate" else target

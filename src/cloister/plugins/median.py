@@ -142,7 +142,8 @@ def median_round(
     scale = 1 / (domain.unit * STEPS)
     moved = weiszfeld(sums.at(every) * scale, sums.standard_error(every) * scale, smoothing * domain.unit, step)
     longest = min(step.within, domain.diameter / 2)
-    moved *= np.minimum(1.0, longest / np.maximum(np.linalg.norm(moved, axis=1), 1e-300))[:, None]
+    lengths = np.maximum(np.linalg.norm(moved, axis=1), 1e-300)
+    moved *= (np.minimum(lengths, longest) / lengths)[:, None]
     return domain.truncate(domain.real(near.centers) + moved), np.maximum(sizes.at(every), 0.0)
 
 
@@ -156,6 +157,7 @@ def weiszfeld(sums: Floats, errors: Floats, smoothing: float, step: MedianStep) 
     """
     pulls, weights = sums[:, :-1], np.maximum(sums[:, -1], np.maximum(step.floor * errors, 1e-9))
     squares = np.maximum((pulls**2).sum(axis=1), 1e-300)
-    kept = np.maximum(0.0, 1 - step.shrink * pulls.shape[1] * errors**2 / squares)
+    with np.errstate(over="ignore"):  # a sum of zeros is all noise: nothing of it is kept
+        kept = np.maximum(0.0, 1 - step.shrink * pulls.shape[1] * errors**2 / squares)
     moves: Floats = pulls * (kept * step.stretch * smoothing * (TOP / STEPS) / weights)[:, None]
     return moves
