@@ -10,7 +10,16 @@ and P'' are as far apart as the laws of a run without deltas, (epsilon, delta') 
 
 The second is at most y + delta' + delta as well: where y <= (1 - delta)(1 - delta'), because y delta / (1 - delta) <= delta; beyond,
 because 1 - y <= delta + delta'. So deltas of mechanisms add to that of the conversion, in every measure (for zCDP: Bun and Steinke
-2016, section 8). They are for add-or-remove only: one row that is replaced could fail on both sides.
+2016, section 8).
+
+**Both sides.** A local report that is (epsilon_i, delta_i)-DP may fail for either of two rows. Any two laws Q, Q' that are
+(epsilon_i, delta_i)-close in both directions are (1 - delta_i) A + delta_i B and (1 - delta_i) A' + delta_i B' with A, A' within
+e^(+-epsilon_i) pointwise (Kairouz, Oh, Viswanath 2015: they are what one mechanism makes of randomised response that gives itself away
+with probability delta_i). So, over a run, P >= (1 - delta) P_0 and P' >= (1 - delta) P_0' with the *same* delta, and
+
+    P(S) <= (1 - delta) P_0(S) + delta <= (1 - delta)(e^epsilon P_0'(S) + delta') + delta <= e^epsilon P'(S) + delta' + delta.
+
+Deltas that are not the same on both sides (thresholds under replacement) need the larger one on both.
 """
 
 from __future__ import annotations

@@ -146,6 +146,8 @@ def _local() -> list[Spec]:
              "vector sums of all buckets by one Hadamard transform, one byte per user", "Local", chang),
         Spec("explicit-histogram-vector", "VectorSumOracle", f"{LOCAL}.vector_sums:ExplicitHistogramVector",
              "vector sums of any bucket that is asked for, domains of any size", "Local", chang),
+        Spec("ldp-average", "VectorSumOracle", f"{LOCAL}.ldp_average:LdpAverage",
+             "vector sums from Gaussian noise for every bucket; spends delta", "Local", STEMMER),
     ]  # fmt: skip
 
 

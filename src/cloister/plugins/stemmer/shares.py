@@ -10,7 +10,7 @@ for the whole run. Under add-or-remove users have no numbers: there everything s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal, TypeAlias, final
 
 import attrs
@@ -36,20 +36,20 @@ class Group:
 @final
 @attrs.frozen(eq=False)
 class Shares:
-    """Who pays what. Args: groups; per_pair, the part of a step's budget in a group that one of its pairs may spend."""
+    """Who pays what. Args: groups, disjoint ones or all users."""
 
     groups: tuple[Group, ...]
 
     @classmethod
     def of(
         cls, budget: Budget, weights: Mapping[Step, float], radii: int, repetitions: int,
-        *, radii_by: Sharing, repetitions_by: Sharing, steps_by: Sharing, seed: PublicRng,
+        *, radii_by: Sharing, repetitions_by: Sharing, steps_by: Sharing, failing: Collection[Step], seed: PublicRng,
     ) -> Shares:  # fmt: skip
-        """Divide a budget. Args: weights per step, > 0."""
+        """Divide a budget. Args: weights per step, > 0; failing, the steps whose oracles spend delta, which are given all of it."""
         by_radius = [(r,) for r in range(radii)] if radii_by == "users" else [tuple(range(radii))]
         by_turn = [(m,) for m in range(repetitions)] if repetitions_by == "users" else [tuple(range(repetitions))]
         members = [tuple((r, m) for r in rs for m in ms) for rs in by_radius for ms in by_turn]
-        amounts = budget.split(*weights.values())
+        amounts = _amounts(budget, weights, failing)
         if steps_by == "users":
             cells = _divided(budget, [w for _ in members for w in weights.values()], seed)
             spends = [cells[i * len(weights) : (i + 1) * len(weights)] for i in range(len(members))]
@@ -68,6 +68,13 @@ class Shares:
     def fraction(self, step: Step) -> float:
         """Of the users, who are asked this step."""
         return math.fsum(1.0 if (s := g.spend[step].among) is None else s.fraction for g in self.groups)
+
+
+def _amounts(budget: Budget, weights: Mapping[Step, float], failing: Collection[Step]) -> list[Budget]:
+    """Per step, so that both figures add up to the budget's."""
+    total = math.fsum(weights[step] for step in failing) or 1.0
+    deltas = [budget.delta * weights[step] / total if step in failing else 0.0 for step in weights]
+    return [attrs.evolve(b, delta=delta) for b, delta in zip(budget.split(*weights.values()), deltas, strict=True)]
 
 
 def _divided(budget: Budget, weights: list[float], seed: PublicRng) -> tuple[Budget, ...]:

@@ -117,9 +117,11 @@ class WeightedCenters(Generic[T]):
         }  # fmt: skip
         if self.assign == "created":
             weights["weigh"] = self.weigh_share
+        oracles = {step: self.vectors if step == "sums" else self.frequencies for step in weights}
         return Shares.of(
             problem.budget, weights, self.radii, self.repetitions, radii_by=self._by(self.radii_share),
-            repetitions_by=self._by(self.repetitions_share), steps_by=self._by(self.steps_share), seed=seed,
+            repetitions_by=self._by(self.repetitions_share), steps_by=self._by(self.steps_share),
+            failing=[step for step, oracle in oracles.items() if getattr(oracle, "failing", False)], seed=seed,
         )  # fmt: skip
 
     def _by(self, given: Divided) -> Sharing:
