@@ -117,7 +117,7 @@ class NoiseRng:
         """
         if self._seed is None:
             return self.discrete_gaussian(sigma, len(users) * each).reshape(len(users), each)
-        own: Ids = self._seed.of_users(users)[:, None] + np.arange(2 * each, dtype=np.uint64)
+        own = np.add.outer(self._seed.of_users(users), np.arange(2 * each, dtype=np.uint64)).astype(np.uint64)
         u = (unit_floats(self._seed.child("numbers").of_users(own)) + 2.0**-54).reshape(len(users), 2, each)
         normals = np.sqrt(-2 * np.log(u[:, 0])) * np.cos(2 * math.pi * u[:, 1])
         return np.asarray(np.rint(normals * sigma), np.int64)
