@@ -34,14 +34,14 @@ class Assigned:
 
     Args:
         own: the procedures of the user's group (i is in I_m^r).
-        centers: Y (m, d), lattice points.
+        places: Y (m, d), lattice points.
         ranks: (m,) of the radius that each was created for, 0 the largest.
         reach: of the domain.
         most: number of buckets, whatever m is.
     """
 
     own: tuple[Own, ...]
-    centers: Ints
+    places: Ints
     ranks: Ints
     reach: int
     most: int
@@ -56,7 +56,7 @@ class Assigned:
     def chosen(self, rows: Ints) -> Ints:
         """The index in Y (n,) of each row's centre; -1 if there is none at all."""
         at = np.full(len(rows), -1)
-        if not len(self.centers):
+        if not len(self.places):
             return at
         for rank in sorted({own.rank for own in self.own}, reverse=True):
             free = np.flatnonzero(at < 0)
@@ -81,7 +81,7 @@ class Assigned:
         other = self._nearest(rows, rank)
         if not len(rows) or other[0] < 0:
             return found
-        return np.where(squared(rows, self.centers[other]) < squares, other, found)
+        return np.where(squared(rows, self.places[other]) < squares, other, found)
 
     def _nearest(self, rows: Ints, above: int) -> Ints:
         """The nearest centre (n,) of a higher rank, ties to the lowest index; -1 if there is none."""
@@ -94,7 +94,7 @@ class Assigned:
     @cached_property
     def _above(self) -> list[tuple[Ints, NearestCenter] | None]:
         ranks = range(-1, max((own.rank for own in self.own), default=-1) + 1)
-        return [nearest_of(self.centers, self.ranks > rank, self.reach) for rank in ranks]
+        return [nearest_of(self.places, self.ranks > rank, self.reach) for rank in ranks]
 
 
 @final
@@ -124,7 +124,7 @@ class Reassigned:
 
     @cached_property
     def _nearest(self) -> tuple[Ints, NearestCenter] | None:
-        return nearest_of(self.assigned.centers, self.kept, self.assigned.reach)
+        return nearest_of(self.assigned.places, self.kept, self.assigned.reach)
 
 
 def nearest_of(centers: Ints, which: Bools, reach: int) -> tuple[Ints, NearestCenter] | None:

@@ -128,14 +128,14 @@ class Created:
     Args:
         hash: public.
         values: L (m,).
-        centers: y (m, d), lattice points.
+        places: y (m, d), lattice points.
         within: 5 c r, in lattice steps.
         longest: number of buckets.
     """
 
     hash: PStableHash
     values: Ints
-    centers: Ints
+    places: Ints
     within: int
     longest: int
 
@@ -151,7 +151,7 @@ class Created:
         at = positions(self.values, self.hash.of(rows))
         squares = np.zeros(len(rows), np.int64)
         known = np.flatnonzero(at >= 0)
-        squares[known] = squared(rows[known], self.centers[at[known]])
+        squares[known] = squared(rows[known], self.places[at[known]])
         at[squares > self.within**2] = -1
         return at, squares
 
