@@ -21,7 +21,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import reduce
 from pathlib import Path
@@ -182,17 +182,19 @@ class Kept:
             (e["how"], e["case"], e["seed"]): e["result"] for e in map(json.loads, lines)
         }
 
-    def run(self, how: str, cases: Iterable[Any], seeds: int, workers: int) -> None:
+    def run(
+        self, how: str, cases: Iterable[Any], seeds: int, workers: int, work: Callable[[Any], dict[str, float]]
+    ) -> None:
         """Run what is missing, and write each result down at once."""
         todo = [(how, c, s) for s in range(seeds) for c in cases if (how, _key(c), s) not in self._found]
         with ProcessPoolExecutor(workers) as pool, self._path.open("a") as file:
-            for done, ((_, case, seed), result) in enumerate(zip(todo, pool.map(_work, todo), strict=True), 1):
+            for done, ((_, case, seed), result) in enumerate(zip(todo, pool.map(work, todo), strict=True), 1):
                 self._found[how, _key(case), seed] = result
                 file.write(json.dumps({"how": how, "case": _key(case), "seed": seed, "result": result}) + "\n")
                 file.flush()
                 print(f"\r{how}: {done} of {len(todo)}", end="", file=sys.stderr, flush=True)
 
-    def of(self, how: str, case: Case, figure: str = "cost") -> Floats:
+    def of(self, how: str, case: Any, figure: str = "cost") -> Floats:
         """One figure of all seeds of a case."""
         return self.named(how, case.key, figure)
 
@@ -276,7 +278,7 @@ def _work(item: tuple[str, Any, int]) -> dict[str, float]:
 
 
 def _key(case: Any) -> str:
-    return case.key if isinstance(case, Case) else json.dumps(case)
+    return str(case.key) if hasattr(case, "key") else json.dumps(case)
 
 
 def spread(values: Floats) -> str:
@@ -390,15 +392,15 @@ def main() -> None:
     if given.what in ("exact", "paper"):
         cases = list(exact_cases()) if given.what == "exact" else [paper_case(*key) for key in A]
         if not given.only_print:
-            kept.run("exact", cases, given.seeds, given.workers)
+            kept.run("exact", cases, given.seeds, given.workers, _work)
         print("\n".join(table_exact(kept)))
     elif given.what == "grid":
         if not given.only_print:
-            kept.run("simulated", grid_cases(), given.seeds, given.workers)
+            kept.run("simulated", grid_cases(), given.seeds, given.workers, _work)
         print("\n".join(table_grid(kept, grid_cases())))
     elif given.what == "real":
         if not given.only_print:
-            kept.run("real", real_cases(), given.seeds, given.workers)
+            kept.run("real", real_cases(), given.seeds, given.workers, _work)
         print("\n".join(table_real(kept, spread)))
     elif given.what == "needed":
         print("\n".join(table_needed()))
