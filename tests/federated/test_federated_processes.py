@@ -150,6 +150,35 @@ def test_a_party_that_is_killed_in_the_middle_and_restarted_goes_on(site: Site) 
     site.check(*parties, coordinator)
 
 
+def test_a_killed_party_with_a_ledger_resumes_its_run_and_pays_once(site: Site) -> None:
+    def ledger(*arguments: str) -> Any:
+        command = [PROGRAM, "ledger", *arguments]
+        out = subprocess.run(command, capture_output=True, check=True, text=True, cwd=site.folder).stdout
+        return json.loads(out) if "--json" in arguments else out
+
+    site.plan.write_text(
+        site.plan.read_text().replace(f"test_noise_seed = {SEED}\n", "")
+    )  # a ledger takes no repeatable noise
+    for name in NAMES:
+        site.sign(name)
+    ledger("declare", "south.ledger", "patients", "--epsilon", "1.5", "--delta", "1e-5")
+    coordinator, port = site.coordinate()
+    guarded = ("--ledger", "south.ledger", "--dataset", "patients")
+    parties = [site.join(name, port, *(guarded if name == "south" else ())) for name in NAMES]
+    site.wait_for_round(3)
+    parties[1].send_signal(signal.SIGKILL)
+    parties[1].wait()
+    (cut,) = [run for run in ledger("show", "south.ledger", "--json")[0]["runs"] if run["state"] == "open"]
+    parties[1] = site.join("south", port, *guarded, "--resume", cut["id"])
+    for process in (*parties, coordinator):
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err + out
+    assert site.centers("north") == site.centers("south") == site.centers("west")
+    (kept,) = ledger("show", "south.ledger", "--json")
+    assert len(kept["runs"]) == 1
+    assert kept["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-3)
+
+
 def test_a_coordinator_that_is_killed_in_the_middle_and_restarted_goes_on(site: Site) -> None:
     coordinator, port = site.coordinate()
     parties = [site.join(name, port) for name in NAMES]
