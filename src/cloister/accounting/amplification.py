@@ -51,7 +51,6 @@ Source: derived above; Balle, Bell, Gascon, Nissim 2019, section 5; Feldman, McM
 from __future__ import annotations
 
 import functools
-import math
 
 from cloister.accounting.bisection import largest, smallest
 from cloister.accounting.checks import checked_amount, checked_delta, checked_epsilon
