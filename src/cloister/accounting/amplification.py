@@ -61,7 +61,7 @@ MOST_USERS = 2**40
 """Counts stay exact integers in float64 with room to spare."""
 
 _ROUNDING = 1e-6
-_NEAR = 1e-9
+_NEAR = 1e-6
 """Searches stop this near, relatively, on the safe side."""
 
 

@@ -230,6 +230,16 @@ class Costing(Protocol):
 
 
 @runtime_checkable
+class Hiding(Protocol):
+    """A channel of trust Shuffled, whose guarantee needs a crowd."""
+
+    @property
+    def least(self) -> int:
+        """How many people must have reported honestly before anything is released."""
+        ...
+
+
+@runtime_checkable
 class Responding(Protocol):
     """A local channel whose report may be plain randomised response."""
 
@@ -249,6 +259,6 @@ class Charging(Protocol):
 
 
 __all__ = [
-    "Bucketing", "Channel", "Charging", "Costing", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Method", "NonPrivateSolver",
+    "Bucketing", "Channel", "Charging", "Costing", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Hiding", "Method", "NonPrivateSolver",
     "Noisy", "Population", "Predicting", "Responding", "Ring", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
 ]  # fmt: skip

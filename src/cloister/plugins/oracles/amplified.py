@@ -37,7 +37,7 @@ from cloister.core.roles import Channel, FrequencyOracle, Responding, VectorSumO
 from cloister.core.trust import Local, Shuffled
 from cloister.core.types import Ids, Ints
 
-STEPS = 4
+STEPS = 3
 """How often eps0 is raised for the number of values that the raised eps0 leads to."""
 
 
@@ -82,14 +82,14 @@ class AmplifiedVectors:
     failing: ClassVar[bool] = True
 
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Amplified:
-        return opened("amplified-vectors", self.report, self.honest, budget, setting, self._inner(space, bound, setting))
+        return opened(
+            "amplified-vectors", self.report, self.honest, budget, setting, self._inner(space, bound, setting)
+        )
 
     def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
         return self.report.variance(space, bound, self.open(space, bound, budget, setting).local, setting)
 
-    def _inner(
-        self, space: Space, bound: Bound, setting: Setting
-    ) -> Callable[[Budget], Channel[Any, Any, Any, Any]]:
+    def _inner(self, space: Space, bound: Bound, setting: Setting) -> Callable[[Budget], Channel[Any, Any, Any, Any]]:
         return lambda local: self.report.open(space, bound, local, setting)
 
 
@@ -140,7 +140,9 @@ def opened(
         InvalidInput: no delta, or a report oracle whose report is not pure.
     """
     if report.measure != "pure" or getattr(report, "failing", False):
-        raise InvalidInput(f"'{mechanism}' shuffles reports of pure local oracles (no delta of their own), not of {report!r}")
+        raise InvalidInput(
+            f"'{mechanism}' shuffles reports of pure local oracles (no delta of their own), not of {report!r}"
+        )
     if not budget.delta > 0:
         raise InvalidInput(f"'{mechanism}' spends a delta, and there is none: give the run one (--delta)")
     least = math.ceil(honest * setting.people)

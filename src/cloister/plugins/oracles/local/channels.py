@@ -129,8 +129,8 @@ class Estimates:
 def values(asked: Answers[Any]) -> int | None:
     """k of the levels with the fewest values, if each user answers one level by k-ary response."""
     responses = [getattr(level, "response", None) for level in asked.levels]
-    alone = asked.sharing.parts == 1
-    return min(r.symbols for r in responses) if alone and all(isinstance(r, Response) for r in responses) else None
+    symbols = [response.symbols for response in responses if isinstance(response, Response)]
+    return min(symbols) if asked.sharing.parts == 1 and len(symbols) == len(responses) else None
 
 
 @final
