@@ -11,6 +11,7 @@ import numpy as np
 from cloister.core.lattice import shrink
 from cloister.core.questions import Placed, Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 
 P = TypeVar("P")
@@ -35,18 +36,38 @@ def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) ->
 
 def encode_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
     """Lattice rows (n, d) to one report per question. Each distinct bucketing is located once, for those whom it is asked of."""
-    asked = [None if part.among is None else part.among.holds(users) for part in round.parts]
+    numbers = _numbers(round, users, rng)
+    asked = [
+        None if part.among is None else part.among.holds(who) for part, who in zip(round.parts, numbers, strict=True)
+    ]
     located = _located(round, asked, rows)
     reports: list[Any] = []
     for number, (part, who) in enumerate(zip(round.parts, asked, strict=True)):
-        buckets, mine, them = located[id(part.cells)], rows, users
+        buckets, mine, them = located[id(part.cells)], rows, numbers[number]
         if who is not None:
-            buckets, mine, them = buckets[who], rows[who], users[who]
+            buckets, mine, them = buckets[who], rows[who], them[who]
         items: Ints | Placed = buckets
         if part.vectors is not None:
             items = Placed(buckets, shrink(part.vectors.values(mine, buckets), part.vectors.bound))
         reports.append(part.channel.encode(items, them, rng.child("encode", round.index, number)))
     return tuple(reports)
+
+
+def _numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
+    """What stands for the user numbers (n,) in each question.
+
+    Under Shuffled trust nothing public about a user may be in a message: she draws a private number, uniform on 64 bits, which
+    decides her role, level and hashes as her user number would, and is sent along. Questions that share the users take one
+    number, so that she has one role; any other has a number of its own, so that its message is linked to no other.
+    """
+    if round.trust is not Shuffled:
+        return [users] * len(round.parts)
+    drawn: dict[object, Ids] = {}
+    for number, part in enumerate(round.parts):
+        together = number if part.among is None else part.among.rng
+        if together not in drawn:
+            drawn[together] = rng.child("fresh", round.index, number).words(users, 1)[:, 0]
+    return [drawn[number if part.among is None else part.among.rng] for number, part in enumerate(round.parts)]
 
 
 def _located(round: Round[Any], asked: list[Bools | None], rows: Ints) -> dict[int, Ints]:
