@@ -108,8 +108,14 @@ class PrivacyStatement:
             "whoever they are, follow the protocol and keep their messages to themselves; fewer reports are not released.",
         ]
         if self.alone is None:
-            return [*lines, "Without that nothing holds: whoever sees who sent which messages can add a person's up to her answer."]
-        return [*lines, f"Without that each person's messages alone still cost her at most epsilon = {self.alone:.4g}, delta = 0."]
+            return [
+                *lines,
+                "Without that nothing holds: whoever sees who sent which messages can add a person's up to her answer.",
+            ]
+        return [
+            *lines,
+            f"Without that each person's messages alone still cost her at most epsilon = {self.alone:.4g}, delta = 0.",
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the derived sentences for readers of JSON."""
