@@ -6,6 +6,7 @@ from cloister.core.components import Spec
 
 TREES = "cloister.plugins.trees"
 LOCAL = "cloister.plugins.oracles.local"
+SHUFFLED = "cloister.plugins.oracles.shuffled"
 LLOYD = "cloister.plugins.lloyd:Lloyd"
 HST = "cloister.plugins.hst:HST"
 ONE_ROUND = "cloister.plugins.one_round:OneRound"
@@ -41,6 +42,7 @@ def components() -> list[Spec]:
                "Agarwal, Kairouz, Liu (2021); Kairouz, Liu, Steinke (2021)", trust="Aggregated"),
         *_both("exact", "exact", "Exact", "without noise, NOT private, for comparison", "", private=False),
         *_local(),
+        *_mixed(),
         *_one_round(),
         *_trees(),
         *_median(),
@@ -130,6 +132,19 @@ def _local() -> list[Spec]:
              "vector sums of all buckets by one Hadamard transform, one byte per user", "Local", chang),
         Spec("explicit-histogram-vector", "VectorSumOracle", f"{LOCAL}.vector_sums:ExplicitHistogramVector",
              "vector sums of any bucket that is asked for, domains of any size", "Local", chang),
+    ]  # fmt: skip
+
+
+def _mixed() -> list[Spec]:
+    """Several messages per person, which say something only when they are all shuffled."""
+    chang = "Chang, Ghazi, Kumar, Manurangsi (2021); Balle, Bell, Gascon, Nissim (2020)"
+    return [
+        Spec("split-and-mix", "VectorSumOracle", f"{SHUFFLED}.split_and_mix:SplitAndMix",
+             "vector sums of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang),
+        Spec("split-and-mix-counts", "FrequencyOracle", f"{SHUFFLED}.split_and_mix:SplitAndMixCounts",
+             "counts of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang),
+        Spec("blanket-histogram", "FrequencyOracle", f"{SHUFFLED}.blanket_histogram:BlanketHistogram",
+             "counts from shuffled hash values among uniform ones, for domains of any size; spends delta", "Shuffled", "Luo, Wang, Yi (2022)"),
     ]  # fmt: skip
 
 
