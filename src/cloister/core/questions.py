@@ -66,7 +66,6 @@ class Setting:
     rows: int
     unit: float
     seed: PublicRng
-    people: int = attrs.field(default=attrs.Factory(lambda self: self.rows, takes_self=True))
 
 
 class Bucketing(Protocol):
