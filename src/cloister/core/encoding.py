@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
 
 from cloister.core.lattice import shrink
-from cloister.core.questions import Placed, Round
+from cloister.core.questions import Part, Placed, Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.roles import Mixing
+from cloister.core.shuffling import asked as whom
+from cloister.core.shuffling import numbers
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 
 P = TypeVar("P")
@@ -27,26 +30,56 @@ def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) ->
 
     Rows with a cell that is not a finite number are dropped, by a rule that looks at each row alone.
     """
-    whole = np.isfinite(rows).all(axis=1) if rows.dtype.kind == "f" else np.ones(len(rows), bool)
-    if not whole.all():
-        rows, users = rows[whole], users[whole]
+    rows, users = finite_rows(rows, users)
     return encode_lattice(round, round.domain.snap(rows), users, rng)
+
+
+def finite_rows(rows: AnyArray, users: Ids) -> tuple[AnyArray, Ids]:
+    """Those rows (n, d), with their users (n,), whose cells are all finite numbers."""
+    whole = np.isfinite(rows).all(axis=1) if rows.dtype.kind == "f" else np.ones(len(rows), bool)
+    return (rows, users) if whole.all() else (rows[whole], users[whole])
 
 
 def encode_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
     """Lattice rows (n, d) to one report per question. Each distinct bucketing is located once, for those whom it is asked of."""
-    asked = [None if part.among is None else part.among.holds(users) for part in round.parts]
+    return tuple(report for report, _ in encode_for(round, rows, users, rng))
+
+
+def encode_for(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> Iterator[tuple[Any, Ids]]:
+    """The same, each report with those of the users who were asked, in its order. Under Shuffled trust that is for the envelope alone:
+    no number of theirs is in the report."""
+    for part, items, them, names, mine in _answering(round, rows, users, rng):
+        yield part.channel.encode(items, names, mine), them
+
+
+def summarise(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
+    """Lattice rows (n, d) to one summary per question: what ``absorb`` makes of ``encode_lattice``, and where users send several
+    messages each, the same in law without making the messages (``Mixing.pooled``). What rows in one place are gathered by."""
+    found = list[Any]()
+    for part, items, _, names, mine in _answering(round, rows, users, rng):
+        channel = part.channel
+        if isinstance(channel, Mixing):
+            found.append(channel.pooled(items, names, mine))
+        else:
+            found.append(channel.absorb(channel.encode(items, names, mine)))
+    return tuple(found)
+
+
+def _answering(
+    round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng
+) -> Iterator[tuple[Part, Ints | Placed, Ids, Ids, NoiseRng]]:
+    """Every question with what is said of whom: (part, items, users asked, the numbers that they go by, noise)."""
+    fresh = numbers(round, users, rng)
+    asked = whom(round, fresh)
     located = _located(round, asked, rows)
-    reports: list[Any] = []
-    for number, (part, who) in enumerate(zip(round.parts, asked, strict=True)):
+    for number, (part, who, names) in enumerate(zip(round.parts, asked, fresh, strict=True)):
         buckets, mine, them = located[id(part.cells)], rows, users
         if who is not None:
-            buckets, mine, them = buckets[who], rows[who], users[who]
+            buckets, mine, them, names = buckets[who], rows[who], users[who], names[who]
         items: Ints | Placed = buckets
         if part.vectors is not None:
             items = Placed(buckets, shrink(part.vectors.values(mine, buckets), part.vectors.bound))
-        reports.append(part.channel.encode(items, them, rng.child("encode", round.index, number)))
-    return tuple(reports)
+        yield part, items, them, names, rng.child("encode", round.index, number)
 
 
 def _located(round: Round[Any], asked: list[Bools | None], rows: Ints) -> dict[int, Ints]:

@@ -11,7 +11,7 @@ from typing import Any, Generic, Self, TypeVar, final
 import attrs
 import numpy as np
 
-from cloister.core.encoding import absorb, chunk_rows, encode_rows, map_merge, merge_summaries
+from cloister.core.encoding import chunk_rows, finite_rows, map_merge, merge_summaries, summarise
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
@@ -234,8 +234,8 @@ def _summed(
     def encoded(chunk: tuple[int, Floats]) -> tuple[Any, ...]:
         nonlocal seen
         start, rows = chunk
-        users = user_numbers(first + start, len(rows))
-        summary = absorb(round, encode_rows(round, rows, users, rng.child("chunk", start)))
+        usable, users = finite_rows(rows, user_numbers(first + start, len(rows)))
+        summary = summarise(round, round.domain.snap(usable), users, rng.child("chunk", start))
         seen += len(rows)
         if tell is not None:
             tell(len(rows))
