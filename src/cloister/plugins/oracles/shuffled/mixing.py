@@ -17,10 +17,10 @@ from cloister.core.lattice import Bound
 from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Table
-from cloister.core.types import Ids, Ints
+from cloister.core.types import AnyArray, Bools, Ids, Ints
 from cloister.plugins.oracles.shuffled.hashed_buckets import Layout, Unfolded
 from cloister.plugins.oracles.shuffled.secrecy import MOST_SHARES, enough_shares, price
-from cloister.plugins.oracles.shuffled.shares import Mixed, Shares, added_up, senders, split
+from cloister.plugins.oracles.shuffled.shares import Mixed, Shares, added_up, split
 from cloister.plugins.oracles.tensors import Noised, totals_of
 
 CROWD = 4
@@ -168,11 +168,24 @@ class MixingChannel:
         return np.concatenate(columns, axis=1)
 
     def absorb(self, report: Shares) -> Mixed:
-        """The sum of every slot's shares.
+        """The sum of every slot's shares, of all users' messages or of some, in any order.
 
         Raises:
             Refused: no users have sent these.
         """
+        slots, shares = self._checked(report)
+        counts = np.bincount(slots, minlength=self.slots).astype(np.int64, copy=False)
+        return Mixed(added_up(slots, shares, self.slots, self.bits), counts)
+
+    def whole(self, report: Shares) -> Bools:
+        """Which users (n,) sent the right number of shares of every slot, and no others."""
+        users = len(report.slots) // self.messages
+        slots = np.sort(report.slots.reshape(users, self.messages), axis=1)
+        inside = (report.shares.astype(np.uint64) >> np.uint64(self.bits)).reshape(users, self.messages) == 0
+        right = slots == np.repeat(np.arange(self.slots, dtype=slots.dtype), self.each)
+        return np.asarray((right & inside).all(axis=1))
+
+    def _checked(self, report: Shares) -> tuple[AnyArray, AnyArray]:
         slots, shares = report.slots, report.shares
         kind = np.uint32 if self.bits <= 32 else np.uint64
         if slots.dtype != np.uint32 or shares.dtype != kind or slots.ndim != 1 or slots.shape != shares.shape:
@@ -181,8 +194,7 @@ class MixingChannel:
             raise Refused("these messages answer another question: another plan, seed, space or budget")
         if len(slots) and (int(slots.max()) >= self.slots or int(shares.max()) >> self.bits):
             raise Refused(f"a message of '{self.mechanism}' is in no slot, or not in the ring: no encoder sends that")
-        users = senders(slots, self.slots, self.each)
-        return Mixed(added_up(slots, shares, self.slots, self.bits), users)
+        return slots, shares
 
     def pooled(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Mixed:
         """What ``absorb`` makes of the shuffled messages of all these users, in law, without any message.
@@ -195,17 +207,19 @@ class MixingChannel:
             for (where, values), size in zip(self.layout.placed(items), self.layout.places, strict=True)
         ]
         vector = np.concatenate([level.ravel() for level in totals]) << np.int64(self.shift)
-        return Mixed(to_words(vector), len(users), len(users))
+        counts = np.full(self.slots, len(users) * self.each, np.int64)
+        return Mixed(to_words(vector), counts, len(users))
 
     def decode(self, summary: Mixed, rng: NoiseRng) -> Noised | Unfolded:
         """Algorithm 11. Draws nothing, but noise that simulated users owe.
 
         Raises:
-            Refused: more users than the ring has room for.
+            Refused: messages of whole users are missing, or there are more users than the ring has room for.
         """
-        if summary.users > CROWD * self.people:
+        users = summary.users(self.each)
+        if users > CROWD * self.people:
             raise Refused(
-                f"'{self.mechanism}' was planned for {self.people} users and has room for {CROWD * self.people}: {summary.users} sent messages"
+                f"'{self.mechanism}' was planned for {self.people} users and has room for {CROWD * self.people}: {users} sent messages"
             )
         words = summary.vector
         if summary.owed:

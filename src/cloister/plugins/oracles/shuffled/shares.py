@@ -78,30 +78,30 @@ def added_up(slots: AnyArray, shares: AnyArray, size: int, bits: int) -> Ids:
 @final
 @attrs.frozen(eq=False)
 class Mixed:
-    """Merged messages: every slot's sum, modulo 2^64.
+    """Merged messages: every slot's sum modulo 2^64, and how many shares are in it.
 
     Args:
         vector: words (slots,).
-        users: how many sent them.
-        owed: how many of these, simulated at once by ``pooled``, have not drawn their noise yet.
+        counts: (slots,).
+        owed: how many users, simulated at once by ``pooled``, have not drawn their noise yet.
     """
 
     vector: Ids = attrs.field(repr=False)
-    users: int
+    counts: Ints = attrs.field(repr=False)
     owed: int = 0
 
     def merge(self, other: Mixed) -> Mixed:
-        return Mixed(self.vector + other.vector, self.users + other.users, self.owed + other.owed)
+        return Mixed(self.vector + other.vector, self.counts + other.counts, self.owed + other.owed)
 
+    def users(self, each: int) -> int:
+        """How many users sent these.
 
-def senders(slots: AnyArray, size: int, each: int) -> int:
-    """How many users sent these, if every one sent ``each`` shares of each of the slots.
-
-    Raises:
-        Refused: they did not.
-    """
-    found: Ints = np.bincount(slots, minlength=size)
-    users, rest = divmod(len(slots), size * each)
-    if rest or len(found) != size or (found != users * each).any():
-        raise Refused(f"every user sends {each} shares of each of {size} numbers: some are missing, or some too many")
-    return users
+        Raises:
+            Refused: not all of them have sent ``each`` shares of every slot.
+        """
+        users, rest = divmod(int(self.counts[0]), each)
+        if rest or (self.counts != users * each).any():
+            raise Refused(
+                f"every user sends {each} shares of each of {len(self.counts)} numbers: some are missing, or some too many"
+            )
+        return users

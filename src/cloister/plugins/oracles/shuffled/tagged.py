@@ -15,7 +15,7 @@ from cloister.core.digests import digest
 from cloister.core.errors import Refused
 from cloister.core.questions import Space
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.plugins.oracles.local.coins import below
 from cloister.plugins.oracles.local.hashing import Hashes
 
@@ -69,13 +69,13 @@ class Tagged:
 @final
 @attrs.frozen(eq=False)
 class Gathered:
-    """Merged messages: the messages. What is asked of them depends on no order. Args: pieces, users (how many sent them)."""
+    """Merged messages: the messages. What is asked of them depends on no order. Args: pieces, counts (of each level)."""
 
     pieces: tuple[Tagged, ...]
-    users: int
+    counts: Ints
 
     def merge(self, other: Gathered) -> Gathered:
-        return Gathered(self.pieces + other.pieces, self.users + other.users)
+        return Gathered(self.pieces + other.pieces, self.counts + other.counts)
 
 
 @final
@@ -146,7 +146,7 @@ class BlanketChannel:
         return Tagged(self.stamp, every, tags.reshape(-1), values.reshape(-1).astype(np.uint16))
 
     def absorb(self, report: Tagged) -> Gathered:
-        """Itself, checked.
+        """Themselves, checked: of all users, or some, in any order.
 
         Raises:
             Refused: no users have sent these.
@@ -160,20 +160,33 @@ class BlanketChannel:
             raise Refused("these messages answer another question: another plan, seed, space or budget")
         if len(tags) and int(values.max()) >= self.values:
             raise Refused(f"a message of '{self.mechanism}' has a value of {int(values.max())}: no encoder sends that")
-        found = np.bincount(levels, minlength=self.space.levels)
-        users, rest = divmod(len(tags), self.messages)
-        if rest or len(found) != self.space.levels or (found != users * (1 + self.blankets)).any():
-            raise Refused(
-                f"every user sends {1 + self.blankets} messages for each of {self.space.levels} levels: some are missing, or some too many"
-            )
-        return Gathered((report,), users)
+        if len(levels) and int(levels.max()) >= self.space.levels:
+            raise Refused(f"a message of '{self.mechanism}' is of level {int(levels.max())}: there is none")
+        counts = np.bincount(levels, minlength=self.space.levels).astype(np.int64, copy=False)
+        return Gathered((report,), counts)
+
+    def whole(self, report: Tagged) -> Bools:
+        """Which users (n,) sent the right number of messages for every level, with possible values."""
+        users = len(report.tags) // self.messages
+        levels = np.sort(report.levels.reshape(users, self.messages), axis=1)
+        right = levels == np.repeat(np.arange(self.space.levels, dtype=levels.dtype), 1 + self.blankets)
+        return np.asarray((right & (report.values.reshape(users, self.messages) < self.values)).all(axis=1))
 
     def pooled(self, items: Ints, users: Ids, rng: NoiseRng) -> Gathered:
         """What ``absorb`` makes of the shuffled messages of all these users: the order that is lost says nothing to it."""
         return self.absorb(self.encode(items, users, rng))
 
     def decode(self, summary: Gathered, rng: NoiseRng) -> Estimated:
-        """Draws nothing."""
+        """Draws nothing.
+
+        Raises:
+            Refused: messages of whole users are missing.
+        """
+        each = 1 + self.blankets
+        if (summary.counts != summary.counts[0]).any() or summary.counts[0] % each:
+            raise Refused(
+                f"every user sends {each} messages for each of {self.space.levels} levels: some are missing, or some too many"
+            )
         return Estimated(self, summary)
 
 
@@ -184,7 +197,7 @@ class Estimated:
     def __init__(self, channel: BlanketChannel, summary: Gathered) -> None:
         self._channel, self._listed = channel, dict[int, Ints]()
         self._summary = summary
-        self._sent = summary.users * (1 + channel.blankets)
+        self._sent = int(summary.counts[0])
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
         b = self._channel.values
