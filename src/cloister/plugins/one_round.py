@@ -77,7 +77,7 @@ class OneRound(Generic[T]):
     share: Literal["users", "budget", "auto"] = option(
         default="auto", choices=("users", "budget", "auto"),
         help="what counts and vectors divide: the users (each answers one, with all of epsilon), everyone's epsilon, or as "
-        "the trust model has it (users under Local)",
+        "the trust model and the oracles have it (users under Local; the budget where everybody draws noise)",
     )  # fmt: skip
     count_share: float | None = option(
         default=None, low=0.0, high=0.99, above=True, help="the counts' share; none: the one with the least error"
@@ -142,7 +142,11 @@ class OneRound(Generic[T]):
 
     @property
     def _by_users(self) -> bool:
-        return self.frequencies.trust in (Local, Shuffled) if self.share == "auto" else self.share == "users"
+        """Under Shuffled trust not where an oracle asks everybody for a share of its noise (``everybody``)."""
+        if self.share != "auto":
+            return self.share == "users"
+        needed = any(getattr(oracle, "everybody", False) for oracle in (self.frequencies, self.vectors))
+        return self.frequencies.trust in (Local, Shuffled) and not needed
 
     def shares(
         self, problem: Problem, space: Space, partitions: int, rng: PublicRng
@@ -168,7 +172,7 @@ class OneRound(Generic[T]):
 
         def setting(part: Budget) -> Setting:
             rows = problem.rows if part.among is None else max(1, round(problem.rows * part.among.fraction))
-            return Setting(rows, domain.unit, PublicRng(bytes(32)))
+            return Setting(rows, domain.unit, PublicRng(bytes(32)), problem.rows)
 
         scale = [1.0 if part.among is None else 1 / part.among.fraction for part in (per_count, per_sum)]
         of_count = self.frequencies.variance(space, per_count, setting(per_count))

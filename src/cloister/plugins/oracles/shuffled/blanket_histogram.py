@@ -25,7 +25,6 @@ Source: Luo, Wang, Yi 2022 (Frequency estimation in the shuffle model with almos
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 from cloister.core.budget import Budget, Measure
 from cloister.core.components import component, option
@@ -48,7 +47,8 @@ class BlanketHistogram:
     """Counts from shuffled hash values among uniform ones, for domains of any size."""
 
     trust = Shuffled
-    failing: ClassVar[bool] = True
+    failing = True
+    everybody = True
     honest: float = option(
         default=0.9,
         low=0.0,

@@ -94,6 +94,7 @@ class SplitAndMix:
 
     trust = Shuffled
     failing = True
+    everybody = True
     honest: float = option(default=0.9, low=0.01, high=1.0, help=HONEST)
     buckets: int | None = option(default=None, low=2, high=2**16, help=BUCKETS)
     most_messages: int = option(default=2**20, low=1, high=2**40, unit="messages", help=MESSAGES)
@@ -115,6 +116,7 @@ class SplitAndMixCounts:
 
     trust = Shuffled
     failing = True
+    everybody = True
     honest: float = option(default=0.9, low=0.01, high=1.0, help=HONEST)
     buckets: int | None = option(default=None, low=2, high=2**16, help=BUCKETS)
     most_messages: int = option(default=2**20, low=1, high=2**40, unit="messages", help=MESSAGES)
