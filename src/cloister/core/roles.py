@@ -93,7 +93,8 @@ class FrequencyOracle(Protocol[T_co]):
 
     Laws: the guarantee (trust, neighbouring relation, measure) and its derivation stand in the class's docstring. A row
     may fall in one bucket of every level; the oracle pays for all of them. An oracle whose guarantee may fail by itself has
-    ``failing = True``, and takes the probability from ``budget.delta``.
+    ``failing = True``, and takes the probability from ``budget.delta``. One that asks everybody, for a share of its noise say, has
+    ``everybody = True``: methods divide the budget then and not the users.
     """
 
     @property

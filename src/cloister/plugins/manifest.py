@@ -6,6 +6,7 @@ from cloister.core.components import Spec
 
 TREES = "cloister.plugins.trees"
 LOCAL = "cloister.plugins.oracles.local"
+SHUFFLED = "cloister.plugins.oracles.shuffled"
 LLOYD = "cloister.plugins.lloyd:Lloyd"
 HST = "cloister.plugins.hst:HST"
 ONE_ROUND = "cloister.plugins.one_round:OneRound"
@@ -42,6 +43,7 @@ def components() -> list[Spec]:
         *_both("exact", "exact", "Exact", "without noise, NOT private, for comparison", "", private=False),
         *_local(),
         *_shuffled(),
+        *_mixed(),
         *_one_round(),
         *_trees(),
         *_median(),
@@ -143,6 +145,19 @@ def _shuffled() -> list[Spec]:
         Spec("amplified-counts", "FrequencyOracle", f"{target}Counts", "counts from shuffled local reports; spends delta", "Shuffled", feldman),
         Spec("amplified-vectors", "VectorSumOracle", f"{target}Vectors", "vector sums from shuffled local reports; spends delta", "Shuffled",
              feldman),
+    ]  # fmt: skip
+
+
+def _mixed() -> list[Spec]:
+    """Several messages per person, which say something only when they are all shuffled."""
+    chang = "Chang, Ghazi, Kumar, Manurangsi (2021); Balle, Bell, Gascon, Nissim (2020)"
+    return [
+        Spec("split-and-mix", "VectorSumOracle", f"{SHUFFLED}.split_and_mix:SplitAndMix",
+             "vector sums of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang),
+        Spec("split-and-mix-counts", "FrequencyOracle", f"{SHUFFLED}.split_and_mix:SplitAndMixCounts",
+             "counts of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang),
+        Spec("blanket-histogram", "FrequencyOracle", f"{SHUFFLED}.blanket_histogram:BlanketHistogram",
+             "counts from shuffled hash values among uniform ones, for domains of any size; spends delta", "Shuffled", "Luo, Wang, Yi (2022)"),
     ]  # fmt: skip
 
 

@@ -77,7 +77,7 @@ class OneRound(Generic[T]):
     share: Literal["users", "budget", "auto"] = option(
         default="auto", choices=("users", "budget", "auto"),
         help="what counts and vectors divide: the users (each answers one, with all of epsilon), everyone's epsilon, or as "
-        "the trust model has it (users under Local)",
+        "the trust model and the oracles have it (users under Local; the budget where everybody draws noise)",
     )  # fmt: skip
     count_share: float | None = option(
         default=None, low=0.0, high=0.99, above=True, help="the counts' share; none: the one with the least error"
@@ -142,7 +142,11 @@ class OneRound(Generic[T]):
 
     @property
     def _by_users(self) -> bool:
-        return self.frequencies.trust in (Local, Shuffled) if self.share == "auto" else self.share == "users"
+        """Under Shuffled trust not where an oracle asks everybody for a share of its noise (``everybody``)."""
+        if self.share != "auto":
+            return self.share == "users"
+        needed = any(getattr(oracle, "everybody", False) for oracle in (self.frequencies, self.vectors))
+        return self.frequencies.trust in (Local, Shuffled) and not needed
 
     def shares(
         self, problem: Problem, space: Space, partitions: int, rng: PublicRng
