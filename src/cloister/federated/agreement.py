@@ -8,6 +8,7 @@ from typing import final
 import attrs
 
 from cloister.core.errors import InvalidInput
+from cloister.federated.tls import COORDINATOR_NAME
 from cloister.federated.trust import Masks
 
 MOST_PARTIES = 1024
@@ -35,7 +36,7 @@ class Agreement:
         masks: how messages are hidden.
 
     Raises:
-        InvalidInput: fewer than two parties, two of one name, or a missing key.
+        InvalidInput: fewer than two parties, two of one name or one of the coordinator's, or a missing key.
     """
 
     plan: str
@@ -46,6 +47,10 @@ class Agreement:
         names = [m.name for m in self.members]
         if not 2 <= len(names) <= MOST_PARTIES or len(set(names)) != len(names) or not all(names):
             raise InvalidInput(f"an agreement needs 2 to {MOST_PARTIES} parties of different names, not {names[:10]}")
+        if COORDINATOR_NAME in names:
+            raise InvalidInput(
+                f"a party is called '{COORDINATOR_NAME}': with a certificate of that name it could pass for the coordinator"
+            )
         if self.masks not in ("shared", "pairwise"):
             raise InvalidInput(f"masks are '{self.masks}': choose shared or pairwise")
         keys = [m.key for m in self.members]
