@@ -78,15 +78,25 @@ class Agreement:
         return next((i for i, m in enumerate(self.members) if m.name == name), -1)
 
 
-def check_agreement(entry: bytes, agreement: Agreement) -> None:
-    """A journal's first entry begins with the agreement that it belongs to.
+def journal_name(agreement: Agreement, owner: str) -> bytes:
+    """32 bytes that a journal begins with: whose it is, and under which agreement.
+
+    Args:
+        owner: a party's name; empty for the coordinator, whose journal is public to whoever reads its messages: taken for a party's, it
+            would give that party keys that everybody knows.
+    """
+    return hashlib.sha256(b"cloister journal 1\0" + agreement.hash + owner.encode()).digest()
+
+
+def check_journal(entry: bytes, agreement: Agreement, owner: str) -> None:
+    """A journal's first entry begins with its name.
 
     Raises:
-        InvalidInput: it is another one.
+        InvalidInput: it is another one's.
     """
-    if entry[:HASH] != agreement.hash:
+    if entry[:HASH] != journal_name(agreement, owner):
         raise InvalidInput(
-            "the journal belongs to another plan: choose another file, or the plan that it was made with"
+            "the journal belongs to another plan, or to somebody else in this one: choose another file, or the plan that it was made with"
         )
 
 

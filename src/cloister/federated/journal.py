@@ -2,6 +2,9 @@
 
 A party's journal holds its session's secrets and its own sums: it is made readable to its owner only, and stays with the party.
 The coordinator's holds nonces and masked sums.
+
+There is one of each, and it never goes back: from an older copy a party would put other words (its share of the noise, drawn again)
+under masks that it has used, and a coordinator would answer one round twice. So nothing here advises to restore one.
 """
 
 from __future__ import annotations
@@ -111,7 +114,7 @@ def _entries(data: bytes, path: Path) -> tuple[list[tuple[int, bytes]], int]:
         if _seal(kind, body) != seal:
             if end == len(data):
                 break
-            raise Damaged(f"the journal {path} is damaged at byte {start}: restore a copy, or begin a new session")
+            raise Damaged(f"the journal {path} is damaged at byte {start}: begin a new session, with a new journal")
         entries.append((kind, body))
         start = end
     return entries, start
