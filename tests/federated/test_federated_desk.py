@@ -150,6 +150,25 @@ def test_a_party_that_is_killed_and_comes_back_with_its_journal_goes_on(when: st
     run.check()
 
 
+def test_a_party_that_comes_and_goes_holds_one_call_at_a_time() -> None:
+    keys, replies = Keys(), list[bytes]()
+    here = desk(keys)
+    hello = keys.party(0).hello()
+    calls = [
+        threading.Thread(target=lambda: replies.append(here.handle("north", hello)), daemon=True) for _ in range(20)
+    ]
+    for call in calls:
+        call.start()
+    for _ in range(600):
+        if len(replies) == 19:
+            break
+        time.sleep(0.05)
+    assert sum(call.is_alive() for call in calls) == 1  # the last one waits for the others to join
+    assert {reply[5] for reply in replies} == {Kind.REFUSAL}
+    here.handle("nobody", hello)  # whoever is refused takes nobody's place
+    assert sum(call.is_alive() for call in calls) == 1
+
+
 def test_a_party_that_is_late_for_an_attempt_takes_part_in_the_next() -> None:
     keys = Keys()
     log = list[dict[str, Any]]()
