@@ -154,9 +154,10 @@ class Coordinator:
         self._next_attempt()
         return gone
 
-    def fail(self, why: str) -> None:
+    def fail(self, why: str) -> Rejected:
         """End the session. What was answered stays answered."""
         self.failed = Rejected(Reason.TIMEOUT, why, ", ".join(self.missing))
+        return self.failed
 
     def _hello(self, index: int, sender: str, message: Message) -> Due:
         if not hmac.compare_digest(message.name, self.agreement.hash):

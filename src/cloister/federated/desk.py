@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
+from cloister.core.errors import CloisterError
 from cloister.federated.coordinator import Coordinator, Due
 from cloister.federated.messages import HEAD, Kind, Reason, Rejected, refusal
 
@@ -54,7 +55,8 @@ class Desk:
             try:
                 due = self._receive(sender, data)
                 reply = self._wait(due, sender)
-            except Rejected as error:
+            except CloisterError as failure:
+                error = failure if isinstance(failure, Rejected) else self._broken(failure)
                 self._log(
                     {
                         "event": "refused",
@@ -97,6 +99,10 @@ class Desk:
 
     def _quiet(self, seconds: float) -> bool:
         return time.monotonic() - self._heard > seconds
+
+    def _broken(self, failure: CloisterError) -> Rejected:
+        """The session ends: what must be remembered cannot be written."""
+        return self._coordinator.fail(f"the coordinator had to stop: {failure}")
 
     def _receive(self, sender: str, data: bytes) -> Due:
         before = self._coordinator.round

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, final
 
@@ -81,8 +82,17 @@ class FileJournal:
         self._file.seek(0, os.SEEK_END)
 
     def write(self, kind: int, body: bytes) -> None:
-        self._file.write(HEAD.pack(kind, len(body), _seal(kind, body)) + body)
-        self._sync()
+        """Raises: InvalidInput: it cannot be written (the disk is full?). No other entry follows then: this one may be there or not."""
+        try:
+            self._file.write(HEAD.pack(kind, len(body), _seal(kind, body)) + body)
+            self._sync()
+        except (OSError, ValueError) as error:  # ValueError: it was closed below
+            with suppress(OSError):
+                self._file.close()
+            why = error.strerror if isinstance(error, OSError) and error.strerror else "it was closed"
+            raise InvalidInput(
+                f"cannot write the journal {self.path}: {why}. Start again with it when it can be written"
+            ) from error
         self.entries.append((kind, body))
 
     def close(self) -> None:
