@@ -36,7 +36,8 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry import registry
 from cloister.core.wiring import Composed, describe_fields, slot_role
 from cloister.federated.agreement import Agreement, Member
-from cloister.federated.rounds import channels_of
+from cloister.federated.ring import shape_bytes
+from cloister.federated.rounds import channels_of, outline
 from cloister.federated.trust import Masks, statement
 from cloister.runs import Plan, Request, prepare
 
@@ -72,6 +73,12 @@ class PoolPlan:
         """Every round's outline and noise, from a forecast: all that a coordinator needs to know."""
         assert self.request.seed is not None
         return self.plan.forecast(PublicRng.from_seed(self.request.seed))
+
+    @property
+    def most_bytes(self) -> int:
+        """What no message of a run is longer than."""
+        shapes = (shape_bytes(outline(round, self.agreement.parties)) for round in self.rounds)
+        return 2**20 + 2 * max(shapes, default=0)
 
     @property
     def noise(self) -> NoiseRng:

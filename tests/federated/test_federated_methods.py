@@ -12,6 +12,9 @@ from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry import registry
 from cloister.federated.keys import new_private_key, public_key
+from cloister.federated.messages import HEAD, TAG
+from cloister.federated.ring import shape_bytes
+from cloister.federated.rounds import outline
 from cloister.pooling import pool_plan, read_pool_plan
 from cloister.runs import Request, fit
 
@@ -86,6 +89,11 @@ def test_a_plan_whose_coordinator_draws_any_of_the_noise_promises_nothing_agains
     mixed = " ".join(pool_plan(facts(oracle="skellam", **{"with": {slot: "masked-gaussian"}})).trust)
     assert "The coordinator together with any one party: no privacy" in mixed
     assert "nobody knows all of it" not in mixed
+
+
+def test_both_ends_take_messages_as_long_as_the_longest_round() -> None:
+    plan = pool_plan(facts(method="tree-means", set={"tree.depth": 23}))
+    assert plan.most_bytes > HEAD.size + TAG + shape_bytes(outline(plan.rounds[0], 2)) > 2**26
 
 
 def test_no_party_has_the_coordinators_name() -> None:

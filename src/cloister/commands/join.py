@@ -61,7 +61,7 @@ def join(
         journal=Memory() if journal is None else FileJournal(journal),
     )  # fmt: skip
     place = None if out is None else checked_target(out)
-    line = Line(target, credentials, patience)
+    line = Line(target, credentials, patience, pool.most_bytes)
     with event_log(log) as write, closing(line):
 
         def told(words: str) -> None:
