@@ -186,6 +186,18 @@ def test_a_journal_changed_in_the_middle_is_damaged(tmp_path: Path) -> None:
     path.write_bytes(bytes(data))
     with pytest.raises(Damaged):
         FileJournal(path)
+    data[60] ^= 1
+    last = len(data) - 50 - struct.calcsize("<BI8s4s")
+    for byte in range(19, last + 5):  # a length that points beyond the end, too, is no entry that a crash cut off
+        data[byte] ^= 0x80
+        path.write_bytes(bytes(data))
+        with pytest.raises(Damaged):
+            FileJournal(path)
+        data[byte] ^= 0x80
+    path.write_bytes(bytes(data) + bytes(1000))
+    torn = FileJournal(path)
+    assert len(torn.entries) == 3
+    torn.close()
     path.write_bytes(b"something else entirely")
     with pytest.raises(Damaged, match="no journal"):
         FileJournal(path)

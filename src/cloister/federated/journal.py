@@ -19,7 +19,8 @@ from typing import Protocol, final
 from cloister.core.errors import Damaged, InvalidInput
 
 MAGIC = b"cloister journal 1\n"
-HEAD = struct.Struct("<BI8s")
+HEAD = struct.Struct("<BI8s4s")
+"""kind, length of the body, seal of both with the body, and of kind and length alone: a length that was changed is no torn end."""
 
 
 class Journal(Protocol):
@@ -84,7 +85,7 @@ class FileJournal:
     def write(self, kind: int, body: bytes) -> None:
         """Raises: InvalidInput: it cannot be written (the disk is full?). No other entry follows then: this one may be there or not."""
         try:
-            self._file.write(HEAD.pack(kind, len(body), _seal(kind, body)) + body)
+            self._file.write(_head(kind, body) + body)
             self._sync()
         except (OSError, ValueError) as error:  # ValueError: it was closed below
             with suppress(OSError):
@@ -104,8 +105,13 @@ class FileJournal:
         os.fsync(self._file.fileno())
 
 
-def _seal(kind: int, body: bytes) -> bytes:
-    return hashlib.sha256(bytes([kind]) + body).digest()[:8]
+def _head(kind: int, body: bytes) -> bytes:
+    length = len(body).to_bytes(4, "little")
+    return HEAD.pack(kind, len(body), _seal(kind, body, 8), _seal(kind, length, 4))
+
+
+def _seal(kind: int, content: bytes, size: int) -> bytes:
+    return hashlib.sha256(bytes([kind]) + content).digest()[:size]
 
 
 def _entries(data: bytes, path: Path) -> tuple[list[tuple[int, bytes]], int]:
@@ -116,13 +122,14 @@ def _entries(data: bytes, path: Path) -> tuple[list[tuple[int, bytes]], int]:
         raise Damaged(f"{path} is no journal of cloister: choose another file")
     entries, start = list[tuple[int, bytes]](), len(MAGIC)
     while len(data) - start >= HEAD.size:
-        kind, length, seal = HEAD.unpack_from(data, start)
+        kind, length, seal, short = HEAD.unpack_from(data, start)
         end = start + HEAD.size + length
-        if end > len(data):
-            break
+        whole = short == _seal(kind, length.to_bytes(4, "little"), 4)
         body = data[start + HEAD.size : end]
-        if _seal(kind, body) != seal:
-            if end == len(data):
+        if whole and end > len(data):
+            break
+        if not whole or seal != _seal(kind, body, 8):
+            if (whole and end == len(data)) or not any(data[start:]):  # the file grew, and its content did not arrive
                 break
             raise Damaged(f"the journal {path} is damaged at byte {start}: begin a new session, with a new journal")
         entries.append((kind, body))
