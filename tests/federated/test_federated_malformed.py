@@ -194,9 +194,11 @@ def test_a_journal_changed_in_the_middle_is_damaged(tmp_path: Path) -> None:
         with pytest.raises(Damaged):
             FileJournal(path)
         data[byte] ^= 0x80
+    path.chmod(0o644)
     path.write_bytes(bytes(data) + bytes(1000))
     torn = FileJournal(path)
     assert len(torn.entries) == 3
+    assert path.stat().st_mode & 0o077 == 0
     torn.close()
     path.write_bytes(b"something else entirely")
     with pytest.raises(Damaged, match="no journal"):

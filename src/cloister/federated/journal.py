@@ -59,6 +59,7 @@ class FileJournal:
         self.path = Path(path)
         try:
             self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+            os.fchmod(self._file.fileno(), 0o600)  # of a file that was there before, too
         except OSError as error:
             raise InvalidInput(f"cannot open the journal {self.path}: {error.strerror or error}") from error
         try:
