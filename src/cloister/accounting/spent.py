@@ -11,6 +11,9 @@ and P'' are as far apart as the laws of a run without deltas, (epsilon, delta') 
 The second is at most y + delta' + delta as well: where y <= (1 - delta)(1 - delta'), because y delta / (1 - delta) <= delta; beyond,
 because 1 - y <= delta + delta'. So deltas of mechanisms add to that of the conversion, in every measure (for zCDP: Bun and Steinke
 2016, section 8). They are for add-or-remove only: one row that is replaced could fail on both sides.
+
+Events of Shuffled oracles are (epsilon, delta)-DP as they stand, under replace, and pure otherwise: both add (basic composition).
+Those of disjoint shares of the users are parts of one randomiser, whose role is drawn in private: the largest counts, as above.
 """
 
 from __future__ import annotations

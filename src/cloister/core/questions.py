@@ -7,6 +7,7 @@ bucket add up to (``add_up``). A question names the oracle that makes its answer
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar, final
 
@@ -61,11 +62,14 @@ class Setting:
         rows: the public number of rows (users) that are asked.
         unit: the lattice's spacing in the caller's units.
         seed: of this question alone.
+        people: the public number of users of the whole round, asked this question or not: who hide one another under Shuffled
+            trust, where nobody knows who is asked what. By default ``rows``.
     """
 
     rows: int
     unit: float
     seed: PublicRng
+    people: int = attrs.field(default=attrs.Factory(operator.attrgetter("rows"), takes_self=True))
 
 
 class Bucketing(Protocol):

@@ -193,7 +193,8 @@ class Session(Generic[T]):
     def _part(self, index: int, number: int, q: Question[T, Any]) -> Part:
         among = q.spend.among
         rows = self.problem.rows if among is None else max(1, round(self.problem.rows * among.fraction))
-        setting = Setting(rows, self.problem.domain.unit, self.seed.child("round", index, number))
+        seed = self.seed.child("round", index, number)
+        setting = Setting(rows, self.problem.domain.unit, seed, self.problem.rows)
         return Part(q.cells, q.vectors, among, q.open(setting))
 
     def _answered(self, round: Round[T]) -> Callable[[int], Table]:
