@@ -123,9 +123,8 @@ def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
         raise InvalidInput(f"oracle is '{oracle}': choose {' or '.join(ORACLES)}")
     method, given = str(facts.get("method", "fastlloyd")), _table(facts, "with")
     wires = {**dict.fromkeys(_asked(method, given), oracle), **given}
-    options = dict[str, Any]()
-    if set(wires.values()) & {"skellam"}:  # shares of the noise go by the number of parties
-        options.update({f"{slot}.parties": len(members) for slot, name in wires.items() if name == "skellam"})
+    # shares of the noise go by the number of parties, and so does the ring
+    options = {f"{slot}.parties": len(members) for slot, name in wires.items() if name in ORACLES}
     options.update(_table(facts, "set"))
     seed, test_seed, columns = facts["seed"], facts.get("test_noise_seed"), facts["columns"]
     if isinstance(seed, bool) or not isinstance(seed, int):

@@ -14,7 +14,7 @@ from cloister.core.registry import registry
 from cloister.federated.keys import new_private_key, public_key
 from cloister.federated.messages import HEAD, TAG
 from cloister.federated.ring import shape_bytes
-from cloister.federated.rounds import outline
+from cloister.federated.rounds import channels_of, outline
 from cloister.pooling import pool_plan, read_pool_plan
 from cloister.runs import Request, fit
 
@@ -94,6 +94,13 @@ def test_a_plan_whose_coordinator_draws_any_of_the_noise_promises_nothing_agains
 def test_both_ends_take_messages_as_long_as_the_longest_round() -> None:
     plan = pool_plan(facts(method="tree-means", set={"tree.depth": 23}))
     assert plan.most_bytes > HEAD.size + TAG + shape_bytes(outline(plan.rounds[0], 2)) > 2**26
+
+
+def test_a_plan_has_as_many_parties_as_it_lists() -> None:
+    party = [{"name": f"p{i}", "key": public_key(new_private_key()).hex()} for i in range(40)]
+    many, few = pool_plan(facts(party=party)), pool_plan(facts())
+    assert all(c.parties == 40 for round in many.rounds for c in channels_of(round, 40))
+    assert shape_bytes(outline(few.rounds[0], 2)) < shape_bytes(outline(many.rounds[0], 40))
 
 
 def test_no_party_has_the_coordinators_name() -> None:
