@@ -49,6 +49,7 @@ class Line:
             ("grpc.max_reconnect_backoff_ms", 2000),
             ("grpc.keepalive_time_ms", 1000 * ALIVE),
             ("grpc.keepalive_timeout_ms", 500 * ALIVE),
+            ("grpc.http2.ping_timeout_ms", 500 * ALIVE),
             ("grpc.http2.max_pings_without_data", 0),
         ]
         self._target, self._patience = target, patience
