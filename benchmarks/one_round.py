@@ -173,22 +173,20 @@ def simulated(case: Case, seed: int, sample: int = 40_000) -> dict[str, float]:
 
 
 class Kept:
-    """Results in a file of JSON lines."""
+    """Results in a file of JSON lines. Args: path; work (how, case, seed) to figures, a function of a module; one of this one's cases if none."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, work: Callable[[tuple[str, Any, int]], dict[str, float]] | None = None) -> None:
+        self._path, self._work = path, work or _work
         lines = path.read_text().splitlines() if path.exists() else []
         self._found: dict[tuple[str, str, int], dict[str, float]] = {
             (e["how"], e["case"], e["seed"]): e["result"] for e in map(json.loads, lines)
         }
 
-    def run(
-        self, how: str, cases: Iterable[Any], seeds: int, workers: int, work: Callable[[Any], dict[str, float]]
-    ) -> None:
+    def run(self, how: str, cases: Iterable[Any], seeds: int, workers: int) -> None:
         """Run what is missing, and write each result down at once."""
         todo = [(how, c, s) for s in range(seeds) for c in cases if (how, _key(c), s) not in self._found]
         with ProcessPoolExecutor(workers) as pool, self._path.open("a") as file:
-            for done, ((_, case, seed), result) in enumerate(zip(todo, pool.map(work, todo), strict=True), 1):
+            for done, ((_, case, seed), result) in enumerate(zip(todo, pool.map(self._work, todo), strict=True), 1):
                 self._found[how, _key(case), seed] = result
                 file.write(json.dumps({"how": how, "case": _key(case), "seed": seed, "result": result}) + "\n")
                 file.flush()
@@ -196,7 +194,7 @@ class Kept:
 
     def of(self, how: str, case: Any, figure: str = "cost") -> Floats:
         """One figure of all seeds of a case."""
-        return self.named(how, case.key, figure)
+        return self.named(how, _key(case), figure)
 
     def named(self, how: str, key: str, figure: str = "cost") -> Floats:
         return np.array(
@@ -392,15 +390,15 @@ def main() -> None:
     if given.what in ("exact", "paper"):
         cases = list(exact_cases()) if given.what == "exact" else [paper_case(*key) for key in A]
         if not given.only_print:
-            kept.run("exact", cases, given.seeds, given.workers, _work)
+            kept.run("exact", cases, given.seeds, given.workers)
         print("\n".join(table_exact(kept)))
     elif given.what == "grid":
         if not given.only_print:
-            kept.run("simulated", grid_cases(), given.seeds, given.workers, _work)
+            kept.run("simulated", grid_cases(), given.seeds, given.workers)
         print("\n".join(table_grid(kept, grid_cases())))
     elif given.what == "real":
         if not given.only_print:
-            kept.run("real", real_cases(), given.seeds, given.workers, _work)
+            kept.run("real", real_cases(), given.seeds, given.workers)
         print("\n".join(table_real(kept, spread)))
     elif given.what == "needed":
         print("\n".join(table_needed()))

@@ -296,7 +296,7 @@ def main() -> None:
     if given.what == "speed":
         print("\n".join(speed()))
         return
-    kept = Kept(given.out)
+    kept = Kept(given.out, work)
     how, cases, shown = {
         "table": ("exact", [r for case in table_cases() for r in rivals(case)], table),
         "slope": ("exact", slope_cases((*SMALL, 0.0)), slopes),
@@ -304,7 +304,7 @@ def main() -> None:
         "constants": ("simulated", constant_cases(), constants),
     }[given.what]
     if not given.only_print:
-        kept.run(how, cases, given.seeds, given.workers, work)
+        kept.run(how, cases, given.seeds, given.workers)
     print("\n".join(shown(kept)))
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cloister.commands import event_log, say
+from cloister.commands import Unsigned, event_log, say
 
 
 def coordinate(
@@ -21,6 +21,7 @@ def coordinate(
     timeout: Annotated[float, typer.Option(help="Seconds that a party may take over a round.")] = 300.0,
     attempts: Annotated[int, typer.Option(help="How often a round is tried before the session ends.")] = 3,
     log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
+    unsigned: Unsigned = False,
 ) -> None:  # fmt: skip
     """Run a pooled clustering's coordinator: it sees masked numbers, and neither rows, sums nor centres."""
     from functools import partial
@@ -29,18 +30,19 @@ def coordinate(
     from cloister.federated.desk import Desk
     from cloister.federated.grpc_server import Server
     from cloister.federated.journal import FileJournal, Memory
-    from cloister.federated.ring import shape_bytes
     from cloister.federated.rounds import coordinator_noise, outline
+    from cloister.federated.signatures import check_signatures, folder_of
     from cloister.federated.tls import Credentials
     from cloister.pooling import read_pool_plan
 
     pool = read_pool_plan(plan)
     credentials = Credentials.read(cert, key, ca)
+    if not unsigned:
+        check_signatures(pool.agreement, folder_of(plan), credentials.authority)
     parties, rounds, noise = pool.agreement.parties, pool.rounds, pool.noise
     coordinator = Coordinator(pool.agreement, Memory() if journal is None else FileJournal(journal))
-    shapes = [outline(round, parties) for round in rounds]
-    for round, shape in zip(rounds, shapes, strict=True):
-        coordinator.expect(shape, partial(coordinator_noise, round, parties, noise))
+    for round in rounds:
+        coordinator.expect(outline(round, parties), partial(coordinator_noise, round, parties, noise))
     with event_log(log) as write:
 
         def told(entry: dict[str, Any]) -> None:
@@ -49,7 +51,7 @@ def coordinate(
                 say(" ".join(f"{name}={value}" for name, value in entry.items()))
 
         desk = Desk(coordinator, len(rounds), patience=patience, timeout=timeout, attempts=attempts, log=told)
-        server = Server(desk, listen, credentials, parties, 2**20 + 2 * max(map(shape_bytes, shapes)))
+        server = Server(desk, listen, credentials, parties, pool.most_bytes)
         server.start()
         say(
             f"listening on port {server.port} for {', '.join(m.name for m in pool.agreement.members)}; {len(rounds)} rounds"

@@ -130,6 +130,7 @@ class Event:
             with a rounded real Gaussian).
         delta: probability, given any history, that ``spent`` does not cover what comes out (see ``cloister.accounting.spent``).
         ratio: how far, in |log|, the law of one noised integer is from that discrete Gaussian, anywhere; 0 if it is one.
+        alone: epsilon of one person's report by itself, for whom the shuffler is not honest (Shuffled only); infinite if nothing holds.
     """
 
     mechanism: str
@@ -138,3 +139,4 @@ class Event:
     sigma: float = math.inf
     delta: float = 0.0
     ratio: float = attrs.field(default=0.0, kw_only=True)
+    alone: float = attrs.field(default=math.inf, kw_only=True)

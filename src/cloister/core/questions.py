@@ -58,14 +58,17 @@ class Setting:
     """Public facts about one question, the same on every machine.
 
     Args:
-        rows: the public number of rows (users) that are asked.
+        rows: the public number of rows (users) that are asked: where a share of them is, the expected number.
         unit: the lattice's spacing in the caller's units.
         seed: of this question alone.
+        people: the public number of users of the round, asked this question or not. Where a shuffler mixes their messages and roles are
+            private, all of them hide each other. By default those who are asked.
     """
 
     rows: int
     unit: float
     seed: PublicRng
+    people: int = attrs.field(default=attrs.Factory(lambda self: self.rows, takes_self=True))
 
 
 class Bucketing(Protocol):

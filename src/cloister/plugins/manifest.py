@@ -6,6 +6,7 @@ from cloister.core.components import Spec
 
 TREES = "cloister.plugins.trees"
 LOCAL = "cloister.plugins.oracles.local"
+SHUFFLED = "cloister.plugins.oracles.shuffled"
 LLOYD = "cloister.plugins.lloyd:Lloyd"
 HST = "cloister.plugins.hst:HST"
 ONE_ROUND = "cloister.plugins.one_round:OneRound"
@@ -43,6 +44,8 @@ def components() -> list[Spec]:
                "Agarwal, Kairouz, Liu (2021); Kairouz, Liu, Steinke (2021)", trust="Aggregated"),
         *_both("exact", "exact", "Exact", "without noise, NOT private, for comparison", "", private=False),
         *_local(),
+        *_shuffled(),
+        *_mixed(),
         *_one_round(),
         *_trees(),
         *_median(),
@@ -136,6 +139,8 @@ def _local() -> list[Spec]:
              "counts from randomised response on a public hash, for domains of any size", "Local", wang),
         Spec("optimised-local-hashing", "FrequencyOracle", f"{LOCAL}.local_hashing:OptimisedLocalHashing",
              "counts from randomised response on a public hash", "Local", wang),
+        Spec("adaptive-response", "FrequencyOracle", f"{LOCAL}.adaptive:AdaptiveResponse",
+             "counts from randomised response on the bucket, or on a hash of it: whichever has the less noise", "Local", wang),
         Spec("hadamard-response", "FrequencyOracle", f"{LOCAL}.hadamard:HadamardResponse",
              "counts from one bit per user, for millions of buckets", "Local", "Acharya, Sun, Zhang (2019)"),
         Spec("optimised-unary", "FrequencyOracle", f"{LOCAL}.unary:OptimisedUnary",
@@ -148,6 +153,29 @@ def _local() -> list[Spec]:
              "vector sums of any bucket that is asked for, domains of any size", "Local", chang),
         Spec("ldp-average", "VectorSumOracle", f"{LOCAL}.ldp_average:LdpAverage",
              "vector sums from Gaussian noise for every bucket; spends delta", "Local", STEMMER),
+    ]  # fmt: skip
+
+
+def _shuffled() -> list[Spec]:
+    """What a shuffler stands between: answers of people who hide among one another."""
+    feldman, target = "Feldman, McMillan, Talwar (2023)", "cloister.plugins.oracles.amplified:Amplified"
+    return [
+        Spec("amplified-counts", "FrequencyOracle", f"{target}Counts", "counts from shuffled local reports; spends delta", "Shuffled", feldman),
+        Spec("amplified-vectors", "VectorSumOracle", f"{target}Vectors", "vector sums from shuffled local reports; spends delta", "Shuffled",
+             feldman),
+    ]  # fmt: skip
+
+
+def _mixed() -> list[Spec]:
+    """Several messages per person, which say something only when they are all shuffled."""
+    chang = "Chang, Ghazi, Kumar, Manurangsi (2021); Balle, Bell, Gascon, Nissim (2020)"
+    return [
+        Spec("split-and-mix", "VectorSumOracle", f"{SHUFFLED}.split_and_mix:SplitAndMix",
+             "vector sums of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang),
+        Spec("split-and-mix-counts", "FrequencyOracle", f"{SHUFFLED}.split_and_mix:SplitAndMixCounts",
+             "counts of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang),
+        Spec("blanket-histogram", "FrequencyOracle", f"{SHUFFLED}.blanket_histogram:BlanketHistogram",
+             "counts from shuffled hash values among uniform ones, for domains of any size; spends delta", "Shuffled", "Luo, Wang, Yi (2022)"),
     ]  # fmt: skip
 
 
