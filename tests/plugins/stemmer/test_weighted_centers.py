@@ -11,6 +11,7 @@ import pytest
 
 from cloister.accounting.spent import Spent
 from cloister.core.encoding import encode_lattice
+from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats
 from cloister.metrics import nicv
@@ -168,3 +169,14 @@ def test_what_is_published_is_plain_data_of_a_public_length() -> None:
     spaces = [part.cells.space for asked in plan().forecast(SEED)[1:] for part in asked.parts]
     assert all(len(space.sizes) == 1 for space in spaces)
     assert math.prod(spaces[0].sizes) == plan().composed.value.longest
+
+
+def test_under_shuffled_trust_steps_share_the_budget() -> None:
+    """People draw their role anew in each round, so that a share of them in one round is not disjoint from one in another."""
+    wires = {"frequencies": "amplified-counts", "vectors": "amplified-vectors"}
+    made = plan(delta=1e-6, wires=wires, options=OPTIONS)
+    events = [event for asked in made.forecast(SEED) for event in asked.events]
+    by_round = [Spent.on(asked.events).pure for asked in made.forecast(SEED)]
+    assert sum(by_round) == pytest.approx(Spent.on(events).pure) == pytest.approx(1.0)
+    with pytest.raises(InvalidInput, match="two rounds"):
+        plan(delta=1e-6, wires=wires, options=OPTIONS | {"steps_share": "users"}).forecast(SEED)

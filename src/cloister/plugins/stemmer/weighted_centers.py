@@ -16,6 +16,7 @@ import numpy as np
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem
 from cloister.core.components import component, option, slot
+from cloister.core.errors import InvalidInput
 from cloister.core.questions import Question, Setting, Space, count
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
@@ -166,14 +167,21 @@ class WeightedCenters(Generic[T]):
         oracles = {step: self.vectors if step == "sums" else self.frequencies for step in weights}
         return Shares.of(
             problem.budget, weights, radii, repetitions, radii_by=self._by(self.radii_share),
-            repetitions_by=self._by(self.repetitions_share), steps_by=self._by(self.steps_share),
+            repetitions_by=self._by(self.repetitions_share), steps_by=self._by(self.steps_share, rounds=True),
             failing=[step for step, oracle in oracles.items() if getattr(oracle, "failing", False)], seed=seed,
         )  # fmt: skip
 
-    def _by(self, given: Divided) -> Sharing:
+    def _by(self, given: Divided, rounds: bool = False) -> Sharing:
+        """Users where that is private and helps. Under Shuffled trust people draw their role anew in each round: steps, which are asked in
+        several rounds, share everybody's epsilon; and all else does where oracles need noise from everybody."""
+        trust = self.frequencies.trust
+        if rounds and trust is Shuffled and given == "users":
+            raise InvalidInput("under Shuffled trust nobody is the same user in two rounds: set steps_share=budget")
         if given != "auto":
             return given
-        return "users" if self.frequencies.trust in (Local, Shuffled) else "budget"
+        everybody = any(getattr(oracle, "everybody", False) for oracle in (self.frequencies, self.vectors))
+        alone = trust is Local or (trust is Shuffled and not rounds and not everybody)
+        return "users" if alone else "budget"
 
     def good_centers(self, problem: Problem, radii: int, repetitions: int, rng: PublicRng) -> list[GoodCenters[T]]:
         """One per radius, the largest first."""
