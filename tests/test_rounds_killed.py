@@ -112,7 +112,7 @@ def fresh(folder: Path) -> list[Any]:
 
 
 SERVER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
-    "before it counts": (Transcript, "round", 1, False),
+    "before it counts": (Transcript, "record", 1, False),
     "counted, nothing written": (Transcript, "publish", 1, False),
     "in the middle of the file": (os, "fsync", 1, False),
     "written, without its name": (os, "link", 1, False),
