@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
 from cloister.core.questions import Round
+from cloister.core.shuffling import least
 from cloister.core.trust import TRUSTS
 
 UNITS = {"pure": "epsilon", "gaussian": "mu^2", "zcdp": "rho", "exact": "unlimited"}
@@ -39,6 +41,8 @@ class PrivacyStatement:
         seeded: noise that can be repeated: nobody is protected.
         private: False when an oracle added no noise.
         simulated: the rows were in one place, where the trust model says that they are not.
+        least: Shuffled trust: the honest people that the guarantee needs.
+        alone: Shuffled trust: the epsilon that is left without an honest shuffler, or without them; None if nothing is.
     """
 
     trust: str
@@ -49,6 +53,8 @@ class PrivacyStatement:
     seeded: bool = False
     private: bool = True
     simulated: bool = False
+    least: int = 0
+    alone: float | None = None
 
     @property
     def relation(self) -> str:
@@ -72,6 +78,8 @@ class PrivacyStatement:
                 TRUSTS[self.trust].promise,
                 "One row is one person unless you know otherwise. All rounds' answers are covered, not only the last.",
             ]
+        if self.private and not self.seeded and self.trust == "Shuffled":
+            lines += self.without()
         if self.simulated:
             lines.append(
                 "SIMULATED: the rows were all in one place. Whoever ran this could see them; only the result is as promised."
@@ -93,6 +101,22 @@ class PrivacyStatement:
             )
         return "\n".join(lines)
 
+    def without(self) -> list[str]:
+        """What the guarantee rests on, under Shuffled trust, and what is left without it."""
+        lines = [
+            f"It holds if the shuffler is honest (it mixes all messages and forgets who sent them) and at least {self.least:,} people, "
+            "whoever they are, follow the protocol and keep their messages to themselves; fewer reports are not released.",
+        ]
+        if self.alone is None:
+            return [
+                *lines,
+                "Without that nothing holds: whoever sees who sent which messages can add a person's up to her answer.",
+            ]
+        return [
+            *lines,
+            f"Without that each person's messages alone still cost her at most epsilon = {self.alone:.4g}, delta = 0.",
+        ]
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the derived sentences for readers of JSON."""
         spends = [attrs.asdict(s) for s in self.spends]
@@ -111,6 +135,8 @@ class PrivacyStatement:
             data["seeded"],
             data["private"],
             data["simulated"],
+            data.get("least", 0),
+            data.get("alone"),
         )
 
 
@@ -124,8 +150,13 @@ def state(
     seeded: bool,
     private: bool,
     simulated: bool = False,
+    alone: float = math.inf,
 ) -> PrivacyStatement:
-    """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta)."""
+    """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta).
+
+    Args:
+        alone: epsilon of all events without a shuffler, as the accountant adds it up.
+    """
     spends = []
     for round in rounds:
         for number, part in enumerate(round.parts):
@@ -144,4 +175,8 @@ def state(
                         event.delta,
                     )
                 )
-    return PrivacyStatement(trust, epsilon, delta, tuple(spends), rows, seeded, private, simulated)
+    needed = max((least(round) for round in rounds), default=0)
+    left = alone if math.isfinite(alone) else None
+    return PrivacyStatement(
+        trust, epsilon, delta, tuple(spends), rows, seeded, private, simulated, needed, left if needed else None
+    )
