@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
+import attrs
 import numpy as np
 
 from cloister.core.lattice import shrink
 from cloister.core.questions import Part, Placed, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Channel, Mixing
-from cloister.core.trust import Shuffled
+from cloister.core.shuffling import asked as whom
+from cloister.core.shuffling import numbers
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 
 P = TypeVar("P")
@@ -34,7 +36,36 @@ def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) ->
 
 def encode_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
     """Lattice rows (n, d) to one report per question. Each distinct bucketing is located once, for those whom it is asked of."""
-    return tuple(part.channel.encode(items, who, coins) for part, items, who, coins in _asked(round, rows, users, rng))
+    return tuple(
+        part.channel.encode(items, who, coins) for part, items, who, coins, _ in _asked(round, rows, users, rng)
+    )
+
+
+@final
+@attrs.frozen(eq=False)
+class Owned:
+    """A report of several users, and whose it is.
+
+    Args:
+        report: what the channel made.
+        rows: (m,) positions of the users who are asked.
+        numbers: (m,) what stands for their numbers.
+    """
+
+    report: Any
+    rows: Ints
+    numbers: Ids
+
+
+def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Owned, ...]:
+    """Finite raw rows (n, d) to one report per question, for whoever must know whose message is whose: the people themselves."""
+    snapped = round.domain.snap(rows)
+    return tuple(
+        Owned(
+            part.channel.encode(items, them, coins), np.arange(len(users)) if who is None else np.flatnonzero(who), them
+        )
+        for part, items, them, coins, who in _asked(round, snapped, users, rng)
+    )
 
 
 def summarise_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
@@ -45,7 +76,7 @@ def summarise_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng)
 def summarise_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
     """Lattice rows (n, d) that are all here to one summary per question: messages that would only be added up are not made."""
     return tuple(
-        _summary(part.channel, items, who, coins) for part, items, who, coins in _asked(round, rows, users, rng)
+        _summary(part.channel, items, who, coins) for part, items, who, coins, _ in _asked(round, rows, users, rng)
     )
 
 
@@ -65,38 +96,19 @@ def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids]:
 
 def _asked(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng
-) -> Iterator[tuple[Part, Ints | Placed, Ids, NoiseRng]]:
-    """What each channel encodes: items, users, and where their words come from."""
-    numbers = _numbers(round, users, rng)
-    asked = [
-        None if part.among is None else part.among.holds(who) for part, who in zip(round.parts, numbers, strict=True)
-    ]
+) -> Iterator[tuple[Part, Ints | Placed, Ids, NoiseRng, Bools | None]]:
+    """What each channel encodes: items, users, and where their words come from; and who of the users (n,) these are, if not all."""
+    names = numbers(round, users, rng)
+    asked = whom(round, names)
     located = _located(round, asked, rows)
     for number, (part, who) in enumerate(zip(round.parts, asked, strict=True)):
-        buckets, mine, them = located[id(part.cells)], rows, numbers[number]
+        buckets, mine, them = located[id(part.cells)], rows, names[number]
         if who is not None:
             buckets, mine, them = buckets[who], rows[who], them[who]
         items: Ints | Placed = buckets
         if part.vectors is not None:
             items = Placed(buckets, shrink(part.vectors.values(mine, buckets), part.vectors.bound))
-        yield part, items, them, rng.child("encode", round.index, number)
-
-
-def _numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
-    """What stands for the user numbers (n,) in each question.
-
-    Under Shuffled trust nothing public about a user may be in a message: she draws a private number, uniform on 64 bits, which
-    decides her role, level and hashes as her user number would, and is sent along. Questions that share the users take one
-    number, so that she has one role; any other has a number of its own, so that its message is linked to no other.
-    """
-    if round.trust is not Shuffled:
-        return [users] * len(round.parts)
-    drawn: dict[object, Ids] = {}
-    for number, part in enumerate(round.parts):
-        together = number if part.among is None else part.among.rng
-        if together not in drawn:
-            drawn[together] = rng.child("fresh", round.index, number).words(users, 1)[:, 0]
-    return [drawn[number if part.among is None else part.among.rng] for number, part in enumerate(round.parts)]
+        yield part, items, them, rng.child("encode", round.index, number), who
 
 
 def _located(round: Round[Any], asked: list[Bools | None], rows: Ints) -> dict[int, Ints]:
