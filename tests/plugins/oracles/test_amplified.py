@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -23,6 +24,8 @@ from cloister.plugins.oracles.local.subset import SubsetSelection
 from cloister.plugins.oracles.local.vector_sums import HadamardVector
 from cloister.plugins.oracles.thresholded import ThresholdedCounts
 from cloister.runs import Request, fit, source
+from cloister.testing.checks import Broken
+from cloister.testing.oracle_local import one_report_hides_its_row
 
 SEED = PublicRng.from_seed(3)
 BUDGET = Budget("pure", 1.0, delta=1e-6)
@@ -141,3 +144,26 @@ def test_every_one_round_method_runs_shuffled(method: str) -> None:
     assert found.centers.shape == (3, 2)
     assert math.isfinite(found.weights.sum())
     assert found.privacy.trust == "Shuffled"
+
+
+@attrs.frozen
+class Understated:
+    """Says of a report alone that it spends less than it does."""
+
+    share: float
+    trust = AmplifiedCounts.trust
+    measure = "pure"
+    failing = True
+
+    def open(self, space: Space, budget: Budget, setting: Setting) -> Any:
+        channel = counts(OptimisedLocalHashing()).open(space, budget, setting)
+        return attrs.evolve(channel, local=attrs.evolve(channel.local, amount=channel.local.amount * self.share))
+
+    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+        return 1.0
+
+
+def test_the_kit_finds_out_who_understates_what_a_report_alone_spends() -> None:
+    one_report_hides_its_row(Understated(1.0))
+    with pytest.raises(Broken, match="epsilon is at least"):
+        one_report_hides_its_row(Understated(0.6))
