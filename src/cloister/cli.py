@@ -17,7 +17,7 @@ from cloister.commands.coordinate import coordinate
 from cloister.commands.decode import decode
 from cloister.commands.encode import encode
 from cloister.commands.evaluate import evaluate
-from cloister.commands.join import join, make_certificates, party_key
+from cloister.commands.join import join, make_certificates, party_key, sign
 from cloister.commands.plan import plan
 from cloister.commands.plot import plot
 from cloister.core.errors import CloisterError, InvalidInput
@@ -283,6 +283,7 @@ app.command("encode")(encode)
 app.command("decode")(decode)
 app.command("coordinate")(coordinate)
 app.command("join")(join)
+app.command("sign")(sign)
 app.command("party-key")(party_key)
 app.command("test-certificates")(make_certificates)
 app.command("plot")(plot)

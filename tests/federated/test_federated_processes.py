@@ -46,6 +46,11 @@ class Site:
         self.plan.write_text(facts + made.stdout)
         for name, part in zip(NAMES, np.split(rows, [len(rows) // 2, 2 * len(rows) // 3]), strict=True):
             np.save(folder / f"{name}.npy", part)
+            self.sign(name)
+
+    def sign(self, name: str, plan: str = "plan.toml") -> None:
+        command = [PROGRAM, "sign", plan, "--party", name, "--cert", f"certs/{name}.pem"]
+        subprocess.run(command, capture_output=True, check=True, cwd=self.folder)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
@@ -145,6 +150,35 @@ def test_a_party_that_is_killed_in_the_middle_and_restarted_goes_on(site: Site) 
     site.check(*parties, coordinator)
 
 
+def test_a_killed_party_with_a_ledger_resumes_its_run_and_pays_once(site: Site) -> None:
+    def ledger(*arguments: str) -> Any:
+        command = [PROGRAM, "ledger", *arguments]
+        out = subprocess.run(command, capture_output=True, check=True, text=True, cwd=site.folder).stdout
+        return json.loads(out) if "--json" in arguments else out
+
+    site.plan.write_text(
+        site.plan.read_text().replace(f"test_noise_seed = {SEED}\n", "")
+    )  # a ledger takes no repeatable noise
+    for name in NAMES:
+        site.sign(name)
+    ledger("declare", "south.ledger", "patients", "--epsilon", "1.5", "--delta", "1e-5")
+    coordinator, port = site.coordinate()
+    guarded = ("--ledger", "south.ledger", "--dataset", "patients")
+    parties = [site.join(name, port, *(guarded if name == "south" else ())) for name in NAMES]
+    site.wait_for_round(3)
+    parties[1].send_signal(signal.SIGKILL)
+    parties[1].wait()
+    (cut,) = [run for run in ledger("show", "south.ledger", "--json")[0]["runs"] if run["state"] == "open"]
+    parties[1] = site.join("south", port, *guarded, "--resume", cut["id"])
+    for process in (*parties, coordinator):
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err + out
+    assert site.centers("north") == site.centers("south") == site.centers("west")
+    (kept,) = ledger("show", "south.ledger", "--json")
+    assert len(kept["runs"]) == 1
+    assert kept["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-3)
+
+
 def test_a_coordinator_that_is_killed_in_the_middle_and_restarted_goes_on(site: Site) -> None:
     coordinator, port = site.coordinate()
     parties = [site.join(name, port) for name in NAMES]
@@ -174,8 +208,22 @@ def test_a_party_that_never_returns_ends_the_session_and_is_named(site: Site) ->
 def test_a_party_with_other_bounds_is_refused_before_it_sends_a_value(site: Site) -> None:
     (site.folder / "other.toml").write_text(site.plan.read_text().replace("[-1, 1]", "[-2, 2]"))
     _, port = site.coordinate()
+    for name in NAMES:
+        site.sign(name, "other.toml")
     joined = site.join("north", port, plan="other.toml")
     _, err = joined.communicate(timeout=60)
     assert joined.returncode == 2
     assert "'north' agreed to something else" in err
     assert {e["event"] for e in site.log()} == {"refused"}
+
+
+def test_nobody_joins_or_coordinates_a_plan_that_not_all_have_signed(site: Site) -> None:
+    (site.folder / "plan.signatures" / "party-2.sig").unlink()
+    joined, coordinating = site.join("north", 1), site.start(
+        "coordinate", "plan.toml", "--listen", "127.0.0.1:0", "--cert", "certs/coordinator.pem"
+    )  # fmt: skip
+    for process in (joined, coordinating):
+        _, words = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert "south has not signed this plan" in words
+    assert not (site.folder / "north.journal").exists()

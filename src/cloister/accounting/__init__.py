@@ -5,6 +5,7 @@ safe side: it may say that more privacy was spent than was, never less.
 """
 
 from cloister.accounting.accountant import Accountant
+from cloister.accounting.amplification import delta_of_shuffled, epsilon_of_shuffled, local_of_shuffled
 from cloister.accounting.discrete import epsilon_of_discrete, eta
 from cloister.accounting.gaussian import delta_of_mu, epsilon_of_mu, mu_of
 from cloister.accounting.journal import Run
@@ -29,10 +30,13 @@ __all__ = [
     "compose",
     "delta_of_mu",
     "delta_of_rho",
+    "delta_of_shuffled",
     "epsilon_of_discrete",
     "epsilon_of_mu",
     "epsilon_of_rho",
+    "epsilon_of_shuffled",
     "eta",
+    "local_of_shuffled",
     "mu_of",
     "parallel",
     "rho_of",

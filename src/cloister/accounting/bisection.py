@@ -7,8 +7,11 @@ from collections.abc import Callable
 _HUGE = 2.0**1000
 
 
-def largest(holds: Callable[[float], bool]) -> float:
+def largest(holds: Callable[[float], bool], within: float = 0.0) -> float:
     """The largest x > 0 at which ``holds``, a condition that is true below some point and false above it.
+
+    Args:
+        within: how far below, relatively, is near enough, where a look at the condition takes long.
 
     Returns:
         A float at which ``holds`` was seen to be true, or 0.0 when it was true nowhere.
@@ -22,11 +25,14 @@ def largest(holds: Callable[[float], bool]) -> float:
         x /= 2
         if x == 0:
             return 0.0
-    return _last(x, 2 * x, holds)
+    return _last(x, 2 * x, holds, within)
 
 
-def smallest(holds: Callable[[float], bool]) -> float:
+def smallest(holds: Callable[[float], bool], within: float = 0.0) -> float:
     """The smallest x >= 0 at which ``holds``, a condition that is false below some point and true above it.
+
+    Args:
+        within: as of ``largest``.
 
     Returns:
         A float at which ``holds`` was seen to be true, or infinity when it was true nowhere.
@@ -40,14 +46,14 @@ def smallest(holds: Callable[[float], bool]) -> float:
         x *= 2
     while holds(x / 2):
         x /= 2
-    return _last(x, x / 2, holds)
+    return _last(x, x / 2, holds, within)
 
 
-def _last(good: float, bad: float, holds: Callable[[float], bool]) -> float:
-    """The last float on the way from ``good`` to ``bad`` at which ``holds`` was seen to be true."""
+def _last(good: float, bad: float, holds: Callable[[float], bool], within: float) -> float:
+    """The last float (or near enough) on the way from ``good`` to ``bad`` at which ``holds`` was seen to be true."""
     while True:
         middle = good + (bad - good) / 2
-        if middle in (good, bad):
+        if middle in (good, bad) or abs(bad - good) < within * good:
             return good
         if holds(middle):
             good = middle

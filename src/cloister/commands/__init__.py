@@ -21,6 +21,9 @@ Rows = Annotated[
     list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
 ]
 Columns = Annotated[str | None, typer.Option(help="Columns to use, separated by commas; default: all numeric ones.")]
+Unsigned = Annotated[
+    bool, typer.Option("--unsigned", help="Go without the parties' signatures of the plan: trust this copy of it.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cloister.commands import event_log, say
+from cloister.commands import Unsigned, event_log, say
 
 
 def coordinate(
@@ -21,6 +21,7 @@ def coordinate(
     timeout: Annotated[float, typer.Option(help="Seconds that a party may take over a round.")] = 300.0,
     attempts: Annotated[int, typer.Option(help="How often a round is tried before the session ends.")] = 3,
     log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
+    unsigned: Unsigned = False,
 ) -> None:  # fmt: skip
     """Run a pooled clustering's coordinator: it sees masked numbers, and neither rows, sums nor centres."""
     from functools import partial
@@ -31,11 +32,14 @@ def coordinate(
     from cloister.federated.journal import FileJournal, Memory
     from cloister.federated.ring import shape_bytes
     from cloister.federated.rounds import coordinator_noise, outline
+    from cloister.federated.signatures import check_signatures, folder_of
     from cloister.federated.tls import Credentials
     from cloister.pooling import read_pool_plan
 
     pool = read_pool_plan(plan)
     credentials = Credentials.read(cert, key, ca)
+    if not unsigned:
+        check_signatures(pool.agreement, folder_of(plan), credentials.authority)
     parties, rounds, noise = pool.agreement.parties, pool.rounds, pool.noise
     coordinator = Coordinator(pool.agreement, Memory() if journal is None else FileJournal(journal))
     shapes = [outline(round, parties) for round in rounds]

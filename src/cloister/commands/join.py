@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands import AsJson, event_log, print_json, print_result, say
+from cloister.commands import AsJson, Unsigned, event_log, print_json, print_result, say
 from cloister.core.errors import InvalidInput
 
 
@@ -27,6 +27,7 @@ def join(
     dataset: Annotated[str | None, typer.Option(help="Declared name of this party's data set in the ledger.")] = None,
     resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off.")] = None,
     patience: Annotated[float, typer.Option(help="Seconds to wait for the coordinator and the others.")] = 3600.0,
+    unsigned: Unsigned = False,
     log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
     as_json: AsJson = False,
@@ -37,6 +38,7 @@ def join(
     from cloister.federated.joined import Joined
     from cloister.federated.journal import FileJournal, Memory
     from cloister.federated.party import Party
+    from cloister.federated.signatures import check_signatures, folder_of
     from cloister.federated.tls import Credentials, read_file
     from cloister.pooling import read_pool_plan
     from cloister.runs import Account, fit, source
@@ -49,6 +51,9 @@ def join(
         raise InvalidInput(
             "a ledger goes with the declared name of the data set: give both --ledger and --dataset, or none"
         )
+    credentials = Credentials.read(cert, key, ca)
+    if not unsigned:
+        check_signatures(pool.agreement, folder_of(plan), credentials.authority)
     hidden = read_file(secret or cert.with_suffix(".pool"))
     shared = pool.agreement.masks == "shared"
     state = Party(
@@ -56,7 +61,7 @@ def join(
         journal=Memory() if journal is None else FileJournal(journal),
     )  # fmt: skip
     place = None if out is None else checked_target(out)
-    line = Line(target, Credentials.read(cert, key, ca), patience)
+    line = Line(target, credentials, patience)
     with event_log(log) as write, closing(line):
 
         def told(words: str) -> None:
@@ -77,6 +82,32 @@ def join(
     typer.echo("\n".join(pool.trust))
     if place is not None:
         typer.echo(f"\nsaved to {place}")
+
+
+def sign(
+    plan: Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")],
+    party: Annotated[str, typer.Option(help="This party's name in the plan and in its certificate.")],
+    cert: Annotated[Path, typer.Option(help="This party's certificate; its key (.key) and ca.pem lie beside it.")],
+    key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
+    ca: Annotated[Path | None, typer.Option(help="The authority's certificate, if it is elsewhere.")] = None,
+) -> None:  # fmt: skip
+    """Sign the plan: this party agrees to it, and to everybody on its list. Everybody needs everybody's signature to join."""
+    from cloister.federated.signatures import folder_of
+    from cloister.federated.signatures import sign as signed
+    from cloister.federated.tls import Credentials
+    from cloister.pooling import read_pool_plan
+
+    pool = read_pool_plan(plan)
+    made = signed(pool.agreement, party, Credentials.read(cert, key, ca))
+    path = folder_of(plan) / f"party-{pool.agreement.index(party) + 1}.sig"
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(made.to_text())
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from error
+    names = ", ".join(member.name for member in pool.agreement.members)
+    typer.echo(f"'{party}' agrees to pool with {names} under agreement {pool.agreement.hash.hex()[:16]}")
+    say(f"saved to {path}: send it to the coordinator and all parties")
 
 
 def party_key(

@@ -18,10 +18,9 @@ Measure: TypeAlias = Literal["pure", "gaussian", "zcdp", "exact"]
 @final
 @attrs.frozen
 class Share:
-    """A random share of the users: a keyed hash of the stable user number falls in [low, high).
+    """A public random share of the users: a keyed hash of the stable user number falls in [low, high).
 
-    Shares that one ``split_users`` call makes are disjoint. Never a function of a row's position. Under Shuffled trust her number is a
-    private one, drawn afresh (see ``core.encoding``), so that a share is a role that each person draws for herself.
+    Shares that one ``split_users`` call makes are disjoint. Never a function of a row's position.
     """
 
     rng: PublicRng
@@ -131,7 +130,7 @@ class Event:
             with a rounded real Gaussian).
         delta: probability, given any history, that ``spent`` does not cover what comes out (see ``cloister.accounting.spent``).
         ratio: how far, in |log|, the law of one noised integer is from that discrete Gaussian, anywhere; 0 if it is one.
-        alone: Shuffled trust only: the epsilon that her report costs its user where the shuffler is not honest; infinite: nothing holds.
+        alone: epsilon of one person's report by itself, for whom the shuffler is not honest (Shuffled only); infinite if nothing holds.
     """
 
     mechanism: str

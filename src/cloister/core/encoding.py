@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
+import attrs
 import numpy as np
 
 from cloister.core.lattice import shrink
 from cloister.core.questions import Part, Placed, Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.roles import Mixing
+from cloister.core.roles import Channel, Mixing
 from cloister.core.shuffling import asked as whom
 from cloister.core.shuffling import numbers
 from cloister.core.types import AnyArray, Bools, Ids, Ints
@@ -30,56 +31,84 @@ def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) ->
 
     Rows with a cell that is not a finite number are dropped, by a rule that looks at each row alone.
     """
-    rows, users = finite_rows(rows, users)
-    return encode_lattice(round, round.domain.snap(rows), users, rng)
-
-
-def finite_rows(rows: AnyArray, users: Ids) -> tuple[AnyArray, Ids]:
-    """Those rows (n, d), with their users (n,), whose cells are all finite numbers."""
-    whole = np.isfinite(rows).all(axis=1) if rows.dtype.kind == "f" else np.ones(len(rows), bool)
-    return (rows, users) if whole.all() else (rows[whole], users[whole])
+    return encode_lattice(round, *_snapped(round, rows, users), rng)
 
 
 def encode_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
     """Lattice rows (n, d) to one report per question. Each distinct bucketing is located once, for those whom it is asked of."""
-    return tuple(report for report, _ in encode_for(round, rows, users, rng))
+    return tuple(
+        part.channel.encode(items, who, coins) for part, items, who, coins, _ in _asked(round, rows, users, rng)
+    )
 
 
-def encode_for(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> Iterator[tuple[Any, Ids]]:
-    """The same, each report with those of the users who were asked, in its order. Under Shuffled trust that is for the envelope alone:
-    no number of theirs is in the report."""
-    for part, items, them, names, mine in _answering(round, rows, users, rng):
-        yield part.channel.encode(items, names, mine), them
+@final
+@attrs.frozen(eq=False)
+class Owned:
+    """A report of several users, and whose it is.
+
+    Args:
+        report: what the channel made.
+        rows: (m,) positions of the users who are asked.
+        numbers: (m,) what stands for their numbers.
+    """
+
+    report: Any
+    rows: Ints
+    numbers: Ids
 
 
-def summarise(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
-    """Lattice rows (n, d) to one summary per question: what ``absorb`` makes of ``encode_lattice``, and where users send several
-    messages each, the same in law without making the messages (``Mixing.pooled``). What rows in one place are gathered by."""
-    found = list[Any]()
-    for part, items, _, names, mine in _answering(round, rows, users, rng):
-        channel = part.channel
-        if isinstance(channel, Mixing):
-            found.append(channel.pooled(items, names, mine))
-        else:
-            found.append(channel.absorb(channel.encode(items, names, mine)))
-    return tuple(found)
+def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Owned, ...]:
+    """Finite raw rows (n, d) to one report per question, for whoever must know whose message is whose: the people themselves."""
+    snapped = round.domain.snap(rows)
+    return tuple(
+        Owned(
+            part.channel.encode(items, them, coins), np.arange(len(users)) if who is None else np.flatnonzero(who), them
+        )
+        for part, items, them, coins, who in _asked(round, snapped, users, rng)
+    )
 
 
-def _answering(
+def summarise_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
+    """Raw rows (n, d) that are all here to one summary per question."""
+    return summarise_lattice(round, *_snapped(round, rows, users), rng)
+
+
+def summarise_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
+    """Lattice rows (n, d) that are all here to one summary per question: messages that would only be added up are not made."""
+    return tuple(
+        _summary(part.channel, items, who, coins) for part, items, who, coins, _ in _asked(round, rows, users, rng)
+    )
+
+
+def _summary(channel: Channel[Any, Any, Any, Any], items: Ints | Placed, users: Ids, rng: NoiseRng) -> Any:
+    if isinstance(channel, Mixing):
+        return channel.pooled(items, users, rng)
+    return channel.absorb(channel.encode(items, users, rng))
+
+
+def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids]:
+    """The usable rows on the lattice, with their users."""
+    whole = np.isfinite(rows).all(axis=1) if rows.dtype.kind == "f" else np.ones(len(rows), bool)
+    if not whole.all():
+        rows, users = rows[whole], users[whole]
+    return round.domain.snap(rows), users
+
+
+def _asked(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng
-) -> Iterator[tuple[Part, Ints | Placed, Ids, Ids, NoiseRng]]:
-    """Every question with what is said of whom: (part, items, users asked, the numbers that they go by, noise)."""
-    fresh = numbers(round, users, rng)
-    asked = whom(round, fresh)
+) -> Iterator[tuple[Part, Ints | Placed, Ids, NoiseRng, Bools | None]]:
+    """What each channel encodes: items, users, and where their words come from; and who of the users (n,) these are, if not all."""
+    names = numbers(round, users, rng)
+    asked = whom(round, names)
     located = _located(round, asked, rows)
-    for number, (part, who, names) in enumerate(zip(round.parts, asked, fresh, strict=True)):
-        buckets, mine, them = located[id(part.cells)], rows, users
+    for number, (part, who) in enumerate(zip(round.parts, asked, strict=True)):
+        buckets, mine, them = located[id(part.cells)], rows, names[number]
         if who is not None:
-            buckets, mine, them, names = buckets[who], rows[who], users[who], names[who]
+            buckets, mine, them = buckets[who], rows[who], them[who]
         items: Ints | Placed = buckets
         if part.vectors is not None:
             items = Placed(buckets, shrink(part.vectors.values(mine, buckets), part.vectors.bound))
-        yield part, items, them, names, rng.child("encode", round.index, number)
+        yield part, items, them, rng.child("encode", round.index, number), who
 
 
 def _located(round: Round[Any], asked: list[Bools | None], rows: Ints) -> dict[int, Ints]:

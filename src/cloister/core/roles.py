@@ -273,6 +273,17 @@ class Costing(Protocol):
         ...
 
 
+@runtime_checkable
+class Responding(Protocol):
+    """A local channel whose report may be plain randomised response."""
+
+    @property
+    def values(self) -> int | None:
+        """k, if each report is, given public coins, one answer of k-ary randomised response (of at least k values; at no input is
+        an answer more than e^epsilon times as likely as any other); else None."""
+        ...
+
+
 class Charging(Protocol):
     """An accountant, as a session sees it."""
 
@@ -283,5 +294,5 @@ class Charging(Protocol):
 
 __all__ = [
     "Bucketing", "Channel", "Charging", "Costing", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Hiding", "Method", "Mixing",
-    "NonPrivateSolver", "Noisy", "Population", "Predicting", "Ring", "Sorting", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
+    "NonPrivateSolver", "Noisy", "Population", "Predicting", "Responding", "Ring", "Sorting", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
 ]  # fmt: skip

@@ -42,6 +42,7 @@ def components() -> list[Spec]:
                "Agarwal, Kairouz, Liu (2021); Kairouz, Liu, Steinke (2021)", trust="Aggregated"),
         *_both("exact", "exact", "Exact", "without noise, NOT private, for comparison", "", private=False),
         *_local(),
+        *_shuffled(),
         *_mixed(),
         *_one_round(),
         *_trees(),
@@ -122,6 +123,8 @@ def _local() -> list[Spec]:
              "counts from one randomised sign per user, for domains of any size", "Local", bassily),
         Spec("optimised-local-hashing", "FrequencyOracle", f"{LOCAL}.local_hashing:OptimisedLocalHashing",
              "counts from randomised response on a public hash", "Local", wang),
+        Spec("adaptive-response", "FrequencyOracle", f"{LOCAL}.adaptive:AdaptiveResponse",
+             "counts from randomised response on the bucket, or on a hash of it: whichever has the less noise", "Local", wang),
         Spec("hadamard-response", "FrequencyOracle", f"{LOCAL}.hadamard:HadamardResponse",
              "counts from one bit per user, for millions of buckets", "Local", "Acharya, Sun, Zhang (2019)"),
         Spec("optimised-unary", "FrequencyOracle", f"{LOCAL}.unary:OptimisedUnary",
@@ -132,6 +135,16 @@ def _local() -> list[Spec]:
              "vector sums of all buckets by one Hadamard transform, one byte per user", "Local", chang),
         Spec("explicit-histogram-vector", "VectorSumOracle", f"{LOCAL}.vector_sums:ExplicitHistogramVector",
              "vector sums of any bucket that is asked for, domains of any size", "Local", chang),
+    ]  # fmt: skip
+
+
+def _shuffled() -> list[Spec]:
+    """What a shuffler stands between: answers of people who hide among one another."""
+    feldman, target = "Feldman, McMillan, Talwar (2023)", "cloister.plugins.oracles.amplified:Amplified"
+    return [
+        Spec("amplified-counts", "FrequencyOracle", f"{target}Counts", "counts from shuffled local reports; spends delta", "Shuffled", feldman),
+        Spec("amplified-vectors", "VectorSumOracle", f"{target}Vectors", "vector sums from shuffled local reports; spends delta", "Shuffled",
+             feldman),
     ]  # fmt: skip
 
 

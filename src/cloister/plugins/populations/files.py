@@ -11,7 +11,7 @@ from typing import Any, Generic, Self, TypeVar, final
 import attrs
 import numpy as np
 
-from cloister.core.encoding import chunk_rows, finite_rows, map_merge, merge_summaries, summarise
+from cloister.core.encoding import chunk_rows, map_merge, merge_summaries, summarise_rows
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
@@ -234,8 +234,8 @@ def _summed(
     def encoded(chunk: tuple[int, Floats]) -> tuple[Any, ...]:
         nonlocal seen
         start, rows = chunk
-        usable, users = finite_rows(rows, user_numbers(first + start, len(rows)))
-        summary = summarise(round, round.domain.snap(usable), users, rng.child("chunk", start))
+        users = user_numbers(first + start, len(rows))
+        summary = summarise_rows(round, rows, users, rng.child("chunk", start))
         seen += len(rows)
         if tell is not None:
             tell(len(rows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Generic, NoReturn, TypeVar, final
+from typing import Any, Generic, NoReturn, TypeVar, final
 
 import attrs
 import numpy as np
@@ -15,6 +15,7 @@ from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.levels import Sharing
+from cloister.plugins.oracles.local.randomisers import Response
 from cloister.plugins.oracles.local.reports import Kept, Reports, Tallies
 from cloister.plugins.oracles.local.supports import Asked, Chances, Randomiser, Tallied
 
@@ -125,6 +126,13 @@ class Estimates:
         raise TypeError("tables do not travel: keep what at() gave")
 
 
+def values(asked: Answers[Any]) -> int | None:
+    """k of the levels with the fewest values, if each user answers one level by k-ary response."""
+    responses = [getattr(level, "response", None) for level in asked.levels]
+    symbols = [response.symbols for response in responses if isinstance(response, Response)]
+    return min(symbols) if asked.sharing.parts == 1 and len(symbols) == len(responses) else None
+
+
 @final
 @attrs.frozen
 class TalliedChannel:
@@ -135,6 +143,10 @@ class TalliedChannel:
     @property
     def events(self) -> tuple[Event, ...]:
         return self.asked.events
+
+    @property
+    def values(self) -> int | None:
+        return values(self.asked)
 
     def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Reports:
         return self.asked.encode(items, users, rng)
@@ -163,6 +175,10 @@ class KeptChannel:
     @property
     def events(self) -> tuple[Event, ...]:
         return self.asked.events
+
+    @property
+    def values(self) -> int | None:
+        return values(self.asked)
 
     def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Reports:
         return self.asked.encode(items, users, rng)
