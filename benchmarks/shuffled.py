@@ -47,6 +47,7 @@ class Oracles:
 
 GAUSSIAN = (("frequencies", "discrete-gaussian"), ("vectors", "discrete-gaussian"))
 AMPLIFIED = (("frequencies", "amplified-counts"), ("vectors", "amplified-vectors"))
+MIXED = (("frequencies", "split-and-mix-counts"), ("vectors", "split-and-mix"))
 ROWS = (
     Oracles(
         "curator, replace",
@@ -55,6 +56,8 @@ ROWS = (
         (("tree.cells", 1024),),
         epsilon=epsilon_of_mu(mu_of(EPSILON, DELTA) / 2, DELTA),
     ),
+    Oracles("split-and-mix", "Shuffled", MIXED, (("tree.cells", 1024),)),
+    Oracles("split-and-mix, 256 cells", "Shuffled", MIXED, (("tree.cells", 256),)),
     Oracles("amplified, one byte", "Shuffled", AMPLIFIED),
     Oracles("amplified, privunit", "Shuffled", AMPLIFIED, (("vectors.report.randomiser", "privunit"),)),
     Oracles("local", "Local"),
@@ -100,7 +103,7 @@ def request(case: Case, seed: int | None = None) -> Request:
 
 
 def work(item: tuple[str, Case, int]) -> dict[str, float]:
-    """A run in which every report is drawn."""
+    """A run in which every report is drawn, or, where users send many messages each, what they add up to in law (``Mixing.pooled``)."""
     _, case, seed = item
     rows, centers = mixture(case.n, K, case.d, R, seed)
     start = time.perf_counter()
