@@ -28,6 +28,7 @@ from one_round import SEEDS, Kept, columns, mixture, spread
 from cloister.accounting import epsilon_of_mu, epsilon_of_shuffled, local_of_shuffled, mu_of
 from cloister.core.encoding import absorb, chunk_rows, encode_lattice, merge_summaries
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.roles import Mixing
 from cloister.metrics import nicv
 from cloister.runs import Plan, Request, fit, prepare, source
 
@@ -56,7 +57,7 @@ ROWS = (
         (("tree.cells", 1024),),
         epsilon=epsilon_of_mu(mu_of(EPSILON, DELTA) / 2, DELTA),
     ),
-    Oracles("split-and-mix", "Shuffled", MIXED, (("tree.cells", 1024),)),
+    Oracles("split-and-mix", "Shuffled", MIXED, (("tree.cells", 512),)),
     Oracles("split-and-mix, 256 cells", "Shuffled", MIXED, (("tree.cells", 256),)),
     Oracles("amplified, one byte", "Shuffled", AMPLIFIED),
     Oracles("amplified, privunit", "Shuffled", AMPLIFIED, (("vectors.report.randomiser", "privunit"),)),
@@ -119,13 +120,17 @@ def planned(case: Case) -> Plan:
 
 
 def sent(case: Case) -> tuple[float, float, float]:
-    """What a person's report alone spends (the most), and how many messages and bytes she sends on average: her private number
-    (8 bytes) with each answer."""
+    """What a person's report alone spends (the most; infinite: it may say everything), and how many messages and bytes she sends on
+    average: her private number (8 bytes) with each answer, or a slot with each share."""
     if case.oracles.trust == "Central":
         return math.inf, 0.0, 0.0
     (asked,) = planned(case).forecast(PublicRng.from_seed(1))
     alone, messages, size = 0.0, 0.0, 0.0
     for part in asked.parts:
+        if isinstance(part.channel, Mixing):
+            each: Any = part.channel
+            alone, messages, size = math.inf, messages + each.messages, size + each.messages * each.message_bytes
+            continue
         share = 1.0 if part.among is None else part.among.fraction
         events = part.channel.events
         alone = max(alone, sum(e.alone if math.isfinite(e.alone) else e.spent.amount for e in events))
