@@ -57,7 +57,7 @@ ROWS = (
         (("tree.cells", 1024),),
         epsilon=epsilon_of_mu(mu_of(EPSILON, DELTA) / 2, DELTA),
     ),
-    Oracles("split-and-mix", "Shuffled", MIXED, (("tree.cells", 512),)),
+    Oracles("split-and-mix", "Shuffled", MIXED, (("tree.cells", 1024), ("vectors.most_messages", 2**21))),
     Oracles("split-and-mix, 256 cells", "Shuffled", MIXED, (("tree.cells", 256),)),
     Oracles("amplified, one byte", "Shuffled", AMPLIFIED),
     Oracles("amplified, privunit", "Shuffled", AMPLIFIED, (("vectors.report.randomiser", "privunit"),)),
