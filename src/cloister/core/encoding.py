@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
 
 from cloister.core.lattice import shrink
-from cloister.core.questions import Placed, Round
+from cloister.core.questions import Part, Placed, Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.roles import Channel, Mixing
 from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 
@@ -28,20 +29,49 @@ def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) ->
 
     Rows with a cell that is not a finite number are dropped, by a rule that looks at each row alone.
     """
-    whole = np.isfinite(rows).all(axis=1) if rows.dtype.kind == "f" else np.ones(len(rows), bool)
-    if not whole.all():
-        rows, users = rows[whole], users[whole]
-    return encode_lattice(round, round.domain.snap(rows), users, rng)
+    return encode_lattice(round, *_snapped(round, rows, users), rng)
 
 
 def encode_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
     """Lattice rows (n, d) to one report per question. Each distinct bucketing is located once, for those whom it is asked of."""
+    return tuple(part.channel.encode(items, who, coins) for part, items, who, coins in _asked(round, rows, users, rng))
+
+
+def summarise_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
+    """Raw rows (n, d) that are all here to one summary per question."""
+    return summarise_lattice(round, *_snapped(round, rows, users), rng)
+
+
+def summarise_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
+    """Lattice rows (n, d) that are all here to one summary per question: messages that would only be added up are not made."""
+    return tuple(
+        _summary(part.channel, items, who, coins) for part, items, who, coins in _asked(round, rows, users, rng)
+    )
+
+
+def _summary(channel: Channel[Any, Any, Any, Any], items: Ints | Placed, users: Ids, rng: NoiseRng) -> Any:
+    if isinstance(channel, Mixing):
+        return channel.pooled(items, users, rng)
+    return channel.absorb(channel.encode(items, users, rng))
+
+
+def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids]:
+    """The usable rows on the lattice, with their users."""
+    whole = np.isfinite(rows).all(axis=1) if rows.dtype.kind == "f" else np.ones(len(rows), bool)
+    if not whole.all():
+        rows, users = rows[whole], users[whole]
+    return round.domain.snap(rows), users
+
+
+def _asked(
+    round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng
+) -> Iterator[tuple[Part, Ints | Placed, Ids, NoiseRng]]:
+    """What each channel encodes: items, users, and where their words come from."""
     numbers = _numbers(round, users, rng)
     asked = [
         None if part.among is None else part.among.holds(who) for part, who in zip(round.parts, numbers, strict=True)
     ]
     located = _located(round, asked, rows)
-    reports: list[Any] = []
     for number, (part, who) in enumerate(zip(round.parts, asked, strict=True)):
         buckets, mine, them = located[id(part.cells)], rows, numbers[number]
         if who is not None:
@@ -49,8 +79,7 @@ def encode_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> 
         items: Ints | Placed = buckets
         if part.vectors is not None:
             items = Placed(buckets, shrink(part.vectors.values(mine, buckets), part.vectors.bound))
-        reports.append(part.channel.encode(items, them, rng.child("encode", round.index, number)))
-    return tuple(reports)
+        yield part, items, them, rng.child("encode", round.index, number)
 
 
 def _numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:

@@ -240,6 +240,24 @@ class Hiding(Protocol):
 
 
 @runtime_checkable
+class Mixing(Protocol):
+    """A Shuffled channel whose users send several messages each, of which only the shuffled whole means something.
+
+    Laws: ``absorb(encode(items))`` and ``pooled(items)`` have one law once they are decoded, with the same integers where no noise is
+    drawn; ``columns()`` of its reports has an entry per message, ``messages`` of each user in the order of the users, and no column 'users'.
+    """
+
+    @property
+    def messages(self) -> int:
+        """Per user, whatever her row is."""
+        ...
+
+    def pooled(self, items: Any, users: Ids, rng: NoiseRng) -> Any:
+        """A summary as ``absorb`` gives it: the ideal functionality, for rows that are in one place. No message is made."""
+        ...
+
+
+@runtime_checkable
 class Responding(Protocol):
     """A local channel whose report may be plain randomised response."""
 
@@ -259,6 +277,6 @@ class Charging(Protocol):
 
 
 __all__ = [
-    "Bucketing", "Channel", "Charging", "Costing", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Hiding", "Method", "NonPrivateSolver",
+    "Bucketing", "Channel", "Charging", "Costing", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Hiding", "Method", "Mixing", "NonPrivateSolver",
     "Noisy", "Population", "Predicting", "Responding", "Ring", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
-from cloister.core.encoding import absorb, encode_rows
+from cloister.core.encoding import summarise_rows
 from cloister.core.lattice import Bound
 from cloister.core.questions import Question, Round, Space, add_up, count
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -61,7 +61,7 @@ class Handful:
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         users = np.arange(len(self.rows), dtype=np.uint64)
-        summaries = absorb(round, encode_rows(round, self.rows, users, rng))
+        summaries = summarise_rows(round, self.rows, users, rng)
         return tuple(
             noised(part.channel, summary, rng.child("decode", round.index, i))
             for i, (part, summary) in enumerate(zip(round.parts, summaries, strict=True))

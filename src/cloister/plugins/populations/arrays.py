@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core.domains import Domain
-from cloister.core.encoding import absorb, chunk_rows, encode_lattice, map_merge, merge_summaries
+from cloister.core.encoding import chunk_rows, map_merge, merge_summaries, summarise_lattice
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
@@ -119,8 +119,7 @@ class Arrays:
 
         def encoded(part: _Chunk) -> tuple[Any, ...]:
             some = lattice[part.low : part.high].astype(np.int64)
-            report = encode_lattice(round, some, part.users(self._first), rng.child("chunk", part.start))
-            summary = absorb(round, report)
+            summary = summarise_lattice(round, some, part.users(self._first), rng.child("chunk", part.start))
             if self._progress is not None:
                 self._progress(part.rows)
             return summary

@@ -11,7 +11,7 @@ from typing import Any, Generic, Self, TypeVar, final
 import attrs
 import numpy as np
 
-from cloister.core.encoding import absorb, chunk_rows, encode_rows, map_merge, merge_summaries
+from cloister.core.encoding import chunk_rows, map_merge, merge_summaries, summarise_rows
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
@@ -235,7 +235,7 @@ def _summed(
         nonlocal seen
         start, rows = chunk
         users = user_numbers(first + start, len(rows))
-        summary = absorb(round, encode_rows(round, rows, users, rng.child("chunk", start)))
+        summary = summarise_rows(round, rows, users, rng.child("chunk", start))
         seen += len(rows)
         if tell is not None:
             tell(len(rows))
