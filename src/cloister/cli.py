@@ -20,6 +20,7 @@ from cloister.commands.evaluate import evaluate
 from cloister.commands.join import join, make_certificates, party_key, sign
 from cloister.commands.plan import plan
 from cloister.commands.plot import plot
+from cloister.commands.shuffle import shuffle
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
@@ -280,6 +281,7 @@ def ledger_show(ledger: Annotated[Path, typer.Argument(help="The ledger's file."
 
 app.command("plan")(plan)
 app.command("encode")(encode)
+app.command("shuffle")(shuffle)
 app.command("decode")(decode)
 app.command("coordinate")(coordinate)
 app.command("join")(join)

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.core import wire
+from cloister.core import messages, wire
 from cloister.core.errors import InvalidInput
 from cloister.core.roll import Roll
+from cloister.core.trust import Shuffled
 from cloister.core.types import Bools, Floats, Ids
-from cloister.encoder import Encoder
-from cloister.records import Records, record_width
+from cloister.encoder import BYTES, Encoded, Encoder
+from cloister.records import Records
 from cloister.runs import source
 from cloister.state import State
 
@@ -128,7 +129,7 @@ class Table:
 
     def pieces(self) -> Iterator[tuple[Ids, Floats]]:
         """Chunks put together to pieces of ascending users."""
-        size = piece_rows(self._encoder.plan.dimension)
+        size = piece_rows(self._encoder.plan.dimension, self._encoder.width)
         held, count = list[tuple[Ids, Floats]](), 0
         for users, rows in self.chunks():
             held.append((users, rows.copy()))
@@ -140,9 +141,9 @@ class Table:
             yield _joined(held)
 
 
-def piece_rows(dimension: int) -> int:
-    """Rows of a piece."""
-    return max(1024, min(MOST, CELLS // dimension))
+def piece_rows(dimension: int, width: int = 1) -> int:
+    """Rows of a piece. Args: dimension, width (bytes of a record)."""
+    return max(1, min(max(1024, min(MOST, CELLS // dimension)), BYTES // width))
 
 
 def collect(
@@ -169,11 +170,23 @@ def collect(
             store.charge(encoder.plan, roll.pieces(MOST))
             _fill(encoder, table, store)
         pieces = _drawn(encoder, table) if store is None else _kept(encoder, roll, store)
-        schema = wire.schema(encoder.round, encoder.plan.hash)
+        schema = _schema(encoder)
         with _file(out, format, schema) as (write, path):
             for users, records in pieces:
-                write(wire.to_batch(encoder.encoded(users, records).reports, users, schema))
+                write(_batch(encoder.encoded(users, records), schema))
     return path, roll.count
+
+
+def _schema(encoder: Encoder) -> pa.Schema:
+    if encoder.round.trust is Shuffled:
+        return messages.schema(encoder.round, encoder.plan.hash, senders=True)
+    return wire.schema(encoder.round, encoder.plan.hash)
+
+
+def _batch(encoded: Encoded, schema: pa.Schema) -> pa.RecordBatch:
+    if encoded.round.trust is Shuffled:
+        return messages.to_batch(encoded.messages, encoded.round, schema)
+    return wire.to_batch(encoded.reports, encoded.users, schema)
 
 
 def prepared(folder: Path) -> None:
@@ -197,18 +210,17 @@ def _drawn(encoder: Encoder, table: Table) -> Iterator[tuple[Ids, Records]]:
 
 def _fill(encoder: Encoder, table: Table, store: State) -> None:
     """Have every report drawn and remembered."""
-    width = record_width(encoder.round)
     for users, rows in table.pieces():
 
         def draw(which: Bools, rows: Floats = rows, users: Ids = users) -> Records:
             return encoder.draw(rows[which], users[which])
 
-        store.fill(encoder.plan, users, width, draw)
+        store.fill(encoder.plan, users, encoder.width, draw)
 
 
 def _kept(encoder: Encoder, roll: Roll, store: State) -> Iterator[tuple[Ids, Records]]:
-    for users in roll.pieces(piece_rows(encoder.plan.dimension)):
-        yield users, store.records(encoder.plan, users, record_width(encoder.round))
+    for users in roll.pieces(piece_rows(encoder.plan.dimension, encoder.width)):
+        yield users, store.records(encoder.plan, users, encoder.width)
 
 
 @contextmanager
@@ -223,7 +235,7 @@ def _file(folder: Path, format: Format, schema: pa.Schema) -> Iterator[tuple[Cal
             file.flush()
             os.fsync(file.fileno())
         temporary.rename(path)
-        _sync(folder)
+        synced(folder)
     except OSError as error:
         raise InvalidInput(f"cannot write {path}: {error.strerror or error}. No report was written") from error
     finally:
@@ -240,7 +252,7 @@ def _writer(file: BinaryIO, format: Format, schema: pa.Schema) -> Any:
     return new_file(file, schema, options=IpcWriteOptions(compression="zstd"))
 
 
-def _sync(folder: Path) -> None:
+def synced(folder: Path) -> None:
     """Have the new name on the disk too, where a folder can be synced."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)

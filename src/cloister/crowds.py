@@ -16,6 +16,9 @@ from cloister.core.wire import report_types
 MOST_MESSAGES, MOST_BYTES = 2**16, 2**22
 """What a plan may ask a person to send."""
 
+QUESTION_BYTES = 2
+"""That say which question a message answers."""
+
 
 @final
 @attrs.frozen
@@ -75,6 +78,11 @@ class Crowd:
             "messages per user": self.messages, "message bytes per user": self.bytes,
         }  # fmt: skip
 
-
-QUESTION_BYTES = 2
-"""That say which question a message answers."""
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> Self:
+        """What ``as_dict`` gave."""
+        alone = given["epsilon alone"]
+        least, messages, size = (
+            int(given[name]) for name in ("least honest people", "messages per user", "message bytes per user")
+        )
+        return cls(least, math.inf if alone is None else float(alone), messages, size)

@@ -15,7 +15,6 @@ from cloister.core.registry import registry
 from cloister.core.results import Result
 from cloister.core.session import Session
 from cloister.core.statement import state
-from cloister.core.trust import Local
 from cloister.plans import PublishedPlan
 
 
@@ -32,7 +31,7 @@ def decode(
     plan: PublishedPlan | str | os.PathLike[str], reports: str | Path | Sequence[str | Path], *, strict: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Decoded:  # fmt: skip
-    """Cluster the people who have reported.
+    """Cluster the people who have reported. Under Shuffled trust, ``reports`` is what the shuffler released.
 
     Counts and weights are of those who reported: people who did not are missing from them, and from nothing else. Where half of the
     planned users report, whoever they are, weights add up to about half of the planned rows, centres are those of these people, and
@@ -52,7 +51,7 @@ def decode(
         Damaged, Refused: the plan is not as it was published, or its round comes out differently here; or ``strict``.
     """
     opened = plan if isinstance(plan, PublishedPlan) else PublishedPlan.read(plan)
-    kind = registry().load(registry().spec("Population", "reports"))
+    kind = registry().load(registry().spec("Population", "reports" if opened.crowd is None else "messages"))
     collected = kind(reports, opened.hash, opened.rows, strict, progress)
     round, composed, problem = opened.round(), opened.compose(), opened.problem
     accountant = Accountant(opened.total, problem.budget)
@@ -60,7 +59,7 @@ def decode(
     session: Session[Any] = Session(problem, opened.seed, collected, accountant=accountant)
     found = composed.value.cluster(problem, session, opened.seed.child("method"))
     privacy = state(
-        session.rounds, opened.total.epsilon, opened.total.delta, trust=Local.__name__, rows=opened.rows, seeded=False,
+        session.rounds, opened.total.epsilon, opened.total.delta, trust=opened.trust, rows=opened.rows, seeded=False,
         private=True,
     )  # fmt: skip
     details = {**found.details, "plan": opened.hash, "reports": collected.intake.as_dict(opened.rows)}

@@ -32,6 +32,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry import Registry, built_in, registry
 from cloister.core.session import next_round
 from cloister.core.wiring import Composed, compose
+from cloister.crowds import Crowd
 
 FORMAT = 1
 FILE, WORDS = "plan.json", "README.txt"
@@ -41,7 +42,7 @@ MOST = 2**26
 LOUD = 8.0
 """Above this epsilon a report hides little."""
 
-TRUSTS = ("Local",)
+TRUSTS = ("Local", "Shuffled")
 """Trust models of rounds that people answer by themselves."""
 
 
@@ -91,6 +92,7 @@ class PublishedPlan:
         size: of a report.
         warnings: what is wrong with the plan, in words.
         version: of cloister, where it was made.
+        crowd: what it rests on, if its trust is Shuffled; None: Local.
     """
 
     method: Mapping[str, Any]
@@ -105,6 +107,12 @@ class PublishedPlan:
     size: Size
     warnings: tuple[str, ...]
     version: str
+    crowd: Crowd | None = None
+
+    @property
+    def trust(self) -> str:
+        """Name of the trust marker."""
+        return "Local" if self.crowd is None else "Shuffled"
 
     @property
     def hash(self) -> str:
@@ -134,9 +142,9 @@ class PublishedPlan:
         composed = compose(
             _registry({self.method["name"], *wires.values()}), "Method", self.method["name"], wires, values
         )
-        if not composed.private or composed.trust not in TRUSTS:
+        if not composed.private or composed.trust != self.trust:
             raise Refused(
-                f"this plan's method is {composed.trust if composed.private else 'NOT private'}: no report is given to it"
+                f"this plan's method is {composed.trust if composed.private else 'NOT private'}, the plan {self.trust}: no report is given to it"
             )
         return composed
 
@@ -153,6 +161,10 @@ class PublishedPlan:
             raise Refused(
                 f"this plan was made by cloister {self.version}, and its round comes out differently here: another version, "
                 "or a platform that computes public choices differently. No report was made"
+            )
+        if self.crowd is not None and self.crowd != Crowd.of(found):
+            raise Refused(
+                "this plan says something else of its messages and their crowd than its round: no report was made"
             )
         Accountant(self.total, problem.budget).forecast([found.events])
         return found
@@ -237,6 +249,7 @@ class PublishedPlan:
             outlook=None if outlook is None else Outlook(float(outlook["error"]), _whole(outlook["rows needed"])),
             size=Size(float(size["answers"]), float(size["stamps"]), float(size["user number"])),
             warnings=tuple(_text(w) for w in given["warnings"]), version=_text(given["cloister"]),
+            crowd=None if given["trust"] == "Local" else Crowd.from_dict(given["crowd"]),
         )  # fmt: skip
         if plan.hash != given["hash"] or (plan.columns is not None and len(plan.columns) != plan.dimension):
             raise Refused("what it says does not fit together")
@@ -254,12 +267,13 @@ class PublishedPlan:
             bounds = {"center": list(d.center), "radius": d.radius}
         o, s = self.outlook, self.size
         return {
-            "format": FORMAT, "cloister": self.version, "trust": "Local", "epsilon": self.total.epsilon, "delta": self.total.delta,
+            "format": FORMAT, "cloister": self.version, "trust": self.trust, "epsilon": self.total.epsilon, "delta": self.total.delta,
             "problem": {"k": self.k, "rows": self.rows, "bounds": bounds}, "users": self.rows,
             "columns": None if self.columns is None else list(self.columns), "dimension": self.dimension,
             "expected": None if o is None else {"error": o.error, "excess": o.excess, "rows needed": o.rows_needed},
             "bytes per user": {"answers": s.answers, "stamps": s.stamps, "user number": s.user, "total": s.total},
             "warnings": list(self.warnings), "method": self.method, "seed": self.seed.key.hex(), "digest": self.digest,
+            **({} if self.crowd is None else {"crowd": self.crowd.as_dict()}),
         }  # fmt: skip
 
 

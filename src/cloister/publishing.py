@@ -11,13 +11,16 @@ from cloister import __version__
 from cloister.accounting.accountant import Accountant
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
+from cloister.core.messages import each
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.registry import registry
 from cloister.core.roles import Predicting
 from cloister.core.statement import state
+from cloister.core.trust import Shuffled
 from cloister.core.wire import report_types
 from cloister.core.wiring import compose
+from cloister.crowds import QUESTION_BYTES, Crowd
 from cloister.plans import TRUSTS, Outlook, PublishedPlan, Size, loud
 from cloister.runs import Plan, Request, prepare
 
@@ -44,7 +47,7 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
     if composed.trust not in TRUSTS:
         raise InvalidInput(
             f"'{name}' as composed is {composed.trust}: a plan is answered by people who randomise their own rows. Choose a "
-            "method such as one-round, or fill all its slots with Local oracles by --with (see 'cloister list')"
+            "method such as one-round, or fill all its slots with Local oracles by --with (see 'cloister list'), or all with Shuffled ones"
         )
     plan = prepare(request, called)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
@@ -59,6 +62,7 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
         method=plan.composed.config(), k=plan.problem.k, rows=plan.problem.rows, domain=cast(Box | Ball, plan.problem.domain), total=plan.total,
         columns=None if columns is None else plan.columns, seed=seed, digest=rounds[0].digest(), outlook=outlook,
         size=size_of(rounds[0]), warnings=warnings(plan, outlook), version=__version__,
+        crowd=Crowd.of(rounds[0]) if rounds[0].trust is Shuffled else None,
     )  # fmt: skip
     return _as_read(made)
 
@@ -68,11 +72,14 @@ def words(plan: PublishedPlan, round: Round[Any]) -> str:
     columns = "any" if plan.columns is None else ", ".join(plan.columns)
     s, privacy = (
         plan.size,
-        state([round], plan.total.epsilon, plan.total.delta, trust="Local", rows=plan.rows, seeded=False, private=True),
+        state(
+            [round], plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True
+        ),
     )
     lines = [
         f"A plan to find {plan.k} centres of {plan.rows:,} people's rows, of {plan.dimension} columns ({columns}), by {plan.method['name']}.",
         "", "What a person is promised:", *_indented(privacy.text()),
+        *([] if plan.crowd is None else [f"  {line}" for line in plan.crowd.lines()]),
         "  A person answers once. Two answers under one plan, or one under each of two plans, cost her the sum of their epsilons.",
         "", "What to expect:", *_indented(expectation(plan)),
         f"  A report has {s.answers:.4g} bytes of answer, {s.user:.4g} of user number and {s.stamps:.4g} that say which question it answers, on average: {s.total:.4g}.",
@@ -112,12 +119,16 @@ def warnings(plan: Plan, outlook: Outlook | None) -> tuple[str, ...]:
 
 
 def size_of(round: Round[Any]) -> Size:
-    """What a user sends, on average over the users. Columns of one dimension say which question is answered."""
-    answers = stamps = 0.0
+    """What a user sends, on average over the users. Columns of one dimension say which question is answered; of messages, those of the
+    stamp and of her private number, and two bytes."""
+    answers, stamps, mixed = 0.0, 0.0, round.trust is Shuffled
     for part, kind in zip(round.parts, report_types(round), strict=True):
-        share = 1.0 if part.among is None else part.among.fraction
-        answers += share * sum(column.bytes for column in kind.columns if column.width is not None)
-        stamps += share * sum(column.bytes for column in kind.columns if column.width is None)
+        share = each(part) * (1.0 if part.among is None else part.among.fraction)
+        says = [
+            c.bytes for c in kind.columns if (c.name not in ("users", "question") if mixed else c.width is not None)
+        ]
+        answers += share * sum(says)
+        stamps += share * (kind.bytes - sum(says) + (QUESTION_BYTES if mixed else 0))
     return Size(answers, stamps)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
+import attrs
 import numpy as np
 
 from cloister.core.lattice import shrink
@@ -34,7 +35,36 @@ def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) ->
 
 def encode_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
     """Lattice rows (n, d) to one report per question. Each distinct bucketing is located once, for those whom it is asked of."""
-    return tuple(part.channel.encode(items, who, coins) for part, items, who, coins in _asked(round, rows, users, rng))
+    return tuple(
+        part.channel.encode(items, who, coins) for part, items, who, coins, _ in _asked(round, rows, users, rng)
+    )
+
+
+@final
+@attrs.frozen(eq=False)
+class Owned:
+    """A report of several users, and whose it is.
+
+    Args:
+        report: what the channel made.
+        rows: (m,) positions of the users who are asked.
+        numbers: (m,) what stands for their numbers.
+    """
+
+    report: Any
+    rows: Ints
+    numbers: Ids
+
+
+def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Owned, ...]:
+    """Finite raw rows (n, d) to one report per question, for whoever must know whose message is whose: the people themselves."""
+    snapped = round.domain.snap(rows)
+    return tuple(
+        Owned(
+            part.channel.encode(items, them, coins), np.arange(len(users)) if who is None else np.flatnonzero(who), them
+        )
+        for part, items, them, coins, who in _asked(round, snapped, users, rng)
+    )
 
 
 def summarise_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
@@ -45,7 +75,7 @@ def summarise_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng)
 def summarise_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
     """Lattice rows (n, d) that are all here to one summary per question: messages that would only be added up are not made."""
     return tuple(
-        _summary(part.channel, items, who, coins) for part, items, who, coins in _asked(round, rows, users, rng)
+        _summary(part.channel, items, who, coins) for part, items, who, coins, _ in _asked(round, rows, users, rng)
     )
 
 
@@ -65,8 +95,8 @@ def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids]:
 
 def _asked(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng
-) -> Iterator[tuple[Part, Ints | Placed, Ids, NoiseRng]]:
-    """What each channel encodes: items, users, and where their words come from."""
+) -> Iterator[tuple[Part, Ints | Placed, Ids, NoiseRng, Bools | None]]:
+    """What each channel encodes: items, users, and where their words come from; and who of the users (n,) these are, if not all."""
     numbers = _numbers(round, users, rng)
     asked = [
         None if part.among is None else part.among.holds(who) for part, who in zip(round.parts, numbers, strict=True)
@@ -79,7 +109,7 @@ def _asked(
         items: Ints | Placed = buckets
         if part.vectors is not None:
             items = Placed(buckets, shrink(part.vectors.values(mine, buckets), part.vectors.bound))
-        yield part, items, them, rng.child("encode", round.index, number)
+        yield part, items, them, rng.child("encode", round.index, number), who
 
 
 def _numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:

@@ -67,7 +67,9 @@ class Messages:
     def report(self, question: int, round: Round[Any]) -> Any:
         """What answers one question, as its channel absorbs it."""
         kind = report_types(round)[question]
-        return kind.load(kind.unpacked(self.bodies[self.questions == question, : kind.bytes]))
+        mine = self.questions == question
+        bodies = self.bodies[mine, : kind.bytes] if mine.any() else np.empty((0, kind.bytes), np.uint8)
+        return kind.load(kind.unpacked(bodies))
 
 
 def widest(round: Round[Any]) -> int:

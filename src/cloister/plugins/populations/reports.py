@@ -22,7 +22,7 @@ from cloister.plugins.populations.reading import Progress, keep_memory
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cloister.plugins.populations.report_files import Path
+    from cloister.core.report_files import Path
 
 PIECE = 2**17
 """Reports that are added up at once, whatever files they are in: a summary costs K d, however few its reports are."""
@@ -115,7 +115,7 @@ class Collected:
         self, paths: Path | Sequence[Path], plan: str, users: int, strict: bool = False, progress: Progress | None = None
     ) -> None:  # fmt: skip
         try:
-            from cloister.plugins.populations.report_files import listed
+            from cloister.core.report_files import listed
         except ImportError as error:
             raise MissingExtra("pyarrow", "files", "reading reports") from error
         self._files, self._others = listed(paths)
@@ -144,7 +144,7 @@ class Collected:
 
     def _pieces(self, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, Origins]]:
         """Batches of files put together to pieces, with the files that they came from."""
-        from cloister.plugins.populations.report_files import Unusable, batches
+        from cloister.core.report_files import Unusable, batches
 
         held, names, count = list[Any](), list[str](), 0
         for path in self._files:
