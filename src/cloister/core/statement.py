@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
 from cloister.core.questions import Round
-from cloister.core.trust import TRUSTS
+from cloister.core.roles import Hiding
+from cloister.core.trust import TRUSTS, Shuffled
 
 UNITS = {"pure": "epsilon", "gaussian": "mu^2", "zcdp": "rho", "exact": "unlimited"}
 
@@ -16,7 +18,8 @@ UNITS = {"pure": "epsilon", "gaussian": "mu^2", "zcdp": "rho", "exact": "unlimit
 @attrs.frozen
 class Spend:
     """One line of the budget. Args: round, question (position and kind), mechanism, measure, amount, users (their share), delta (the
-    mechanism's own)."""
+    mechanism's own), alone (epsilon of a message by itself, where a shuffler is not honest; None: nothing holds, or there is no shuffler), least
+    (how many people must report honestly; 0: the guarantee needs none)."""
 
     round: int
     question: str
@@ -25,6 +28,8 @@ class Spend:
     amount: float
     users: float = 1.0
     delta: float = 0.0
+    alone: float | None = None
+    least: int = 0
 
 
 @attrs.frozen
@@ -72,6 +77,8 @@ class PrivacyStatement:
                 TRUSTS[self.trust].promise,
                 "One row is one person unless you know otherwise. All rounds' answers are covered, not only the last.",
             ]
+        if self.trust == Shuffled.__name__:
+            lines.append(self.crowd())
         if self.simulated:
             lines.append(
                 "SIMULATED: the rows were all in one place. Whoever ran this could see them; only the result is as promised."
@@ -92,6 +99,15 @@ class PrivacyStatement:
                 f"  round {s.round + 1}, {s.question}: {s.mechanism}, {UNITS[s.measure]} {s.amount:.6g}{own}{users}"
             )
         return "\n".join(lines)
+
+    def crowd(self) -> str:
+        """What a shuffled run's guarantee needs, and what is left without it."""
+        needed = f"It needs a shuffler that is honest, and the reports of at least {max(s.least for s in self.spends):,} honest people."
+        without = "Without them nothing is promised."
+        if all(s.alone is not None for s in self.spends):
+            most = max(s.alone for s in self.spends if s.alone is not None)
+            without = f"Without them a message by itself costs its person up to epsilon = {most:.4g}."
+        return f"{needed} {without}"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the derived sentences for readers of JSON."""
@@ -142,6 +158,8 @@ def state(
                         amount,
                         users,
                         event.delta,
+                        event.alone if math.isfinite(event.alone) else None,
+                        part.channel.least if isinstance(part.channel, Hiding) else 0,
                     )
                 )
     return PrivacyStatement(trust, epsilon, delta, tuple(spends), rows, seeded, private, simulated)
