@@ -60,15 +60,11 @@ class Crowd:
 
     def lines(self) -> list[str]:
         """For people."""
-        alone = (
-            f"what one person sends is epsilon = {self.alone:.4g} by itself, and no more is promised"
-            if self.alone < math.inf
-            else "nothing is promised: do not send"
-        )
+        alone = f"costs her epsilon = {self.alone:.4g} then" if self.alone < math.inf else "hides nothing then"
         return [
-            f"This rests on {self.least:,} people or more who report honestly, and on a shuffler who takes off who sent what, keeps no copy, and "
-            f"releases nothing of fewer. If the shuffler is not honest, or works together with whoever gets the messages, {alone}.",
-            f"A person sends at most {self.messages:,} messages, {self.bytes:,} bytes in all.",
+            f"The shuffler takes off who sent what, keeps no copy, and releases nothing of fewer than {self.least:,} people. It is not honest if it "
+            f"works together with whoever gets the messages; what a person sends {alone}.",
+            f"A person sends at most {self.messages:,} message{'s' * (self.messages > 1)}, {self.bytes:,} bytes in all.",
         ]
 
     def as_dict(self) -> dict[str, Any]:

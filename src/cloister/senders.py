@@ -13,13 +13,10 @@ import numpy as np
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
 from cloister.core.messages import Messages, each, from_batch, roles, schema
 from cloister.core.questions import Round
-from cloister.core.roles import Mixing
+from cloister.core.roles import Sorting
 from cloister.core.roll import Roll
 from cloister.core.types import Bools, Ids, Ints
 from cloister.plans import PublishedPlan
-
-SPLIT = 4
-"""Into how many parts people are divided, one of whom has sent what no encoder sends."""
 
 REASONS = {
     "another plan": "files that answer another plan",
@@ -151,9 +148,10 @@ class Senders:
             first = np.zeros(len(left), bool)
             first[np.unique(people.numbers[left], return_index=True)[1]] = True
             now, left = left[first], left[~first]
-            for some in self._possible(messages, people, now, path):
-                self._seen.add(people.numbers[some])
-                yield messages.of(people.rows(some))
+            now = self._kept(now, self._possible(messages, people, now), "impossible", path)
+            if len(now):
+                self._seen.add(people.numbers[now])
+                yield messages.of(people.rows(now))
 
     def _as_asked(self, messages: Messages, good: Bools, people: _People) -> Bools:
         """Who has sent one of her roles' messages for every group of questions, and nothing else."""
@@ -171,26 +169,19 @@ class Senders:
         answered: Bools = fine
         return answered
 
-    def _possible(self, messages: Messages, people: _People, who: Ints, path: str) -> Iterator[Ints]:
-        """Those people, divided until whoever has sent what no encoder sends is alone; she is refused.
+    def _possible(self, messages: Messages, people: _People, who: Ints) -> Bools:
+        """Which of those people (n,), who sent as many messages as asked, could have sent them, where one could spoil the others'.
 
-        Only of questions whose messages mean something together: of others, the server refuses each by itself.
+        An impossible message that means something by itself is refused by the server.
         """
-        if not len(who):
-            return
-        mixing = [j for j, part in enumerate(self._round.parts) if isinstance(part.channel, Mixing)]
-        theirs = messages.of(people.rows(who))
-        try:
-            for j in mixing:
-                self._round.parts[j].channel.absorb(theirs.report(j, self._round))
-        except Refused:
-            if len(who) == 1:
-                self._refuse("impossible", 1, path)
-                return
-            for some in np.array_split(who, SPLIT):
-                yield from self._possible(messages, people, some, path)
-            return
-        yield who
+        good = np.ones(len(people.numbers), bool)
+        theirs = people.rows(who)
+        for j, part in enumerate(self._round.parts):
+            if isinstance(part.channel, Sorting):
+                mine = theirs & (messages.questions == j)
+                asked = people.of_message[mine][:: each(part)]
+                good[asked] &= part.channel.whole(messages.of(mine).report(j, self._round))
+        return good[who]
 
     def _kept(self, who: Ints, good: Bools, reason: str, path: str) -> Ints:
         if not good.all():

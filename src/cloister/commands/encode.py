@@ -66,6 +66,9 @@ def encode(
             }
         )
     else:
+        if opened.crowd is not None:
+            typer.echo(f"messages of {written:,} people under plan {opened.hash[:16]}, for the shuffler, in {path}")
+            return
         delta = f", delta = {opened.total.delta:g}" if opened.total.delta else ""
         typer.echo(
             f"{written:,} reports under plan {opened.hash[:16]}, each epsilon = {opened.total.epsilon:g}{delta}, in {path}"

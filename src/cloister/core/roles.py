@@ -258,6 +258,15 @@ class Mixing(Protocol):
 
 
 @runtime_checkable
+class Sorting(Protocol):
+    """A ``Mixing`` channel that can tell whose messages would spoil the others': what a shuffler asks before it forgets the senders."""
+
+    def whole(self, report: Any) -> Bools:
+        """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order within a user."""
+        ...
+
+
+@runtime_checkable
 class Responding(Protocol):
     """A local channel whose report may be plain randomised response."""
 
@@ -278,5 +287,5 @@ class Charging(Protocol):
 
 __all__ = [
     "Bucketing", "Channel", "Charging", "Costing", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Hiding", "Method", "Mixing", "NonPrivateSolver",
-    "Noisy", "Population", "Predicting", "Responding", "Ring", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
+    "Noisy", "Population", "Predicting", "Responding", "Ring", "Sorting", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
 ]  # fmt: skip

@@ -12,7 +12,6 @@ from cloister.core.errors import InvalidInput, MissingExtra, Refused
 from cloister.core.messages import Messages, each, from_batch, roles, schema, shuffle_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.roles import Mixing
 from cloister.core.types import Ints
 from cloister.core.wire import plan_of
 from cloister.plugins.populations.reading import Progress, keep_memory
@@ -31,8 +30,7 @@ WORDS = {
 class Released:
     """Shuffled messages in files, added up as they are read.
 
-    Memory: what the oracles' summaries take and a bounded number of messages. Messages of which only the whole means something
-    (``Mixing``) are all held until the last is read.
+    Memory: what the oracles' summaries take and a bounded number of messages.
 
     Guarantee: files count only if all those of one shuffle are there, each once and readable to its end. A message counts only if an
     encoder of this round could have sent it; nobody can tell any more who sent it or whether she sent two, which was the shuffler's to
@@ -69,8 +67,7 @@ class Released:
 
         Raises:
             InvalidInput: files are missing, too many, damaged, or of another plan; or no message can be used.
-            Refused: something was refused, and ``strict`` does not allow that; or messages of which only the whole means something are
-                not whole.
+            Refused: something was refused, and ``strict`` does not allow that.
         """
         from cloister.core.report_files import Unusable, batches
 
@@ -78,17 +75,18 @@ class Released:
         self.intake = Intake(questions=[0] * len(round.parts), files=len(self._files), others=self._others)
         _whole(self._files, self._plan)
         totals = list(absorb(round, tuple(_nothing().report(j, round) for j in range(len(round.parts)))))
-        held: list[list[Messages]] = [[] for _ in round.parts]
         for path in self._files:
             try:
                 for batch in batches(path, schema(round, self._plan, senders=False)):
-                    self._add(round, self._sound(batch, round, path), totals, held, path)
+                    messages = self._sound(batch, round, path)
+                    for j in range(len(round.parts)):
+                        for summary in self._absorbed(
+                            round, messages, np.flatnonzero(messages.questions == j), j, path
+                        ):
+                            totals[j] = totals[j].merge(summary)
                     self._progress(batch.num_rows)
             except Unusable as error:
                 raise InvalidInput(f"'{path}' is {_UNUSABLE[error.reason]}: get the shuffler's files again") from None
-        for j, some in enumerate(held):
-            if some:
-                totals[j] = totals[j].merge(self._together(Messages.joined(some), j, round))
         self.intake.accepted = _people(round, self.intake.questions)
         if not self.intake.accepted:
             raise InvalidInput("; ".join(["no message can be used", *self.intake.lines()]))
@@ -100,18 +98,6 @@ class Released:
             self._refuse("not as asked", int((~good).sum()), path)
             messages = messages.of(good)
         return messages
-
-    def _add(
-        self, round: Round[Any], messages: Messages, totals: list[Any], held: list[list[Messages]], path: str
-    ) -> None:
-        for j, part in enumerate(round.parts):
-            rows = np.flatnonzero(messages.questions == j)
-            if isinstance(part.channel, Mixing):
-                if len(rows):
-                    held[j].append(messages.of(rows))
-                continue
-            for summary in self._absorbed(round, messages, rows, j, path):
-                totals[j] = totals[j].merge(summary)
 
     def _absorbed(self, round: Round[Any], messages: Messages, rows: Ints, j: int, path: str) -> list[Any]:
         """Summaries of these messages, divided until what no encoder sends is alone."""
@@ -128,15 +114,6 @@ class Released:
             ]
         self.intake.questions[j] += len(rows)
         return [summary]
-
-    def _together(self, messages: Messages, j: int, round: Round[Any]) -> Any:
-        self.intake.questions[j] += len(messages)
-        try:
-            return round.parts[j].channel.absorb(messages.report(j, round))
-        except Refused as error:
-            raise Refused(
-                f"the messages that answer question {j + 1} are not what the shuffler took: {error}"
-            ) from error
 
     def _refuse(self, reason: str, count: int, path: str) -> None:
         self.intake.refused[reason] += count
