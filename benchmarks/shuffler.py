@@ -2,7 +2,7 @@
 
     python benchmarks/shuffler.py --messages 10000000
 
-A few thousand people are encoded; their messages are repeated under new numbers, which is all the same to a shuffler. It runs in a process
+A few thousand people are encoded; what they say is repeated under fresh private numbers. The shuffler runs in a process
 of its own, whose peak resident memory is printed; the same for an eighth of the messages shows what grows with them.
 """
 
@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-FILE, ENCODED = 1_000_000, 20_000
-"""People in a file, and how many are encoded."""
+FILE, PIECE, ENCODED = 1_000_000, 100_000, 20_000
+"""People in a file, people who are written together, and how many are encoded."""
 
 
 def write(folder: Path, people: int, dimension: int, wires: dict[str, str]) -> None:
@@ -44,15 +44,30 @@ def write(folder: Path, people: int, dimension: int, wires: dict[str, str]) -> N
     encoder = Encoder(plan)
     real = encoder.encode(np.random.default_rng(0).normal(0, 0.1, (some, dimension)), np.arange(some)).messages
     print(f"  encoded {some:,} people in {time.perf_counter() - begun:.1f} s")
-    schema = messages.schema(encoder.round, plan.hash, senders=True)
+    schema, rng, round = (
+        messages.schema(encoder.round, plan.hash, senders=True),
+        np.random.default_rng(0),
+        encoder.round,
+    )
     for start in range(0, people, FILE):
         with pq.ParquetWriter(
             folder / "reports" / f"part-{start:012}.parquet", schema, compression="zstd", write_page_checksum=True
         ) as file:
-            for first in range(start, min(start + FILE, people), some):
-                these = real.of(real.senders < np.uint64(min(people - first, some)))
-                named = Messages(these.questions, these.bodies, these.senders + np.uint64(first))
-                file.write_batch(messages.to_batch(named, encoder.round, schema))
+            for first in range(start, min(start + FILE, people), PIECE):
+                senders = np.arange(first, min(first + PIECE, start + FILE, people), dtype=np.uint64)
+                numbers = rng.integers(0, 2**64, len(senders), dtype=np.uint64)
+                questions, bodies = (
+                    np.zeros(len(senders), np.uint16),
+                    np.zeros((len(senders), real.bodies.shape[1]), np.uint8),
+                )
+                for j, part in enumerate(round.parts):
+                    who = np.flatnonzero(
+                        np.ones(len(senders), bool) if part.among is None else part.among.holds(numbers)
+                    )
+                    questions[who] = j
+                    bodies[who] = real.bodies[rng.choice(np.flatnonzero(real.questions == j), len(who))]
+                bodies[:, :8] = numbers.view(np.uint8).reshape(-1, 8)
+                file.write_batch(messages.to_batch(Messages(questions, bodies, senders), round, schema))
 
 
 def measured(folder: Path) -> None:

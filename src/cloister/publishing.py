@@ -99,10 +99,14 @@ def expectation(plan: PublishedPlan) -> str:
     o = plan.outlook
     if o is None:
         return f"'{plan.method['name']}' cannot say beforehand how well it will do."
+    falls = (
+        f"v falls as one over the number of rows: v = {WELL:g} needs about {o.rows_needed:,} rows."
+        if plan.crowd is None
+        else f"v falls faster than one over the number of rows, in which each hides: v = {WELL:g} needs {o.rows_needed:,} rows at most."
+    )
     return (
         f"For {plan.k} tight clusters of one size, noise adds {o.excess:.2g} of the domain's squared radius to a row's mean squared "
-        f"distance from its centre (v = {o.error:.3g}, v / (1 + v)); 1 is no better than one centre.\n"
-        f"v falls as one over the number of rows: v = {WELL:g} needs about {o.rows_needed:,} rows."
+        f"distance from its centre (v = {o.error:.3g}, v / (1 + v)); 1 is no better than one centre.\n{falls}"
     )
 
 
@@ -139,7 +143,9 @@ def _outlook(plan: Plan) -> Outlook | None:
     error = float(method.expected_error(plan.problem))
     if not 0 <= error < math.inf:
         raise InvalidInput(f"the expected error of '{plan.composed.spec.name}' is {error}: this plan makes no sense")
-    return Outlook(error, _round_figure(plan.problem.rows * error / WELL))
+    # the larger a crowd, the more each of its people may say: under Shuffled trust fewer rows than in proportion are needed for less error
+    least = 1.0 if plan.composed.trust == Shuffled.__name__ else 0.0
+    return Outlook(error, _round_figure(math.ceil(plan.problem.rows * max(error / WELL, least))))
 
 
 def _round_figure(value: float) -> int:

@@ -14,7 +14,7 @@ from cloister.core.errors import InvalidInput, MissingExtra, Refused
 from cloister.core.messages import Messages, each, from_batch, roles, schema
 from cloister.core.questions import Round
 from cloister.core.roles import Sorting
-from cloister.core.roll import Roll
+from cloister.core.roll import Roll, first_of
 from cloister.core.types import Bools, Ids, Ints
 from cloister.plans import PublishedPlan
 
@@ -145,8 +145,7 @@ class Senders:
         left = self._kept(left, self._as_asked(messages, good, people)[left], "not as asked", path)
         while len(left):
             left = self._kept(left, ~self._seen.has(people.numbers[left]), "duplicate", path)
-            first = np.zeros(len(left), bool)
-            first[np.unique(people.numbers[left], return_index=True)[1]] = True
+            first = first_of(people.numbers[left])
             now, left = left[first], left[~first]
             now = self._kept(now, self._possible(messages, people, now), "impossible", path)
             if len(now):

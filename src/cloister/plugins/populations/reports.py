@@ -15,7 +15,7 @@ from cloister.core.encoding import absorb, merge_summaries
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.roll import Roll
+from cloister.core.roll import Roll, first_of
 from cloister.core.types import Bools, Ids, Ints
 from cloister.plugins.populations.reading import Progress, keep_memory
 
@@ -171,7 +171,7 @@ class Collected:
         left = self._kept(left, wire.sound(_taken(piece, left), round), "not as asked", origins)
         while len(left):
             left = self._kept(left, ~seen.has(users[left]), "duplicate", origins)
-            first = _first(users[left])
+            first = first_of(users[left])
             now, left = left[first], left[~first]
             for rows, summary in self._absorbed(round, piece, now, origins):
                 seen.add(users[rows])
@@ -235,15 +235,6 @@ class Origins:
 
     def at(self, row: int) -> str:
         return self.paths[int(np.searchsorted(self.ends, row, side="right"))]
-
-
-def _first(users: Ids) -> Bools:
-    """Where each user stands first."""
-    if (users[1:] > users[:-1]).all():
-        return np.ones(len(users), bool)
-    first = np.zeros(len(users), bool)
-    first[np.unique(users, return_index=True)[1]] = True
-    return first
 
 
 def _numbers(piece: Any) -> Ids:
