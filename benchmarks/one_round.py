@@ -21,7 +21,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import reduce
 from pathlib import Path
@@ -173,10 +173,10 @@ def simulated(case: Case, seed: int, sample: int = 40_000) -> dict[str, float]:
 
 
 class Kept:
-    """Results in a file of JSON lines."""
+    """Results in a file of JSON lines. Args: path; work (how, case, seed) to figures, a function of a module; one of this one's cases if none."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, work: Callable[[tuple[str, Any, int]], dict[str, float]] | None = None) -> None:
+        self._path, self._work = path, work or _work
         lines = path.read_text().splitlines() if path.exists() else []
         self._found: dict[tuple[str, str, int], dict[str, float]] = {
             (e["how"], e["case"], e["seed"]): e["result"] for e in map(json.loads, lines)
@@ -186,15 +186,15 @@ class Kept:
         """Run what is missing, and write each result down at once."""
         todo = [(how, c, s) for s in range(seeds) for c in cases if (how, _key(c), s) not in self._found]
         with ProcessPoolExecutor(workers) as pool, self._path.open("a") as file:
-            for done, ((_, case, seed), result) in enumerate(zip(todo, pool.map(_work, todo), strict=True), 1):
+            for done, ((_, case, seed), result) in enumerate(zip(todo, pool.map(self._work, todo), strict=True), 1):
                 self._found[how, _key(case), seed] = result
                 file.write(json.dumps({"how": how, "case": _key(case), "seed": seed, "result": result}) + "\n")
                 file.flush()
                 print(f"\r{how}: {done} of {len(todo)}", end="", file=sys.stderr, flush=True)
 
-    def of(self, how: str, case: Case, figure: str = "cost") -> Floats:
+    def of(self, how: str, case: Any, figure: str = "cost") -> Floats:
         """One figure of all seeds of a case."""
-        return self.named(how, case.key, figure)
+        return self.named(how, _key(case), figure)
 
     def named(self, how: str, key: str, figure: str = "cost") -> Floats:
         return np.array(
@@ -276,7 +276,7 @@ def _work(item: tuple[str, Any, int]) -> dict[str, float]:
 
 
 def _key(case: Any) -> str:
-    return case.key if isinstance(case, Case) else json.dumps(case)
+    return str(case.key) if hasattr(case, "key") else json.dumps(case)
 
 
 def spread(values: Floats) -> str:

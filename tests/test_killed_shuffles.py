@@ -38,7 +38,7 @@ POINTS = {
     "between two files": ("_flush", 2),
     "before scattered messages are removed": ("shutil.rmtree", 1),
     "before the folder appears": ("_publish", 1),
-    "after the folder has appeared": ("synced", 2),
+    "after the folder has appeared": ("sync", 2),
 }
 """Before which call of what a run is killed."""
 

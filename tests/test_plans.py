@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, UnknownName
 from cloister.core.registry import built_in, registry
 from cloister.encoder import Encoder
-from cloister.plans import FILE, WORDS, PublishedPlan, _hash, read
+from cloister.plans import FILE, WORDS, PublishedPlan, read
 from cloister.publishing import publish, words
 from cloister.runs import Request
+from cloister.sealed import hash_of
 
 
 def request(**changes: Any) -> Request:
@@ -46,7 +47,7 @@ def plan(request: pytest.FixtureRequest) -> PublishedPlan:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = PLANS["one-round"]()
-    made.write(tmp_path / "plan", words(made, made.round()))
+    made.write(tmp_path / "plan", words(made, made.rounds()))
     return tmp_path / "plan"
 
 
@@ -102,7 +103,7 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any]], None], sealed: bool
     facts = json.loads((folder / FILE).read_text())
     change(facts)
     if sealed:
-        facts["hash"] = _hash({name: value for name, value in facts.items() if name != "hash"})
+        facts["hash"] = hash_of({name: value for name, value in facts.items() if name != "hash"})
     (folder / FILE).write_text(json.dumps(facts))
 
 
@@ -197,7 +198,7 @@ def test_a_sealed_plan_of_nonsense_is_refused_or_whole(data: st.DataObject) -> N
     facts = json.loads(GRID)
     nodes = [path[:depth] for path in leaves(facts) for depth in range(1, len(path) + 1)]
     at(data.draw(st.sampled_from(nodes)), lambda _: data.draw(JSON))(facts)
-    facts["hash"] = _hash({name: value for name, value in facts.items() if name != "hash"})
+    facts["hash"] = hash_of({name: value for name, value in facts.items() if name != "hash"})
     try:
         found = PublishedPlan.from_dict(facts)
     except (CloisterError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
@@ -260,7 +261,6 @@ def test_there_is_no_plan_where_there_is_none(tmp_path: Path) -> None:
         ({"method": "fastlloyd"}, ["a"], "a plan is answered by people who randomise their own rows"),
         ({"method": "lloyd"}, ["a"], "NOT private"),
         ({"method": "lloyd", "not_private": True}, ["a"], "NOT private: nobody can be asked"),
-        ({"method": "fastlloyd", "wires": {"counts": "optimised-local-hashing", "sums": "hadamard-vector"}}, ["a"], "rounds, a plan holds one"),
         ({"epsilon": 0}, ["a"], "epsilon is 0"),
         ({"epsilon": float("nan")}, ["a"], "epsilon is nan"),
         ({"rows": 2}, ["a"], "k is 4, but the public number of rows is 2"),
@@ -305,7 +305,7 @@ def test_a_large_epsilon_is_warned_of() -> None:
 def test_a_method_that_cannot_predict_has_no_outlook() -> None:
     plan = PLANS["lloyd"]()
     assert plan.outlook is None
-    assert "cannot say beforehand" in words(plan, plan.round())
+    assert "cannot say beforehand" in words(plan, plan.rounds())
 
 
 def test_bytes_per_user_are_what_is_sent(plan: PublishedPlan) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput
 from cloister.core.randomness import NoiseRng
-from cloister.encoder import Encoded, Encoder, State, encode, read
+from cloister.encoder import Encoded, Encoder, State, encode, opened, read
 from cloister.plans import PublishedPlan
 from cloister.publishing import publish
 from cloister.runs import Request
@@ -60,11 +60,11 @@ def test_what_is_remembered_is_what_was_drawn(state: Path) -> None:
     encoder = Encoder(planned(), noise=NoiseRng.for_tests(4))
     expected = encoder.encode(ROWS, USERS).records
     memory = State(state)
-    memory.charge(encoder.plan, [USERS])
+    memory.charge(encoder.transcript, [USERS])
     width = expected.shape[1]
-    found = memory.fill(encoder.plan, USERS, width, lambda which: encoder.draw(ROWS[which], USERS[which]))
+    found = memory.fill(encoder.transcript, USERS, width, lambda which: encoder.draw(ROWS[which], USERS[which]))
     assert np.array_equal(found, expected)
-    assert np.array_equal(memory.records(encoder.plan, USERS[5:50], width), expected[5:50])
+    assert np.array_equal(memory.records(encoder.transcript, USERS[5:50], width), expected[5:50])
 
 
 def test_repeatable_noise_is_not_remembered(state: Path) -> None:
@@ -118,9 +118,9 @@ def test_a_lifetime_is_a_positive_number(state: Path, lifetime: float) -> None:
 def test_nobody_reports_without_a_charge(state: Path) -> None:
     plan = planned()
     with pytest.raises(InvalidInput, match="was not charged"):
-        State(state).fill(plan, USERS[:3], 4, lambda which: np.ones((int(which.sum()), 4), np.uint8))
+        State(state).fill(opened(plan), USERS[:3], 4, lambda which: np.ones((int(which.sum()), 4), np.uint8))
     with pytest.raises(Damaged, match="are gone"):
-        State(state).records(plan, USERS[:3], 4)
+        State(state).records(opened(plan), USERS[:3], 4)
 
 
 def test_a_failure_while_drawing_keeps_the_charge_and_draws_once(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

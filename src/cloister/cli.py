@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cloister.commands import AsJson, Columns, Rows, pairs, print_json, print_result
+from cloister.commands.advance import advance, rounds
 from cloister.commands.coordinate import coordinate
 from cloister.commands.decode import decode
-from cloister.commands.encode import encode
+from cloister.commands.encode import answer, encode
 from cloister.commands.evaluate import evaluate
 from cloister.commands.join import join, make_certificates, party_key, sign
 from cloister.commands.plan import plan
@@ -281,6 +282,9 @@ def ledger_show(ledger: Annotated[Path, typer.Argument(help="The ledger's file."
 
 app.command("plan")(plan)
 app.command("encode")(encode)
+app.command("answer")(answer)
+app.command("advance")(advance)
+app.command("rounds")(rounds)
 app.command("shuffle")(shuffle)
 app.command("decode")(decode)
 app.command("coordinate")(coordinate)

@@ -26,6 +26,7 @@ from cloister.core.types import Bools, Floats, Ids
 from cloister.encoder import BYTES, Encoded, Encoder
 from cloister.records import Records
 from cloister.runs import source
+from cloister.sealed import sync
 from cloister.state import State
 
 if TYPE_CHECKING:
@@ -115,25 +116,27 @@ class Table:
         return self._naming.column is None
 
     def check(self) -> Roll:
-        """Read everything; whose rows there are.
+        """Read everything; who of those whose rows there are is asked in this round.
 
         Raises:
             InvalidInput: nothing may be encoded.
         """
-        roll = Roll(self._encoder.plan.rows)
+        everybody, asked = Roll(self._encoder.plan.rows), Roll(self._encoder.plan.rows)
         for users, _ in self.chunks():
-            roll.add(users)
-        if not roll.count:
+            everybody.add(users)
+            asked.add(users[self._encoder.asked(users)])
+        if not everybody.count:
             raise InvalidInput("there are no rows to use")
-        return roll
+        return asked
 
     def pieces(self) -> Iterator[tuple[Ids, Floats]]:
-        """Chunks put together to pieces of ascending users."""
+        """Chunks of those who are asked, put together to pieces of ascending users."""
         size = piece_rows(self._encoder.plan.dimension, self._encoder.width)
         held, count = list[tuple[Ids, Floats]](), 0
         for users, rows in self.chunks():
-            held.append((users, rows.copy()))
-            count += len(users)
+            who = self._encoder.asked(users)
+            held.append((users[who], rows[who]))
+            count += int(who.sum())
             if count >= size:
                 yield _joined(held)
                 held, count = [], 0
@@ -148,26 +151,29 @@ def piece_rows(dimension: int, width: int = 1) -> int:
 
 def collect(
     encoder: Encoder, table: Table, out: Path, format: Format = "parquet", state: State | None = None
-) -> tuple[Path, int]:
+) -> tuple[Path | None, int]:
     """Encode a table into a new file of a folder.
 
     Args:
         out: the folder; made if it is not there.
 
     Returns:
-        The file, and how many reports are in it.
+        The file, and how many reports are in it; no file if nobody is asked in this round.
 
     Raises:
         CloisterError: and then no report was written.
     """
+    encoder.check_memory(state)
     prepared(out)
     roll = table.check()
+    if not roll.count:
+        return None, 0
     with ExitStack() as stack:
         store = state
         if store is None and not table.ascending:  # sorted on disk, so that memory does not grow with the rows
             store = State(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "reports", durable=False)
         if store is not None:
-            store.charge(encoder.plan, roll.pieces(MOST))
+            store.charge(encoder.transcript, roll.pieces(MOST))
             _fill(encoder, table, store)
         pieces = _drawn(encoder, table) if store is None else _kept(encoder, roll, store)
         schema = _schema(encoder)
@@ -179,8 +185,8 @@ def collect(
 
 def _schema(encoder: Encoder) -> pa.Schema:
     if encoder.round.trust is Shuffled:
-        return messages.schema(encoder.round, encoder.plan.hash, senders=True)
-    return wire.schema(encoder.round, encoder.plan.hash)
+        return messages.schema(encoder.round, encoder.transcript.head, senders=True)
+    return wire.schema(encoder.round, encoder.transcript.head)
 
 
 def _batch(encoded: Encoded, schema: pa.Schema) -> pa.RecordBatch:
@@ -215,12 +221,12 @@ def _fill(encoder: Encoder, table: Table, store: State) -> None:
         def draw(which: Bools, rows: Floats = rows, users: Ids = users) -> Records:
             return encoder.draw(rows[which], users[which])
 
-        store.fill(encoder.plan, users, encoder.width, draw)
+        store.fill(encoder.transcript, users, encoder.width, draw)
 
 
 def _kept(encoder: Encoder, roll: Roll, store: State) -> Iterator[tuple[Ids, Records]]:
     for users in roll.pieces(piece_rows(encoder.plan.dimension, encoder.width)):
-        yield users, store.records(encoder.plan, users, encoder.width)
+        yield users, store.records(encoder.transcript, users, encoder.width)
 
 
 @contextmanager
@@ -235,7 +241,7 @@ def _file(folder: Path, format: Format, schema: pa.Schema) -> Iterator[tuple[Cal
             file.flush()
             os.fsync(file.fileno())
         temporary.rename(path)
-        synced(folder)
+        sync(folder)
     except OSError as error:
         raise InvalidInput(f"cannot write {path}: {error.strerror or error}. No report was written") from error
     finally:
@@ -250,16 +256,6 @@ def _writer(file: BinaryIO, format: Format, schema: pa.Schema) -> Any:
     from pyarrow.ipc import IpcWriteOptions, new_file
 
     return new_file(file, schema, options=IpcWriteOptions(compression="zstd"))
-
-
-def synced(folder: Path) -> None:
-    """Have the new name on the disk too, where a folder can be synced."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _joined(held: list[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:

@@ -8,9 +8,9 @@ from typing import Any, Self, final
 import attrs
 
 from cloister.core.errors import InvalidInput
-from cloister.core.messages import each, roles
+from cloister.core.messages import roles
 from cloister.core.questions import Round
-from cloister.core.roles import Hiding
+from cloister.core.shuffling import least, messages
 from cloister.core.wire import report_types
 
 MOST_MESSAGES, MOST_BYTES = 2**16, 2**22
@@ -44,19 +44,18 @@ class Crowd:
         Raises:
             InvalidInput: no person can be asked to send so much.
         """
-        alone, messages, size, kinds = 0.0, 0, 0, report_types(round)
+        alone, count, size, kinds = 0.0, 0, 0, report_types(round)
         for numbers in roles(round):
             parts = [(round.parts[j], kinds[j].bytes) for j in numbers]
             alone += max(sum(event.alone for event in part.channel.events) for part, _ in parts)
-            messages += max(each(part) for part, _ in parts)
-            size += max(each(part) * (wide + QUESTION_BYTES) for part, wide in parts)
-        if messages > MOST_MESSAGES or size > MOST_BYTES:
+            count += max(messages(part) for part, _ in parts)
+            size += max(messages(part) * (wide + QUESTION_BYTES) for part, wide in parts)
+        if count > MOST_MESSAGES or size > MOST_BYTES:
             raise InvalidInput(
-                f"every person would send {messages:,} messages of {size:,} bytes in all; a plan asks for at most {MOST_MESSAGES:,} and "
+                f"every person would send {count:,} messages of {size:,} bytes in all; a plan asks for at most {MOST_MESSAGES:,} and "
                 f"{MOST_BYTES:,}: choose fewer buckets, fewer columns, or other oracles (amplified-counts and amplified-vectors send one)"
             )
-        least = max((part.channel.least for part in round.parts if isinstance(part.channel, Hiding)), default=1)
-        return cls(least, alone, messages, size)
+        return cls(least(round), alone, count, size)
 
     def lines(self) -> list[str]:
         """For people."""
@@ -78,7 +77,6 @@ class Crowd:
     def from_dict(cls, given: dict[str, Any]) -> Self:
         """What ``as_dict`` gave."""
         alone = given["epsilon alone"]
-        least, messages, size = (
-            int(given[name]) for name in ("least honest people", "messages per user", "message bytes per user")
-        )
-        return cls(least, math.inf if alone is None else float(alone), messages, size)
+        names = "least honest people", "messages per user", "message bytes per user"
+        few, count, size = (int(given[name]) for name in names)
+        return cls(few, math.inf if alone is None else float(alone), count, size)

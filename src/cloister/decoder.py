@@ -1,21 +1,35 @@
-"""The server's side of a plan: reports to centres. It never sees a row."""
+"""The server's side of a plan: reports to answers, answers to the next round, and after the last one to centres. It never sees a row.
+
+    decode("plan/", "reports/")                    # a plan of one round
+    advance("plan/", "reports/")                   # closes the open round of a plan of several and publishes the next
+
+Closing a round is a pure function of the plan, the published answers and the reports that count. It becomes true at one moment, when
+the file of its answers gets its name: whoever is killed before has closed nothing and may start again, and whoever is killed later has
+closed it. A closed round is never closed again: who runs ``advance`` after the last round computes the result from what is published.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import attrs
 
 from cloister import __version__
-from cloister.accounting.accountant import Accountant
+from cloister.core.clustering import Clustering
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng
 from cloister.core.registry import registry
 from cloister.core.results import Result
-from cloister.core.session import Session
+from cloister.core.session import Pending, Session
 from cloister.core.statement import state
 from cloister.plans import PublishedPlan
+from cloister.transcript import Answers, Transcript
+
+Paths: TypeAlias = str | Path | Sequence[str | Path]
 
 
 @final
@@ -27,11 +41,27 @@ class Decoded:
     intake: Any
 
 
+@final
+@attrs.frozen(eq=False)
+class Advanced:
+    """Where a plan stands.
+
+    Args:
+        transcript: what is published now.
+        intake: what became of the reports; None if no round was closed.
+        result: once all rounds are closed.
+    """
+
+    transcript: Transcript
+    intake: Any
+    result: Result | None
+
+
 def decode(
-    plan: PublishedPlan | str | os.PathLike[str], reports: str | Path | Sequence[str | Path], *, strict: bool = False,
+    plan: PublishedPlan | str | os.PathLike[str], reports: Paths, *, strict: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Decoded:  # fmt: skip
-    """Cluster the people who have reported. Under Shuffled trust, ``reports`` is what the shuffler released.
+    """Cluster the people who have reported under a plan of one round. Under Shuffled trust, ``reports`` is what the shuffler released.
 
     Counts and weights are of those who reported: people who did not are missing from them, and from nothing else. Where half of the
     planned users report, whoever they are, weights add up to about half of the planned rows, centres are those of these people, and
@@ -47,25 +77,130 @@ def decode(
         progress: told how many more reports were looked at.
 
     Raises:
-        InvalidInput: no report can be used, or a file or plan cannot be read.
+        InvalidInput: no report can be used, a file or plan cannot be read, or the plan has several rounds.
         Damaged, Refused: the plan is not as it was published, or its round comes out differently here; or ``strict``.
     """
-    opened = plan if isinstance(plan, PublishedPlan) else PublishedPlan.read(plan)
-    kind = registry().load(registry().spec("Population", "reports" if opened.crowd is None else "messages"))
-    collected = kind(reports, opened.hash, opened.rows, strict, progress)
-    round, composed, problem = opened.round(), opened.compose(), opened.problem
-    accountant = Accountant(opened.total, problem.budget)
-    accountant.forecast([round.events])
-    session: Session[Any] = Session(problem, opened.seed, collected, accountant=accountant)
-    found = composed.value.cluster(problem, session, opened.seed.child("method"))
+    start = Transcript(plan if isinstance(plan, PublishedPlan) else PublishedPlan.read(plan))
+    if start.plan.length > 1:
+        raise InvalidInput(
+            f"this plan has {start.plan.length} rounds: 'cloister advance' closes one at a time and publishes what the next one asks"
+        )
+    collected = _collected(start, reports, strict, progress)
+    answers, session, found = _closed(start, collected)
+    assert found is not None  # a plan of one round has no open one left
+    return Decoded(_result(start.grown(answers), session, found), collected.intake)
+
+
+def advance(
+    plan: str | os.PathLike[str], reports: Paths = (), *, only: int | None = None, least: int = 1, strict: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Advanced:  # fmt: skip
+    """Close the open round with these reports, and publish its answers and with them the next round.
+
+    Two servers may try at once: one publishes, the other is refused unless it has the very same answers.
+
+    Args:
+        plan: the folder.
+        reports: as for ``decode``; files of earlier rounds are left alone.
+        only: index of the round to close, from 0: if it is closed already, nothing happens. By default the open one.
+        least: reports that must count, or nothing is published.
+        strict, progress: as for ``decode``.
+
+    Raises:
+        InvalidInput: too few reports, or a file that cannot be read or written. Nothing was published.
+        Damaged, Refused: as for ``decode``; or the method looks at a round that is closed.
+    """
+    transcript, intake = Transcript.read(plan), None
+    if only is not None and not 0 <= only <= min(transcript.index, transcript.plan.length - 1):
+        raise InvalidInput(f"round {only + 1} is not open: the open one is {transcript.index + 1}")
+    if not transcript.done and only in (None, transcript.index):
+        collected = _collected(transcript, reports, strict, progress)
+        answers, _, _ = _closed(transcript, collected)
+        intake = collected.intake
+        if intake.accepted < least:
+            raise InvalidInput(
+                f"{intake.accepted:,} reports count, at least {least:,} are wanted: nothing was closed or published"
+            )
+        transcript = transcript.publish(plan, answers)
+    return Advanced(transcript, intake, result_of(transcript) if transcript.done else None)
+
+
+def result_of(transcript: Transcript) -> Result:
+    """The result of a plan whose rounds are all closed: a pure function of what is published."""
+    session, found = _run(transcript, None)
+    if found is None:
+        raise Refused(f"{transcript.plan.length - transcript.index} rounds are not closed yet: there is no result")
+    return _result(transcript, session, found)
+
+
+def _result(transcript: Transcript, session: Session[Any], found: Clustering) -> Result:
+    plan = transcript.plan
     privacy = state(
-        session.rounds, opened.total.epsilon, opened.total.delta, trust=opened.trust, rows=opened.rows, seeded=False,
-        private=True,
+        session.rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True,
     )  # fmt: skip
-    details = {**found.details, "plan": opened.hash, "reports": collected.intake.as_dict(opened.rows)}
-    problem_facts = {**opened.as_dict()["problem"], "lattice unit": opened.domain.unit}
-    columns = opened.columns or tuple(str(i) for i in range(opened.dimension))
-    result = Result(
-        found.centers, found.weights, columns, composed.config(), problem_facts, privacy, details, __version__
+    reports = [answers.reports for answers in transcript.closed]
+    details = {**found.details, "plan": plan.hash, "reports": reports[0] if plan.length == 1 else reports}
+    problem_facts = {**plan.as_dict()["problem"], "lattice unit": plan.domain.unit}
+    columns = plan.columns or tuple(str(i) for i in range(plan.dimension))
+    return Result(
+        found.centers, found.weights, columns, plan.compose().config(), problem_facts, privacy, details, __version__
     )
-    return Decoded(result, collected.intake)
+
+
+def _closed(transcript: Transcript, collected: Any) -> tuple[Answers, Session[Any], Clustering | None]:
+    """The answers of the open round, from its reports, and the run that found them; its clustering after the last round."""
+    index, before = transcript.index, len(transcript.record().looks)
+    asked = transcript.round()
+    session, found = _run(transcript, _Open(index, collected))
+    record = session.record
+    following = None if found is not None else record.digests[index + 1]
+    if (following is None) != (index + 1 == transcript.plan.length):
+        raise Refused(
+            "the method asks another number of rounds than was planned: a schedule must not depend on answers"
+        )
+    answers = Answers(
+        plan=transcript.plan.hash, round=index, previous=transcript.head, digest=asked.digest(), following=following,
+        looks=tuple(record.looks[before:]), reports=collected.intake.as_dict(transcript.plan.rows),
+    )  # fmt: skip
+    return answers, session, found
+
+
+def _run(transcript: Transcript, population: Any) -> tuple[Session[Any], Clustering | None]:
+    """The method, from the start: to its next unanswered round, or to its end."""
+    plan, composed = transcript.plan, transcript.plan.compose()
+    session: Session[Any] = Session(
+        plan.problem, plan.seed, population, accountant=plan.accountant(composed), record=transcript.record()
+    )
+    try:
+        return session, composed.value.cluster(plan.problem, session, plan.seed.child("method"))
+    except Pending:
+        return session, None
+
+
+@final
+@attrs.frozen
+class _Open:
+    """The reports of one round as a population. Args: index (of the round), collected."""
+
+    index: int
+    collected: Any
+
+    def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
+        """Raises: Pending for a later round. Refused for an earlier one, whose reports may be others by now."""
+        if round.index > self.index:
+            raise Pending(round)
+        if round.index < self.index:
+            raise Refused(
+                f"the method looks further at round {round.index + 1}, which is closed: what it wants to see of a round it must look at "
+                "before it asks the next one"
+            )
+        summaries: tuple[Any, ...] = self.collected.gather(round, rng)
+        return summaries
+
+
+def _collected(transcript: Transcript, reports: Paths, strict: bool, progress: Callable[[int], None] | None) -> Any:
+    kind = registry().load(registry().spec("Population", "messages" if transcript.plan.crowd else "reports"))
+    return kind(reports, transcript.head, transcript.plan.rows, strict, progress, transcript.heads[:-1])
+
+
+__all__ = ["Advanced", "Decoded", "advance", "decode", "result_of"]

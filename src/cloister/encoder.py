@@ -1,14 +1,16 @@
-"""A person's side of a plan: her row to her report. Imports NumPy, attrs and the standard library only.
+"""A person's side of a plan: her row to her report of the open round. Imports NumPy, attrs and the standard library only.
 
     plan = read("plan/")
     reports = encode(plan, rows, users, state="mine.state")
 
-Under Shuffled trust what leaves is messages, for a shuffler, and this holds for what it releases; the plan says what a person's messages cost
-her by themselves.
+Under Shuffled trust what leaves is messages, for a shuffler, and this holds for what it releases; the plan says what a person's
+messages cost her by themselves.
 
-Guarantee: each user's report is (epsilon, delta)-private by itself, as the plan says, against whoever sees all reports: it depends on
-her row through the randomiser alone, whose secret words come from the system's entropy. Users, their order (ascending) and
-which of them are there do not depend on rows' values. Encoding a row twice costs twice, unless a state remembers (``state``).
+Guarantee: each user's reports of all rounds together are (epsilon, delta)-private, as the plan says, against whoever sees all reports,
+whatever answers he publishes between the rounds: a report depends on her row through the randomiser alone, whose secret words come
+from the system's entropy; she answers a round only if it costs what the plan's schedule says, and each round once. Users, their order
+(ascending) and which of them are there do not depend on rows' values. Encoding a row twice costs twice, unless a state
+remembers (``state``): plans of several rounds need one.
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ from cloister.core.messages import Messages
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
-from cloister.core.types import AnyArray, Floats, Ids
+from cloister.core.types import AnyArray, Bools, Floats, Ids
+from cloister.core.wire import asked
 from cloister.message_records import from_owned, message_width, to_messages
 from cloister.plans import PublishedPlan, read
 from cloister.records import Records, from_records, record_width, to_records
 from cloister.state import State
+from cloister.transcript import Transcript, opened
 
 BYTES = 2**26
 """Of records that are drawn at once."""
@@ -42,12 +46,14 @@ class Encoded:
 
     Args:
         plan: hash of the plan.
-        users: (n,) ascending.
+        head: name of the round: hash of what was published before it. The plan's in the first round.
+        users: (n,) ascending: those who are asked anything in this round.
         records: (n, width) bytes, a report each.
         round: what they answer.
     """
 
     plan: str
+    head: str
     users: Ids
     records: Records = attrs.field(repr=False)
     round: Round[Any] = attrs.field(repr=False)
@@ -73,18 +79,19 @@ class Encoded:
 
 @final
 class Encoder:
-    """A plan, opened once for many rows.
+    """A plan's open round, worked out once for many rows.
 
     Args:
-        plan: from ``read``.
+        plan: from ``read``, if its first round is open; or with the answers that were published since.
         noise: only for tests. Reports of repeatable noise protect nobody.
 
     Raises:
         CloisterError: this plan is not what it says, or cannot be answered here.
     """
 
-    def __init__(self, plan: PublishedPlan, *, noise: NoiseRng | None = None) -> None:
-        self.plan, self.round = plan, plan.round()
+    def __init__(self, plan: PublishedPlan | Transcript, *, noise: NoiseRng | None = None) -> None:
+        self.transcript = opened(plan)
+        self.plan, self.round = self.transcript.plan, self.transcript.round()
         self._noise = NoiseRng.secret() if noise is None else noise
         self.width = message_width(self.round) if self.round.trust is Shuffled else record_width(self.round)
 
@@ -107,18 +114,35 @@ class Encoder:
         them, table = them[order], table[order]
         if (them[1:] == them[:-1]).any():
             raise InvalidInput("a user number stands twice: every user reports once")
+        who = self.asked(them)
+        them, table = them[who], table[who]
+        self.check_memory(state)
         if state is None:
             return self.encoded(them, self.draw(table, them))
         if self._noise.seeded:
             raise InvalidInput("reports of repeatable noise are not remembered: nobody may take them for private ones")
-        state.charge(self.plan, [them])
+        state.charge(self.transcript, [them])
         return self.encoded(
-            them, state.fill(self.plan, them, self.width, lambda which: self.draw(table[which], them[which]))
+            them, state.fill(self.transcript, them, self.width, lambda which: self.draw(table[which], them[which]))
         )
+
+    def asked(self, users: Ids) -> Bools:
+        """Who of the users (n,) is asked anything in this round: public. Under Shuffled trust everybody may be, and draws it herself."""
+        if self.round.trust is Shuffled:
+            return np.ones(len(users), bool)
+        who: Bools = np.logical_or.reduce(asked(self.round, users))
+        return who
+
+    def check_memory(self, state: State | None) -> None:
+        """Raises: InvalidInput where nothing would remember which rounds a user has answered, and under which answers."""
+        if state is None and self.plan.length > 1 and not self._noise.seeded:
+            raise InvalidInput(
+                f"this plan has {self.plan.length} rounds: give a state that remembers what was answered in each (--state FILE)"
+            )
 
     def encoded(self, users: Ids, records: Records) -> Encoded:
         """Records of ascending users (n,) as what may leave."""
-        return Encoded(self.plan.hash, users, records, self.round)
+        return Encoded(self.plan.hash, self.transcript.head, users, records, self.round)
 
     def draw(self, rows: Floats, users: Ids) -> Records:
         """Fresh records (n, width) for finite rows (n, d) of ascending users (n,): every call spends."""
@@ -165,10 +189,10 @@ class Encoder:
 
 
 def encode(
-    plan: PublishedPlan | str | os.PathLike[str], rows: Any, users: Any, *,
+    plan: Transcript | PublishedPlan | str | os.PathLike[str], rows: Any, users: Any, *,
     state: State | str | os.PathLike[str] | None = None, lifetime: float | None = None, noise: NoiseRng | None = None,
 ) -> Encoded:  # fmt: skip
-    """Rows (n, d) of users (n,) to reports under a plan: see ``Encoder.encode``.
+    """Rows (n, d) of users (n,) to reports of a plan's open round: see ``Encoder.encode``.
 
     Args:
         plan: or the folder that it is in.
@@ -176,11 +200,10 @@ def encode(
         lifetime: the most epsilon that a user of this state may ever spend, over all plans.
         noise: only for tests.
     """
-    opened = plan if isinstance(plan, PublishedPlan) else read(plan)
     kept = state if state is None or isinstance(state, State) else State(state, lifetime)
     if lifetime is not None and (kept is None or kept.lifetime != lifetime):
         raise InvalidInput("a lifetime needs a state that remembers what was spent: give state=FILE")
-    return Encoder(opened, noise=noise).encode(rows, users, kept)
+    return Encoder(opened(plan), noise=noise).encode(rows, users, kept)
 
 
-__all__ = ["Encoded", "Encoder", "PublishedPlan", "State", "encode", "read"]
+__all__ = ["Encoded", "Encoder", "PublishedPlan", "State", "Transcript", "encode", "opened", "read"]

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from cloister.core.encoding import Owned
-from cloister.core.messages import Messages, each, widest
+from cloister.core.messages import Messages, widest
 from cloister.core.questions import Round
+from cloister.core.shuffling import messages
 from cloister.core.types import AnyArray, Ids
 from cloister.core.wire import ReportType, report_types
 from cloister.records import Records
@@ -57,7 +58,7 @@ def _places(round: Round[Any]) -> Iterator[tuple[ReportType, int, int, int]]:
     """For each question what its messages look like, how many a user sends, and where in a record it is: first byte, bytes."""
     start = 0
     for part, kind in zip(round.parts, report_types(round), strict=True):
-        many = each(part)
+        many = messages(part)
         size = 1 + many * kind.bytes
         yield kind, many, start, size
         start += size

@@ -1,27 +1,28 @@
-"""A published plan: everything that a person needs to answer a round, and a server to make sense of the answers. All public.
+"""A published plan: everything that a person needs to answer its rounds, and a server to make sense of the answers. All public.
 
 A folder with ``plan.json`` and the same in words. Components stand in it by name, never as code: whoever reads it composes the
 method from what she has installed, works the round out herself and compares digests, so that a person and a server who accept one
 plan mean the same round. ``hash`` covers all the rest; reports carry it.
+
+A plan of one round has format 1. One of several rounds has format 2 and holds what each round will cost; what is asked in later rounds
+depends on the answers that the server publishes beside it (``transcript``).
 
 Reading is light: NumPy, attrs and the standard library, unless the plan names a stranger's component.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn, final
+from typing import Any, final
 
 import attrs
 
+from cloister import sealed
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.total import Total
 from cloister.core.clustering import Problem
@@ -29,12 +30,14 @@ from cloister.core.domains import Ball, Box
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
+from cloister.core.record import Record
 from cloister.core.registry import Registry, built_in, registry
-from cloister.core.session import next_round
+from cloister.core.session import forecast, next_round
 from cloister.core.wiring import Composed, compose
 from cloister.crowds import Crowd
+from cloister.schedule import Size, Step
 
-FORMAT = 1
+FORMAT, FORMAT_OF_ROUNDS = 1, 2
 FILE, WORDS = "plan.json", "README.txt"
 MOST = 2**26
 """Bytes of a plan file; more is no plan."""
@@ -61,23 +64,9 @@ class Outlook:
 
 
 @final
-@attrs.frozen
-class Size:
-    """Bytes of one report, on average over the users. Args: answers (what she says), stamps (which question it answers), user (number)."""
-
-    answers: float
-    stamps: float
-    user: float = 8.0
-
-    @property
-    def total(self) -> float:
-        return self.answers + self.stamps + self.user
-
-
-@final
 @attrs.frozen(kw_only=True, eq=False)
 class PublishedPlan:
-    """One round, planned.
+    """One round or several, planned.
 
     Args:
         method: names and options of the method and everything in its slots, as ``Composed.config`` has them.
@@ -85,13 +74,14 @@ class PublishedPlan:
         rows: public number of users; their numbers are 0 <= user < rows.
         domain: where rows can be.
         columns: names of the columns, or None for any that are as many.
-        total: (epsilon, delta) that a report costs its user.
+        total: (epsilon, delta) that all rounds together cost a user.
         seed: of the public choices.
-        digest: of the round.
+        digest: of the first round.
         outlook: what to expect; None if the method cannot say.
-        size: of a report.
+        size: of a user's reports, of all rounds together.
         warnings: what is wrong with the plan, in words.
         version: of cloister, where it was made.
+        schedule: what each of several rounds costs; empty for a plan of one.
         crowd: what it rests on, if its trust is Shuffled; None: Local.
     """
 
@@ -107,6 +97,7 @@ class PublishedPlan:
     size: Size
     warnings: tuple[str, ...]
     version: str
+    schedule: tuple[Step, ...] = ()
     crowd: Crowd | None = None
 
     @property
@@ -117,7 +108,12 @@ class PublishedPlan:
     @property
     def hash(self) -> str:
         """SHA-256 of everything else, in hex: the plan's name."""
-        return _hash(self._facts())
+        return sealed.hash_of(self._facts())
+
+    @property
+    def length(self) -> int:
+        """How many rounds there are."""
+        return len(self.schedule) or 1
 
     @property
     def dimension(self) -> int:
@@ -148,31 +144,69 @@ class PublishedPlan:
             )
         return composed
 
-    def round(self) -> Round[Any]:
-        """The round that is asked, worked out anew.
+    def round(self, record: Record | None = None) -> Round[Any]:
+        """The round that is asked next, worked out anew.
+
+        Args:
+            record: the rounds before, and the digest that this one was published with; by default nothing, and the first round.
 
         Raises:
-            Refused: it is not the one that was planned, or it costs more than the plan says.
+            Refused: a round is not the one that was published, the schedule is not the plan's, or the answers lead nowhere.
+            BudgetExceeded: all rounds together cost more than the plan says.
         """
+        published = Record([self.digest]) if record is None else record
         composed = self.compose()
         problem = self._problem(composed)
-        found = next_round(composed.value, problem, self.seed)
-        if found.digest() != self.digest:
-            raise Refused(
-                f"this plan was made by cloister {self.version}, and its round comes out differently here: another version, "
-                "or a platform that computes public choices differently. No report was made"
-            )
-        if self.crowd is not None and self.crowd != Crowd.of(found):
+        try:
+            found = next_round(composed.value, problem, self.seed, published)
+        except Refused as error:
+            raise Refused(f"this plan was made by cloister {self.version}: {error}. No report was made") from error
+        except CloisterError:
+            raise
+        except (
+            Exception
+        ) as error:  # published answers are an input that can lie: a method may stumble over them in any way
+            raise Refused("the method cannot go on from the published answers: no report was made") from error
+        if self.crowd is not None and (self.schedule or self.crowd != Crowd.of(found)):
             raise Refused(
                 "this plan says something else of its messages and their crowd than its round: no report was made"
             )
-        Accountant(self.total, problem.budget).forecast([found.events])
+        self.accountant(composed, found if not self.schedule else None).charge(found.index, found.events)
         return found
+
+    def rounds(self) -> list[Round[Any]]:
+        """Every round as it would be, had all answers been zero: their events are those of the real ones.
+
+        Raises:
+            Refused: the schedule comes out differently here.
+        """
+        composed = self.compose()
+        found = forecast(composed.value, self._problem(composed), self.seed)
+        planned = (
+            all(step.costs(round.events) for step, round in zip(self.schedule, found, strict=False))
+            and len(found) == self.length
+        )
+        if not planned:
+            raise Refused(
+                f"this plan was made by cloister {self.version}, and what its rounds cost comes out differently here: no report was made"
+            )
+        return found
+
+    def accountant(self, composed: Composed | None = None, only: Round[Any] | None = None) -> Accountant:
+        """Who adds up all rounds, and has found them to be within what the plan says.
+
+        Args:
+            composed: the method, if it was composed already.
+            only: the one round of a plan that has one, which needs no forecast.
+        """
+        problem = self._problem(composed or self.compose())
+        accountant = Accountant(self.total, problem.budget)
+        accountant.forecast([round.events for round in ([only] if only is not None else self.rounds())])
+        return accountant
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON, with its hash."""
-        facts = self._facts()
-        return {**facts, "hash": _hash(facts)}
+        return sealed.sealed(self._facts())
 
     def write(self, folder: str | os.PathLike[str], words: str) -> None:
         """Make the folder, all at once: a crash leaves none.
@@ -187,11 +221,9 @@ class PublishedPlan:
         temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
         try:
             temporary.mkdir(parents=True)
-            for name, text in ((WORDS, words), (FILE, _laid_out(self.as_dict()))):
-                with (temporary / name).open("w", encoding="utf-8", newline="\n") as file:
-                    file.write(text + "\n")
-                    file.flush()
-                    os.fsync(file.fileno())
+            for name, text in ((WORDS, words), (FILE, sealed.laid_out(self.as_dict()))):
+                with (temporary / name).open("wb") as file:
+                    sealed.write(file, text)
             if target.exists():
                 target.rmdir()
             temporary.rename(target)
@@ -207,15 +239,9 @@ class PublishedPlan:
             InvalidInput: there is no plan. Damaged: it is not as it was published.
         """
         path = Path(folder) / FILE
+        content = sealed.load(path, "plan", MOST)
         try:
-            with path.open("rb") as file:
-                content = file.read(MOST + 1)
-        except OSError as error:
-            raise InvalidInput(f"cannot read the plan {path}: {error.strerror or error}") from error
-        if len(content) > MOST:
-            raise Damaged(f"{path} is no plan of cloister: it has more than {MOST} bytes")
-        try:
-            facts = json.loads(content.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_no_constant)
+            facts = sealed.parsed(content)
             return cls.from_dict(facts)
         except CloisterError as error:
             raise Damaged(f"{path} cannot be used: {error}") from error
@@ -226,15 +252,8 @@ class PublishedPlan:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> PublishedPlan:
-        facts = {name: value for name, value in given.items() if name != "hash"}
-        if given["format"] != FORMAT:
-            raise Refused(
-                f"it has format {given['format']!r}, this cloister reads format {FORMAT}: use the version that made it"
-            )
-        if given["hash"] != _hash(facts):
-            raise Refused(
-                "it was changed after it was published: its hash does not fit. Get it again from whoever published it"
-            )
+        steps = tuple(Step.from_dict(step) for step in given.get("rounds", ()))
+        sealed.unsealed(given, FORMAT_OF_ROUNDS if steps else FORMAT)
         problem, columns, outlook, size = (given[name] for name in ("problem", "columns", "expected", "bytes per user"))
         bounds = problem["bounds"]
         domain = (
@@ -243,12 +262,11 @@ class PublishedPlan:
             else Ball(tuple(bounds["center"]), bounds["radius"])
         )
         plan = cls(
-            method=_method(given["method"]), k=_whole(problem["k"]), rows=_whole(problem["rows"]), domain=domain,
-            columns=None if columns is None else tuple(_text(c) for c in columns), total=Total(given["epsilon"], given["delta"]),
-            seed=PublicRng(bytes.fromhex(given["seed"])), digest=_text(given["digest"]),
-            outlook=None if outlook is None else Outlook(float(outlook["error"]), _whole(outlook["rows needed"])),
-            size=Size(float(size["answers"]), float(size["stamps"]), float(size["user number"])),
-            warnings=tuple(_text(w) for w in given["warnings"]), version=_text(given["cloister"]),
+            method=_method(given["method"]), k=sealed.whole(problem["k"]), rows=sealed.whole(problem["rows"]), domain=domain,
+            columns=None if columns is None else tuple(sealed.text(c) for c in columns), total=Total(given["epsilon"], given["delta"]),
+            seed=PublicRng(bytes.fromhex(given["seed"])), digest=sealed.text(given["digest"]),
+            outlook=None if outlook is None else Outlook(float(outlook["error"]), sealed.whole(outlook["rows needed"])),
+            size=Size.from_dict(size), warnings=tuple(sealed.text(w) for w in given["warnings"]), version=sealed.text(given["cloister"]), schedule=steps,
             crowd=None if given["trust"] == "Local" else Crowd.from_dict(given["crowd"]),
         )  # fmt: skip
         if plan.hash != given["hash"] or (plan.columns is not None and len(plan.columns) != plan.dimension):
@@ -265,14 +283,15 @@ class PublishedPlan:
             bounds = {"lower": list(d.lower), "upper": list(d.upper)}
         else:
             bounds = {"center": list(d.center), "radius": d.radius}
-        o, s = self.outlook, self.size
+        o = self.outlook
+        rounds = {"rounds": [step.as_dict() for step in self.schedule]} if self.schedule else {}
         return {
-            "format": FORMAT, "cloister": self.version, "trust": self.trust, "epsilon": self.total.epsilon, "delta": self.total.delta,
+            "format": FORMAT_OF_ROUNDS if self.schedule else FORMAT, "cloister": self.version, "trust": self.trust, "epsilon": self.total.epsilon, "delta": self.total.delta,
             "problem": {"k": self.k, "rows": self.rows, "bounds": bounds}, "users": self.rows,
             "columns": None if self.columns is None else list(self.columns), "dimension": self.dimension,
             "expected": None if o is None else {"error": o.error, "excess": o.excess, "rows needed": o.rows_needed},
-            "bytes per user": {"answers": s.answers, "stamps": s.stamps, "user number": s.user, "total": s.total},
-            "warnings": list(self.warnings), "method": self.method, "seed": self.seed.key.hex(), "digest": self.digest,
+            "bytes per user": self.size.as_dict(),
+            "warnings": list(self.warnings), "method": self.method, "seed": self.seed.key.hex(), "digest": self.digest, **rounds,
             **({} if self.crowd is None else {"crowd": self.crowd.as_dict()}),
         }  # fmt: skip
 
@@ -326,45 +345,9 @@ def _method(config: Any) -> dict[str, Any]:
     """A configuration, if it is one all the way down."""
     if not isinstance(config, dict) or set(config) != {"name", "options", "slots"}:
         raise TypeError("not a component")
-    _text(config["name"])
+    sealed.text(config["name"])
     for inner in config["slots"].values():
         _method(inner)
     if not isinstance(config["options"], dict):
         raise TypeError("options are named")
     return config
-
-
-def _laid_out(facts: Mapping[str, Any]) -> str:
-    """JSON for people: a name per line, lists of plain values in one. A raw line break is never inside a value."""
-    text = json.dumps(facts, indent=1, allow_nan=False)
-    return re.sub(
-        r"\[\n[^\[\]{}]*?\n *\]", lambda m: re.sub(r"\n *", " ", m.group()).replace("[ ", "[").replace(" ]", "]"), text
-    )
-
-
-def _hash(facts: Mapping[str, Any]) -> str:
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names differ: readers disagree about which of two equal names counts."""
-    if len(dict(pairs)) != len(pairs):
-        raise ValueError("a name stands twice")
-    return dict(pairs)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError("not a whole number")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("not text")
-    return value

@@ -5,24 +5,25 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, cast
 
 from cloister import __version__
 from cloister.accounting.accountant import Accountant
+from cloister.accounting.spent import Spent
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
-from cloister.core.messages import each
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.registry import registry
 from cloister.core.roles import Predicting
 from cloister.core.statement import state
 from cloister.core.trust import Shuffled
-from cloister.core.wire import report_types
 from cloister.core.wiring import compose
-from cloister.crowds import QUESTION_BYTES, Crowd
-from cloister.plans import TRUSTS, Outlook, PublishedPlan, Size, loud
+from cloister.crowds import Crowd
+from cloister.plans import TRUSTS, Outlook, PublishedPlan, loud
 from cloister.runs import Plan, Request, prepare
+from cloister.schedule import Size, Step
 
 WELL = 0.1
 """An expected error that is worth having: noise adds a tenth of the squared radius."""
@@ -31,14 +32,14 @@ MOST_DIMENSIONS = 2**20
 
 
 def publish(request: Request, columns: Sequence[str] | None = None, dimension: int | None = None) -> PublishedPlan:
-    """The plan of a request whose method asks people once.
+    """The plan of a request.
 
     Args:
         columns: their names; or
         dimension: how many there are, whatever they are called.
 
     Raises:
-        CloisterError: the request does not make sense, is not for people who answer by themselves, or takes several rounds.
+        CloisterError: the request does not make sense, or is not for people who answer by themselves.
     """
     called, name = _names(columns, dimension), request.method
     composed = compose(registry(), "Method", name, request.wires, request.options)
@@ -53,36 +54,34 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
     rounds = plan.forecast(seed)
     Accountant(plan.total, plan.problem.budget).forecast([round.events for round in rounds])
-    if len(rounds) != 1:
+    if not rounds:
+        raise InvalidInput(f"'{name}' as composed asks nothing: there is nothing to plan")
+    shuffled = rounds[0].trust is Shuffled
+    if shuffled and len(rounds) > 1:
         raise InvalidInput(
-            f"'{name}' as composed asks {len(rounds)} rounds, a plan holds one: choose a method such as one-round"
+            f"'{name}' as composed asks {len(rounds)} rounds, a plan of trust Shuffled holds one: choose one-round"
         )
+    steps = tuple(Step.of(round) for round in rounds)
     outlook = _outlook(plan)
     made = PublishedPlan(
         method=plan.composed.config(), k=plan.problem.k, rows=plan.problem.rows, domain=cast(Box | Ball, plan.problem.domain), total=plan.total,
         columns=None if columns is None else plan.columns, seed=seed, digest=rounds[0].digest(), outlook=outlook,
-        size=size_of(rounds[0]), warnings=warnings(plan, outlook), version=__version__,
-        crowd=Crowd.of(rounds[0]) if rounds[0].trust is Shuffled else None,
+        size=reduce(Size.plus, (step.size for step in steps)), warnings=warnings(plan, outlook), version=__version__,
+        schedule=steps if len(steps) > 1 else (), crowd=Crowd.of(rounds[0]) if shuffled else None,
     )  # fmt: skip
     return _as_read(made)
 
 
-def words(plan: PublishedPlan, round: Round[Any]) -> str:
-    """The plan for people."""
+def words(plan: PublishedPlan, rounds: Sequence[Round[Any]]) -> str:
+    """The plan for people. Args: rounds (all of them, as ``plan.rounds()`` has them)."""
     columns = "any" if plan.columns is None else ", ".join(plan.columns)
-    s, privacy = (
-        plan.size,
-        state(
-            [round], plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True
-        ),
+    privacy = state(
+        rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True
     )
     lines = [
         f"A plan to find {plan.k} centres of {plan.rows:,} people's rows, of {plan.dimension} columns ({columns}), by {plan.method['name']}.",
-        "", "What a person is promised:", *_indented(privacy.text()),
-        *([] if plan.crowd is None else [f"  {line}" for line in plan.crowd.lines()]),
-        "  A person answers once. Two answers under one plan, or one under each of two plans, cost her the sum of their epsilons.",
-        "", "What to expect:", *_indented(expectation(plan)),
-        f"  A report has {s.answers:.4g} bytes of answer, {s.user:.4g} of user number and {s.stamps:.4g} that say which question it answers, on average: {s.total:.4g}.",
+        "", "What a person is promised:", *_indented(privacy.text()), *([] if plan.crowd is None else plan.crowd.lines()), *_indented(_promise(plan, rounds)),
+        "", "What to expect:", *_indented(expectation(plan)), *_indented(_sizes(plan)),
     ]  # fmt: skip
     if plan.warnings:
         lines += ["", *(f"WARNING: {warning}" for warning in plan.warnings)]
@@ -91,7 +90,40 @@ def words(plan: PublishedPlan, round: Round[Any]) -> str:
         f"Plan {plan.hash}, made by cloister {plan.version}.",
         "Programs read plan.json alone; where this page says something else, plan.json holds.",
     ]
+    if plan.length > 1:
+        lines[-1] = (
+            "Programs read plan.json and, beside it, round-1.json, round-2.json, ...: the answers of rounds that are closed."
+        )
     return "\n".join(lines)
+
+
+def _promise(plan: PublishedPlan, rounds: Sequence[Round[Any]]) -> str:
+    """What answering costs, in rounds and over plans."""
+    if plan.length == 1:
+        return "A person answers once. Two answers under one plan, or one under each of two plans, cost her the sum of their epsilons."
+    spent = Spent.on(event for round in rounds for event in round.events)
+    own = f", of which mechanisms take {spent.delta:.4g} themselves" if spent.delta else ""
+    return (
+        f"All {plan.length} rounds together cost a person who answers each of them epsilon = {spent.epsilon(plan.total.delta):.6g} at "
+        f"delta = {plan.total.delta:.6g}{own}, as the accountant adds them up.\n"
+        "A person answers each round once, if it costs what this plan says. Two answers in one round, or answers under two plans, cost her "
+        "the sum of their epsilons and of their deltas."
+    )
+
+
+def _sizes(plan: PublishedPlan) -> str:
+    """How many bytes a person sends."""
+    s = plan.size
+    if plan.length == 1:
+        return (
+            f"A report has {s.answers:.4g} bytes of answer, {s.user:.4g} of user number and {s.stamps:.4g} that say which question it "
+            f"answers, on average: {s.total:.4g}."
+        )
+    rounds = "\n".join(
+        f"  round {number}: {step.asked:.1%} of the users are asked, {step.size.total / step.asked:.4g} bytes each"
+        for number, step in enumerate(plan.schedule, 1)
+    )
+    return f"Over {plan.length} rounds a person sends {s.total:.4g} bytes on average, as far as answers do not change that:\n{rounds}"
 
 
 def expectation(plan: PublishedPlan) -> str:
@@ -120,20 +152,6 @@ def warnings(plan: Plan, outlook: Outlook | None) -> tuple[str, ...]:
             f"would be needed for an expected error of {WELL:g}, or a larger epsilon, fewer columns, or a smaller k"
         )
     return (*found, *loud(plan.total))
-
-
-def size_of(round: Round[Any]) -> Size:
-    """What a user sends, on average over the users. Columns of one dimension say which question is answered; of messages, those of the
-    stamp and of her private number, and two bytes."""
-    answers, stamps, mixed = 0.0, 0.0, round.trust is Shuffled
-    for part, kind in zip(round.parts, report_types(round), strict=True):
-        share = each(part) * (1.0 if part.among is None else part.among.fraction)
-        says = [
-            c.bytes for c in kind.columns if (c.name not in ("users", "question") if mixed else c.width is not None)
-        ]
-        answers += share * sum(says)
-        stamps += share * (kind.bytes - sum(says) + (QUESTION_BYTES if mixed else 0))
-    return Size(answers, stamps)
 
 
 def _outlook(plan: Plan) -> Outlook | None:
@@ -175,6 +193,7 @@ def _as_read(made: PublishedPlan) -> PublishedPlan:
     if read.hash != made.hash:
         raise InvalidInput("this plan cannot be written down: some option is not plain data")
     read.round()
+    read.rounds()
     return read
 
 

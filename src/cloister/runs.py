@@ -26,6 +26,7 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry import registry
 from cloister.core.results import Result
+from cloister.core.roles import Mixing
 from cloister.core.session import Session, forecast
 from cloister.core.statement import state
 from cloister.core.trust import TRUSTS, Aggregated
@@ -209,6 +210,7 @@ def fit(
         seeded=session.seeded,
         private=plan.composed.private,
         simulated=trust in {"Local", "Shuffled"} or bool(getattr(population, "simulated", False)),
+        alone=accountant.spent.alone,
     )
     result = Result(
         clustering.centers,
@@ -217,7 +219,7 @@ def fit(
         plan.composed.config(),
         plan.describe(),
         privacy,
-        clustering.details,
+        {**clustering.details, **_ideal(session)},
         __version__,
     )
     if keep is not None:
@@ -225,6 +227,12 @@ def fit(
     if run is not None:
         run.finish(session.released)
     return result
+
+
+def _ideal(session: Session[Any]) -> dict[str, Any]:
+    """What a result says where messages were not made, but drawn in law (``Mixing.pooled``)."""
+    mixed = any(isinstance(part.channel, Mixing) for round in session.rounds for part in round.parts)
+    return {"simulated": "ideal functionality"} if mixed else {}
 
 
 def _check_pooling(trust: str, population: Any) -> None:

@@ -27,7 +27,6 @@ from typing import Any, BinaryIO, final
 import attrs
 import numpy as np
 
-from cloister.collecting import synced
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.messages import FILE_KEY, SHUFFLE_KEY, Messages, schema, to_batch, widest
 from cloister.core.questions import Round
@@ -35,6 +34,7 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.wire import Packed
 from cloister.plans import PublishedPlan
 from cloister.scattering import Scattered
+from cloister.sealed import sync
 from cloister.senders import Senders, Tally
 
 GROUP, FILE = 2**17, 2**23
@@ -211,12 +211,12 @@ def _free(target: Path) -> None:
 
 def _publish(folder: Path, target: Path) -> None:
     """Everything at once, on the disk."""
-    synced(folder)
+    sync(folder)
     _free(target)
     if target.exists():
         target.rmdir()
     folder.rename(target)
-    synced(target.parent)
+    sync(target.parent)
 
 
 def _flush(file: BinaryIO) -> None:

@@ -1,8 +1,12 @@
 """What a person has said and spent, in one SQLite file on her side: no answer is ever drawn twice.
 
-For every (plan, user): first the charge, durably and for all users of a call at once, then her report, durably, and only then does
-it leave. So a crash anywhere loses no spending, and encoding again gives the same bytes. Processes agree: a report is drawn under
-the write lock, by whoever comes first.
+For every (plan, user): first the charge of the whole plan, all its rounds, durably and for all users of a call at once. For every
+round: then her report, durably, and only then does it leave. So a crash anywhere loses no spending, and encoding again gives
+the same bytes. Processes agree: a report is drawn under the write lock, by whoever comes first.
+
+A plan's rounds are named by what was published before them (``Transcript.heads``). The file remembers the names that it saw: a plan that
+shows other answers than before is refused, so that nobody answers two versions of a round. A plan costs a user its total,
+once, however many of its rounds she answers: the schedule that she checks adds up to no more.
 
 A user's spending adds up over plans (basic composition: epsilons add, for any choice of later plans). Numbers name people: the same
 number in two plans is one person, whose ledger pays for both. Whoever can write the file can restore an old copy: it guards against
@@ -23,36 +27,54 @@ import numpy as np
 
 from cloister.accounting.accountant import ROUNDING
 from cloister.accounting.total import Total
-from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput
+from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.records import Records
 
 APPLICATION = int.from_bytes(b"clsu", "big")
-VERSION = 1
+VERSION = 2
 PATIENCE = 300.0
 """Seconds to wait for other processes."""
 
 BATCH = 2**14
 """Users per look into the file."""
 
-_SCHEMA = (
-    "create table plans (id integer primary key, hash text not null unique, epsilon real not null check (epsilon > 0), delta real not null)",
-    "create table reports (plan integer not null references plans (id), user integer not null, report blob, primary key (plan, user)) without rowid",
-    f"pragma application_id = {APPLICATION}",
+_PLANS = "create table plans (id integer primary key, hash text not null unique, epsilon real not null check (epsilon > 0), delta real not null)"
+_ROUNDS = (
+    "create table rounds (plan integer not null references plans (id), number integer not null, head text not null, primary key (plan, number)) without rowid",
+    "create table reports (plan integer not null references plans (id), user integer not null, round integer not null, report blob, primary key (plan, user, round)) without rowid",
     f"pragma user_version = {VERSION}",
 )
+_SCHEMA = (_PLANS, *_ROUNDS, f"pragma application_id = {APPLICATION}")
 
-_OF_LISTED = "from listed cross join reports on reports.plan = ? and reports.user = listed.user"
+_FROM_VERSION_1 = (  # plans had one round
+    "alter table reports rename to reports_1",
+    *_ROUNDS,
+    "insert into reports select plan, user, 0, report from reports_1",
+    "insert into rounds select id, 0, hash from plans",
+    "drop table reports_1",
+)
+
+_OF_LISTED = "from listed cross join reports on reports.plan = ? and reports.user = listed.user and reports.round = ?"
 
 
-class Charged(Protocol):
-    """What a plan is to a state."""
+class Asking(Protocol):
+    """What a plan's open round is to a state: a ``Transcript``."""
 
     @property
-    def hash(self) -> str: ...
+    def hash(self) -> str:
+        """Of the plan, which is charged once."""
+        ...
 
     @property
-    def total(self) -> Total: ...
+    def total(self) -> Total:
+        """What all its rounds together cost."""
+        ...
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """Names of its rounds up to the one that is asked: hashes of what was published before each."""
+        ...
 
 
 @final
@@ -73,35 +95,41 @@ class State:
             raise InvalidInput(f"the lifetime is {lifetime}: give the most epsilon that a person may ever spend, > 0")
         self.path, self.lifetime, self._durable = Path(path), lifetime, durable
 
-    def charge(self, plan: Charged, users: Iterable[Ids]) -> None:
-        """Charge a plan's epsilon to all these users who have not paid for it: to all, or, if one cannot pay, to nobody.
+    def charge(self, asking: Asking, users: Iterable[Ids]) -> None:
+        """Charge a plan's epsilon to all these users who have not paid for it: to all, or, if one cannot pay, to nobody. And note
+        that they are about to answer its open round.
 
         Args:
             users: ascending numbers (n,), in one or more pieces.
 
         Raises:
             BudgetExceeded: says how many cannot pay, and what the poorest has left.
+            Refused: other answers of earlier rounds were published before.
         """
+        total = asking.total
         with self._transaction() as db:
-            number, poor, left = _plan(db, plan), 0, math.inf
+            at, poor, left = _place(db, asking), 0, math.inf
             for some in _cut(users):
                 _list(db, some)
-                new = some[~np.isin(some, _paid(db, number))]
                 if self.lifetime is not None:
+                    new = some[~np.isin(some, _paid(db, at[0]))]
                     _list(db, new)
-                    room = self.lifetime - _spent(db, number, new)
-                    short = ~(plan.total.epsilon <= room + self.lifetime * (ROUNDING - 1))
+                    room = self.lifetime - _spent(db, at[0], new)
+                    short = ~(total.epsilon <= room + self.lifetime * (ROUNDING - 1))
                     poor, left = poor + int(short.sum()), min(left, room[short].min(initial=math.inf))
-                db.executemany("insert into reports values (?, ?, null)", ((number, user) for user in new.tolist()))
+                db.executemany(
+                    "insert or ignore into reports (plan, user, round) values (?, ?, ?)",
+                    ((at[0], user, at[1]) for user in some.tolist()),
+                )
             if poor:
                 where = f"the lifetime epsilon of {self.lifetime:g} of {poor:,} of these people"
                 raise BudgetExceeded(
-                    f"{plan.total.epsilon:g}",
+                    f"{total.epsilon:g}",
                     f"{max(left, 0.0):g} (at least)" if poor > 1 else f"{max(left, 0.0):g}",
                     where,
                 )
 
-    def fill(self, plan: Charged, users: Ids, width: int, draw: Callable[[Bools], Records]) -> Records:
+    def fill(self, asking: Asking, users: Ids, width: int, draw: Callable[[Bools], Records]) -> Records:
         """The records (n, width) of charged users: those that are remembered, and fresh ones for the others, remembered from now on.
 
         Args:
@@ -111,18 +139,18 @@ class State:
         """
         records = np.zeros((len(users), width), np.uint8)
         with self._transaction() as db:
-            number = _plan(db, plan)
+            at = _place(db, asking)
             _list(db, users)
-            who, found = _known(db, number, width)
+            who, found = _known(db, at, width)
             known = np.isin(users, who)
             records[known] = found
             missing = ~known
             if missing.any():
                 records[missing] = draw(missing)
-                _remember(db, number, users[missing], records[missing])
+                _remember(db, at, users[missing], records[missing])
         return records
 
-    def records(self, plan: Charged, users: Ids, width: int) -> Records:
+    def records(self, asking: Asking, users: Ids, width: int) -> Records:
         """The remembered records (n, width) of users (n,), ascending.
 
         Raises:
@@ -130,17 +158,23 @@ class State:
         """
         with self._transaction() as db:
             _list(db, users)
-            who, found = _known(db, _plan(db, plan), width)
+            who, found = _known(db, _place(db, asking), width)
         if not np.array_equal(who, users):
             raise _damaged(self.path, "reports that were written are gone")
         return found
 
     def spent(self, user: int) -> float:
         """The epsilon that a user has spent, over all plans."""
+        return self._spent(user, "epsilon")
+
+    def spent_delta(self, user: int) -> float:
+        """The delta that a user has spent, over all plans."""
+        return self._spent(user, "delta")
+
+    def _spent(self, user: int, what: str) -> float:
+        query = f"select {what} from plans where exists (select 1 from reports where plan = id and user = ?)"
         with self._transaction() as db:
-            return math.fsum(
-                e for (e,) in db.execute("select epsilon from plans join reports on plan = id where user = ?", [user])
-            )
+            return math.fsum(amount for (amount,) in db.execute(query, [user]))
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -163,15 +197,31 @@ def _opened(db: sqlite3.Connection, path: Path) -> None:
     if db.execute("select count(*) from sqlite_schema").fetchone() == (0,):
         for statement in _SCHEMA:
             db.execute(statement)
-    found = db.execute("pragma application_id").fetchone()[0], db.execute("pragma user_version").fetchone()[0]
-    if found != (APPLICATION, VERSION):
+    if _version(db) == (APPLICATION, 1):
+        for statement in _FROM_VERSION_1:
+            db.execute(statement)
+    if _version(db) != (APPLICATION, VERSION):
         raise _damaged(path, "it is not a state file of this version of cloister")
 
 
-def _plan(db: sqlite3.Connection, plan: Charged) -> int:
-    row = [plan.hash, plan.total.epsilon, plan.total.delta]
+def _version(db: sqlite3.Connection) -> tuple[int, int]:
+    return db.execute("pragma application_id").fetchone()[0], db.execute("pragma user_version").fetchone()[0]
+
+
+def _place(db: sqlite3.Connection, asking: Asking) -> tuple[int, int]:
+    """A plan's id and the number of its round, if what was published before it is what this file has seen."""
+    row = [asking.hash, asking.total.epsilon, asking.total.delta]
     db.execute("insert or ignore into plans (hash, epsilon, delta) values (?, ?, ?)", row)
-    return int(db.execute("select id from plans where hash = ?", [plan.hash]).fetchone()[0])
+    plan = int(db.execute("select id from plans where hash = ?", [asking.hash]).fetchone()[0])
+    for number, head in enumerate(asking.heads):
+        db.execute("insert or ignore into rounds values (?, ?, ?)", [plan, number, head])
+    seen = db.execute("select number, head from rounds where plan = ?", [plan])
+    if any(number < len(asking.heads) and head != asking.heads[number] for number, head in seen):
+        raise Refused(
+            "the published answers are not those that were published before: whoever publishes this plan has changed them. "
+            "No report was made"
+        )
+    return plan, len(asking.heads) - 1
 
 
 def _list(db: sqlite3.Connection, users: Ids) -> None:
@@ -184,8 +234,8 @@ def _list(db: sqlite3.Connection, users: Ids) -> None:
 def _spent(db: sqlite3.Connection, plan: int, users: Ids) -> Floats:
     """What each of the users (n,), ascending, who are listed has spent on other plans."""
     query = (
-        "select listed.user, sum(plans.epsilon) from listed cross join plans cross join reports "
-        "on reports.plan = plans.id and reports.user = listed.user where plans.id != ? group by listed.user"
+        "select listed.user, sum(plans.epsilon) from listed cross join plans where plans.id != ? and "
+        "exists (select 1 from reports where plan = plans.id and user = listed.user) group by listed.user"
     )
     spent = np.zeros(len(users))
     for user, epsilon in db.execute(query, [plan]):
@@ -194,26 +244,26 @@ def _spent(db: sqlite3.Connection, plan: int, users: Ids) -> Floats:
 
 
 def _paid(db: sqlite3.Connection, plan: int) -> Ids:
-    """The listed users who are charged for a plan."""
-    query = f"select listed.user {_OF_LISTED}"
+    """The listed users who are charged for a plan, in whatever round."""
+    query = "select user from listed where exists (select 1 from reports where plan = ? and user = listed.user)"
     return np.fromiter((user for (user,) in db.execute(query, [plan])), np.uint64)
 
 
-def _known(db: sqlite3.Connection, plan: int, width: int) -> tuple[Ids, Records]:
+def _known(db: sqlite3.Connection, at: tuple[int, int], width: int) -> tuple[Ids, Records]:
     """The listed users whose records are remembered, ascending, and these (m, width)."""
     query = f"select listed.user, report {_OF_LISTED} where report is not null order by listed.user"
-    found = db.execute(query, [plan]).fetchall()
+    found = db.execute(query, at).fetchall()
     if any(len(report) != width for _, report in found):
         raise Damaged("the state file holds a report that is no report of its plan: restore a backup")
     who = np.fromiter((user for user, _ in found), np.uint64, len(found))
     return who, np.frombuffer(b"".join(report for _, report in found), np.uint8).reshape(len(found), width)
 
 
-def _remember(db: sqlite3.Connection, plan: int, users: Ids, records: Records) -> None:
+def _remember(db: sqlite3.Connection, at: tuple[int, int], users: Ids, records: Records) -> None:
     data, width = records.tobytes(), records.shape[1]
-    rows = ((data[i * width : (i + 1) * width], plan, user) for i, user in enumerate(users.tolist()))
+    rows = ((data[i * width : (i + 1) * width], at[0], user, at[1]) for i, user in enumerate(users.tolist()))
     changed = db.executemany(
-        "update reports set report = ? where plan = ? and user = ? and report is null", rows
+        "update reports set report = ? where plan = ? and user = ? and round = ? and report is null", rows
     ).rowcount
     if changed != len(users):
         raise InvalidInput("a user who was not charged cannot report: nothing was written")

@@ -86,6 +86,27 @@ def test_no_shuffled_randomiser_is_above_the_general_bound(seed: int) -> None:
             assert worst_delta(laws, users, epsilon) <= delta_of_shuffled(math.log(p), epsilon, users) * SLACK
 
 
+@pytest.mark.parametrize("p", [2.0, 6.0, 40.0])
+def test_response_on_a_hash_that_is_sent_along_is_below_the_bound_for_its_values(p: float) -> None:
+    """Three hashes of three buckets into three values, and a user in no bucket, who sends a uniform value."""
+    hashes, k = ([0, 1, 2], [1, 1, 0], [2, 0, 2]), 3
+    laws = np.concatenate([np.concatenate([response(k, p)[h], np.full((1, k), 1 / k)]) for h in hashes], axis=1) / len(
+        hashes
+    )
+    for users, share in itertools.product((1, 2, 3), (0.0, 0.1, 0.4)):
+        epsilon = share * math.log(p)
+        assert worst_delta(laws, users, epsilon) <= delta_of_shuffled(math.log(p), epsilon, users, k) * SLACK
+
+
+@pytest.mark.parametrize("p", [2.0, 10.0])
+def test_a_role_drawn_in_private_keeps_the_general_bound(p: float) -> None:
+    """A share of the users answers another question, by another randomiser of the same epsilon, and says which."""
+    subset = np.array([[p, p, 1.0], [p, 1.0, p], [1.0, p, p]]) / (2 * p + 1)
+    for role, users, share in itertools.product((0.05, 0.5), (2, 4), (0.0, 0.2, 0.5)):
+        laws, epsilon = np.concatenate([role * response(3, p), (1 - role) * subset], axis=1), share * math.log(p)
+        assert worst_delta(laws, users, epsilon) <= delta_of_shuffled(math.log(p), epsilon, users) * SLACK
+
+
 def test_the_general_bound_is_reached_by_two_values_and_many_users() -> None:
     """Binary response: the others' inputs known, the exact divergence is nearly the bound."""
     for users, p in ((40, 3.0), (60, 8.0)):

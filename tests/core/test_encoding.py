@@ -17,7 +17,7 @@ from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Part, Placed, Round, Setting
 from cloister.core.randomness import NoiseRng
-from cloister.core.trust import Central, Local
+from cloister.core.trust import Central, Local, Shuffled
 from cloister.plugins.oracles.exact import ExactCounts, ExactSums
 
 NOISE = NoiseRng.for_tests(0)
@@ -232,3 +232,33 @@ def test_reports_that_do_not_belong_to_the_round_are_refused() -> None:
 
 def test_chunks_have_a_size_that_fits_a_cache() -> None:
     assert [chunk_rows(d) for d in (1, 2, 8, 16, 100, 512, 10_000)] == [16384, 16384, 16384, 8192, 1310, 256, 256]
+
+
+def test_shuffled_messages_carry_private_numbers_that_tell_roles_and_link_nothing() -> None:
+    """Two questions share the users, two do not: one role each for the first, numbers of their own for the others."""
+    rows, users = (
+        BOX.snap(np.random.default_rng(1).uniform(-1, 1, (4000, BOX.dimension))),
+        np.arange(4000, dtype=np.uint64),
+    )
+    first, second = (Share(SEED, i, i / 2, (i + 1) / 2) for i in range(2))
+    seen: list[np.ndarray] = []
+
+    class Told:
+        """A channel that notes the numbers it is given."""
+
+        def encode(self, items: Any, users: np.ndarray, rng: NoiseRng) -> None:
+            seen.append(users)
+
+    channel: Any = Told()
+    parts = [Part(Strips(4), None, among, channel) for among in (first, second, None, None)]
+    encode_lattice(Round(0, Shuffled, BOX, tuple(parts)), rows, users, NoiseRng.secret())
+    one, other, alone, apart = seen
+    assert len(one) + len(other) == 4000
+    assert first.holds(one).all()
+    assert second.holds(other).all()
+    everyone = np.concatenate(seen)
+    assert len(np.unique(everyone)) == 12_000  # no number twice: chance 4e-12
+    assert not np.isin(everyone, users).any()
+    for numbers in (np.concatenate([one, other]), alone, apart):
+        # the mean of 4000 uniform numbers: five standard errors, 6e-7
+        assert abs(float(np.mean(numbers / 2.0**64)) - 0.5) < 5 / np.sqrt(12 * 4000)

@@ -97,15 +97,3 @@ def test_it_survives_json() -> None:
     assert PrivacyStatement.from_dict(plain) == told
     assert plain["headline"] == told.headline
     assert plain["relation"] == "add-or-remove one row"
-
-
-def test_a_shuffled_run_says_what_its_guarantee_needs_and_what_is_left_without_it() -> None:
-    counts = Spend(0, "question 1 (counts)", "amplified-counts", "pure", 1.0, 0.1, 1e-6, 7.5, 900)
-    sums = Spend(0, "question 2 (sums)", "amplified-vectors", "pure", 1.0, 0.9, 1e-6, 8.25, 950)
-    told = statement(trust="Shuffled", spends=(counts, sums))
-    assert "at least 950 honest people" in told.text()
-    assert "a message by itself costs its person up to epsilon = 8.25" in told.text()
-    assert PrivacyStatement.from_dict(json.loads(json.dumps(told.as_dict()))) == told
-    mixed = attrs.evolve(sums, alone=None)
-    assert "Without them nothing is promised" in statement(trust="Shuffled", spends=(counts, mixed)).text()
-    assert "honest people" not in statement(trust="Local", spends=(counts,)).text()

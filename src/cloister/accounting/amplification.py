@@ -64,6 +64,9 @@ _ROUNDING = 1e-6
 _NEAR = 1e-6
 """Searches stop this near, relatively, on the safe side."""
 
+_NEAR_ENOUGH = 1e-3
+"""The same, of what k-ary response adds to eps0."""
+
 
 def delta_of_shuffled(local: float, epsilon: float, users: int, values: int | None = None) -> float:
     """The delta at ``epsilon`` of shuffling the reports of ``users`` honest users, rounded up.
@@ -115,7 +118,12 @@ def local_of_shuffled(epsilon: float, delta: float, users: int, values: int | No
     checked_epsilon(epsilon)
     checked_delta(delta)
     _checked_users(users)
-    return max(epsilon, largest(lambda local: delta_of_shuffled(local, epsilon, users, values) <= delta, _NEAR))
+    if values is None or values == 2:
+        return max(epsilon, largest(lambda local: delta_of_shuffled(local, epsilon, users) <= delta, _NEAR))
+    any_randomiser = local_of_shuffled(epsilon, delta, users)
+    return any_randomiser + largest(
+        lambda more: delta_of_shuffled(any_randomiser + more, epsilon, users, values) <= delta, _NEAR_ENOUGH
+    )
 
 
 def _checked_users(users: int) -> None:

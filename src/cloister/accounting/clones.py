@@ -19,7 +19,7 @@ from cloister.core.types import Floats
 BINS = 1024
 """Most different numbers of clones that are looked at."""
 
-CELLS = 24_000
+CELLS = 16_000
 LEAST_BINS = 24
 """Most pairs of counts that are looked at for k-ary response, and the fewest numbers of clones: else the general bound must do."""
 

@@ -10,10 +10,20 @@ and P'' are as far apart as the laws of a run without deltas, (epsilon, delta') 
 
 The second is at most y + delta' + delta as well: where y <= (1 - delta)(1 - delta'), because y delta / (1 - delta) <= delta; beyond,
 because 1 - y <= delta + delta'. So deltas of mechanisms add to that of the conversion, in every measure (for zCDP: Bun and Steinke
-2016, section 8). They are for add-or-remove only: one row that is replaced could fail on both sides.
+2016, section 8). That is for add-or-remove: one row that is replaced could fail on both sides.
 
-Events of Shuffled oracles are (epsilon, delta)-DP as they stand, under replace, and pure otherwise: both add (basic composition).
-Those of disjoint shares of the users are parts of one randomiser, whose role is drawn in private: the largest counts, as above.
+**Both sides.** A local report that is (epsilon_i, delta_i)-DP may fail for either of two rows. Any two laws Q, Q' that are
+(epsilon_i, delta_i)-close in both directions are (1 - delta_i) A + delta_i B and (1 - delta_i) A' + delta_i B' with A, A' within
+e^(+-epsilon_i) pointwise (Kairouz, Oh, Viswanath 2015: they are what one mechanism makes of randomised response that gives itself away
+with probability delta_i). So, over a run, P >= (1 - delta) P_0 and P' >= (1 - delta) P_0' with the *same* delta, and
+
+    P(S) <= (1 - delta) P_0(S) + delta <= (1 - delta)(e^epsilon P_0'(S) + delta') + delta <= e^epsilon P'(S) + delta' + delta.
+
+Deltas that are not the same on both sides (thresholds under replacement) need the larger one on both.
+
+**Under Shuffled trust** (replace one row) an event with a delta says P(S) <= e^eps Q(S) + delta for every S, both ways. Those add up in
+(epsilon, delta), by basic composition, beside noise that is Gaussian too; never in rho, which ``core.shuffling`` refuses. People divide
+themselves over roles, privately, and send one role's messages: a row pays for the role that costs most, delta included.
 """
 
 from __future__ import annotations
@@ -45,6 +55,8 @@ class Spent:
         all_rho: everything in rho: epsilon^2 / 2, mu^2 / 2 and rho.
         drift, tail: what discrete noise costs beside the analytic Gaussian (see ``discrete``).
         delta: sum of the deltas that mechanisms have of their own.
+        alone: what she pays, in epsilon, where a shuffler that she relies on is not honest; infinite where nothing holds, or where
+            there is no shuffler.
     """
 
     pure: float = 0.0
@@ -54,6 +66,7 @@ class Spent:
     drift: float = 0.0
     tail: float = 0.0
     delta: float = 0.0
+    alone: float = 0.0
 
     @classmethod
     def on(cls, events: Iterable[Event]) -> Spent:
@@ -183,7 +196,9 @@ def _sum(events: Iterable[Event]) -> Spent:
 def _price(event: Event) -> Spent:
     if not 0 <= event.delta < 1:
         raise InvalidInput(f"'{event.mechanism}' declares delta = {event.delta}: it is a probability in [0, 1)")
-    return attrs.evolve(_amounts(event), delta=event.delta)
+    if not event.alone >= 0:
+        raise InvalidInput(f"'{event.mechanism}' declares alone = {event.alone}: it is an epsilon, or infinite")
+    return attrs.evolve(_amounts(event), delta=event.delta, alone=event.alone)
 
 
 def _amounts(event: Event) -> Spent:

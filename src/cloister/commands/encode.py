@@ -1,4 +1,4 @@
-"""``cloister encode``: rows to reports, where the rows are."""
+"""``cloister answer`` and ``cloister encode``: rows to reports, where the rows are. One program; ``encode`` is for plans of one round."""
 
 from __future__ import annotations
 
@@ -10,21 +10,46 @@ import typer
 from cloister.commands import AsJson, names, print_json, progress, say
 from cloister.core.errors import InvalidInput
 
+PlanFolder = Annotated[Path, typer.Argument(help="Folder of the plan.")]
+Rows = Annotated[
+    list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
+]
+Out = Annotated[Path, typer.Option(help="Folder that the reports are put in.")]
+First = Annotated[int | None, typer.Option(help="User number of the first row; the others follow. Default: 0.")]
+UserColumn = Annotated[str | None, typer.Option(help="Column that holds the user numbers.")]
+Columns = Annotated[
+    str | None, typer.Option(help="Columns to use, in the plan's order, separated by commas; default: the plan's.")
+]
+Lifetime = Annotated[float | None, typer.Option(help="Most epsilon that a person may ever spend; needs --state.")]
+Missing = Annotated[
+    str, typer.Option(help="Rows with missing or infinite cells: refuse, or drop (which tells who has such a row).")
+]
+Format = Annotated[str, typer.Option(help="parquet or arrow.")]  # fmt: skip
+
+
+def answer(
+    plan: PlanFolder, rows: Rows, out: Out,
+    state: Annotated[Path, typer.Option(help="File that remembers what was answered and spent; made if it is not there.")],
+    first: First = None, user_column: UserColumn = None, columns: Columns = None, lifetime: Lifetime = None, missing: Missing = "refuse",
+    format: Format = "parquet", as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Answer a plan's open round. Runs where the rows are; refuses what was changed since, and pays for a plan once."""
+    _reported(plan, rows, out, state, first, user_column, columns, lifetime, missing, format, as_json)
+
 
 def encode(
-    plan: Annotated[Path, typer.Argument(help="Folder of the plan.")],
-    rows: Annotated[list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")],
-    out: Annotated[Path, typer.Option(help="Folder that the reports are put in.")],
-    first: Annotated[int | None, typer.Option(help="User number of the first row; the others follow. Default: 0.")] = None,
-    user_column: Annotated[str | None, typer.Option(help="Column that holds the user numbers.")] = None,
-    columns: Annotated[str | None, typer.Option(help="Columns to use, in the plan's order, separated by commas; default: the plan's.")] = None,
+    plan: PlanFolder, rows: Rows, out: Out, first: First = None, user_column: UserColumn = None, columns: Columns = None,
     state: Annotated[Path | None, typer.Option(help="File that remembers what was answered and spent; made if it is not there.")] = None,
-    lifetime: Annotated[float | None, typer.Option(help="Most epsilon that a person may ever spend; needs --state.")] = None,
-    missing: Annotated[str, typer.Option(help="Rows with missing or infinite cells: refuse, or drop (which tells who has such a row).")] = "refuse",
-    format: Annotated[str, typer.Option(help="parquet or arrow.")] = "parquet",
-    as_json: AsJson = False,
+    lifetime: Lifetime = None, missing: Missing = "refuse", format: Format = "parquet", as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Randomise rows into reports that may leave. Runs where the rows are; nothing else leaves."""
+    _reported(plan, rows, out, state, first, user_column, columns, lifetime, missing, format, as_json)
+
+
+def _reported(
+    plan: Path, rows: list[str], out: Path, state: Path | None, first: int | None, user_column: str | None, columns: str | None,
+    lifetime: float | None, missing: str, format: str, as_json: bool,
+) -> None:  # fmt: skip
     if first is not None and user_column is not None:
         raise InvalidInput(
             "user numbers come from the rows' positions or from a column: give --first or --user-column, not both"
@@ -33,7 +58,7 @@ def encode(
         raise InvalidInput("--lifetime needs a file that remembers what was spent: give --state FILE")
 
     from cloister.collecting import FORMATS, Naming, Table, collect
-    from cloister.encoder import Encoder, State, read
+    from cloister.encoder import Encoder, State, opened
     from cloister.plans import loud
 
     if format not in FORMATS:
@@ -41,35 +66,36 @@ def encode(
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
     kept = None if state is None else State(state, lifetime)
-    opened = read(plan)
-    for warning in loud(opened.total):
+    transcript = opened(plan)
+    total, length = transcript.total, transcript.plan.length
+    for warning in loud(total):
         say(f"WARNING: {warning}")
-    if kept is None:
+    if kept is None and length == 1:
         say(
             "no --state: nothing remembers these reports. Encoding the same rows again, under this plan or another, spends again"
         )
-    elsewhere = sorted(out.glob("part-*")) if out.is_dir() else []
+    elsewhere = sorted(out.glob("part-*")) if out.is_dir() and length == 1 else []
     if elsewhere:
         say(f"{out} already holds {len(elsewhere)} files of reports: people who are in two files count once at most")
-    encoder = Encoder(opened)
+    encoder = Encoder(transcript)
     with progress("rows read") as advance:
         table = Table(encoder, rows, Naming(first=first or 0, column=user_column), names(columns), missing, advance)
         path, written = collect(encoder, table, out, "arrow" if format == "arrow" else "parquet", kept)
     if as_json:
-        print_json(
-            {
-                "plan": opened.hash,
-                "epsilon": opened.total.epsilon,
-                "delta": opened.total.delta,
-                "reports": written,
-                "file": str(path),
-            }
-        )
+        more = {} if length == 1 else {"round": transcript.index + 1, "rounds": length}
+        facts = {"plan": transcript.hash, "epsilon": total.epsilon, "delta": total.delta, "reports": written}
+        print_json({**facts, "file": None if path is None else str(path), **more})
+        return
+    delta = f", delta = {total.delta:g}" if total.delta else ""
+    cost = f"epsilon = {total.epsilon:g}{delta}"
+    if transcript.plan.crowd is not None:
+        typer.echo(f"messages of {written:,} people under plan {transcript.hash[:16]}, for the shuffler, in {path}")
+        return
+    if length == 1:
+        typer.echo(f"{written:,} reports under plan {transcript.hash[:16]}, each {cost}, in {path}")
+        return
+    where = f"round {transcript.index + 1} of {length} of plan {transcript.hash[:16]}"
+    if path is None:
+        typer.echo(f"nobody of these people is asked in {where}: nothing was written or paid")
     else:
-        if opened.crowd is not None:
-            typer.echo(f"messages of {written:,} people under plan {opened.hash[:16]}, for the shuffler, in {path}")
-            return
-        delta = f", delta = {opened.total.delta:g}" if opened.total.delta else ""
-        typer.echo(
-            f"{written:,} reports under plan {opened.hash[:16]}, each epsilon = {opened.total.epsilon:g}{delta}, in {path}"
-        )
+        typer.echo(f"{written:,} reports in {where}, which costs each person {cost} over all rounds, in {path}")

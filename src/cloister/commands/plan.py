@@ -17,7 +17,7 @@ def plan(
     rows: Annotated[int, typer.Option(help="Public number of people: their numbers are 0 to rows - 1.")],
     bounds: Annotated[str, typer.Option(help="Public bounds: ball:RADIUS, -1:1, or 0:120,0:1, or a .toml/.json file.")],
     out: Annotated[Path, typer.Option(help="Folder to make.")],
-    method: Annotated[str, typer.Option(help="Which algorithm: one that asks people once. See 'cloister list Method'.")] = "one-round",
+    method: Annotated[str, typer.Option(help="Which algorithm, filled with local oracles. See 'cloister list Method'.")] = "one-round",
     dimension: Annotated[int | None, typer.Option(help="Number of columns, whatever they are called.")] = None,
     columns: Annotated[str | None, typer.Option(help="Names of the columns, separated by commas.")] = None,
     delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee; 0 for pure noise.")] = 0.0,
@@ -39,7 +39,7 @@ def plan(
         wires=pairs(wire, "--with"), options=pairs(values, "--set"),
     )  # fmt: skip
     made = publish(request, names(columns), dimension)
-    text = words(made, made.round())
+    text = words(made, made.rounds())
     made.write(out, text)
     if as_json:
         print_json(made.as_dict())

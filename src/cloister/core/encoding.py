@@ -13,7 +13,8 @@ from cloister.core.lattice import shrink
 from cloister.core.questions import Part, Placed, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Channel, Mixing
-from cloister.core.trust import Shuffled
+from cloister.core.shuffling import asked as whom
+from cloister.core.shuffling import numbers
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 
 P = TypeVar("P")
@@ -97,36 +98,17 @@ def _asked(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng
 ) -> Iterator[tuple[Part, Ints | Placed, Ids, NoiseRng, Bools | None]]:
     """What each channel encodes: items, users, and where their words come from; and who of the users (n,) these are, if not all."""
-    numbers = _numbers(round, users, rng)
-    asked = [
-        None if part.among is None else part.among.holds(who) for part, who in zip(round.parts, numbers, strict=True)
-    ]
+    names = numbers(round, users, rng)
+    asked = whom(round, names)
     located = _located(round, asked, rows)
     for number, (part, who) in enumerate(zip(round.parts, asked, strict=True)):
-        buckets, mine, them = located[id(part.cells)], rows, numbers[number]
+        buckets, mine, them = located[id(part.cells)], rows, names[number]
         if who is not None:
             buckets, mine, them = buckets[who], rows[who], them[who]
         items: Ints | Placed = buckets
         if part.vectors is not None:
             items = Placed(buckets, shrink(part.vectors.values(mine, buckets), part.vectors.bound))
         yield part, items, them, rng.child("encode", round.index, number), who
-
-
-def _numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
-    """What stands for the user numbers (n,) in each question.
-
-    Under Shuffled trust nothing public about a user may be in a message: she draws a private number, uniform on 64 bits, which
-    decides her role, level and hashes as her user number would, and is sent along. Questions that share the users take one
-    number, so that she has one role; any other has a number of its own, so that its message is linked to no other.
-    """
-    if round.trust is not Shuffled:
-        return [users] * len(round.parts)
-    drawn: dict[object, Ids] = {}
-    for number, part in enumerate(round.parts):
-        together = number if part.among is None else part.among.rng
-        if together not in drawn:
-            drawn[together] = rng.child("fresh", round.index, number).words(users, 1)[:, 0]
-    return [drawn[number if part.among is None else part.among.rng] for number, part in enumerate(round.parts)]
 
 
 def _located(round: Round[Any], asked: list[Bools | None], rows: Ints) -> dict[int, Ints]:

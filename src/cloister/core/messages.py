@@ -16,8 +16,7 @@ import attrs
 import numpy as np
 
 from cloister.core.errors import Refused
-from cloister.core.questions import Part, Round
-from cloister.core.roles import Mixing
+from cloister.core.questions import Round
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 from cloister.core.wire import FORMAT, FORMAT_KEY, PLAN_KEY, Packed, arrow_type, filled, report_types, valid, with_arrow
 
@@ -75,11 +74,6 @@ class Messages:
 def widest(round: Round[Any]) -> int:
     """Bytes of the longest message."""
     return max(kind.bytes for kind in report_types(round))
-
-
-def each(part: Part) -> int:
-    """How many messages a user who is asked a question sends."""
-    return int(part.channel.messages) if isinstance(part.channel, Mixing) else 1
 
 
 @lru_cache(maxsize=4)

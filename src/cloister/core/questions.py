@@ -7,7 +7,6 @@ bucket add up to (``add_up``). A question names the oracle that makes its answer
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar, final
 
@@ -59,17 +58,17 @@ class Setting:
     """Public facts about one question, the same on every machine.
 
     Args:
-        rows: the public number of rows (users) that are asked.
+        rows: the public number of rows (users) that are asked: where a share of them is, the expected number.
         unit: the lattice's spacing in the caller's units.
         seed: of this question alone.
-        people: the public number of users of the whole round, asked this question or not: who hide one another under Shuffled
-            trust, where nobody knows who is asked what. By default ``rows``.
+        people: the public number of users of the round, asked this question or not. Where a shuffler mixes their messages and roles are
+            private, all of them hide each other. By default those who are asked.
     """
 
     rows: int
     unit: float
     seed: PublicRng
-    people: int = attrs.field(default=attrs.Factory(operator.attrgetter("rows"), takes_self=True))
+    people: int = attrs.field(default=attrs.Factory(lambda self: self.rows, takes_self=True))
 
 
 class Bucketing(Protocol):

@@ -28,11 +28,12 @@ HELD = 2**25
 
 @final
 class Unusable(Exception):
-    """A file that counts for nothing. Args: reason."""
+    """A file that counts for nothing. Args: reason, plan (the name that it bears, if it is of another one)."""
 
-    def __init__(self, reason: Reason) -> None:
+    def __init__(self, reason: Reason, plan: str | None = None) -> None:
         super().__init__(reason)
         self.reason: Reason = reason
+        self.plan = plan
 
 
 def listed(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
@@ -136,7 +137,7 @@ def _fits(found: pa.Schema, schema: pa.Schema) -> None:
     if plan is None:
         raise Unusable("no reports")
     if plan != wire.plan_of(schema):
-        raise Unusable("another plan")
+        raise Unusable("another plan", plan)
     if found.names != schema.names or found.types != schema.types:
         raise Unusable("no reports")
 

@@ -58,7 +58,8 @@ class Encoder(Protocol[I_contra, V_co]):
 
     Laws: ``items`` is bucket ids (n, levels), -1 for none, or those with vectors (``Placed``). Under Local trust report i
     depends on row i, user i and a fixed number of draws of her own, and a user in no bucket reports like any other.
-    Under Central trust nothing is drawn. Reports of users travel: ``columns()`` gives named arrays with one entry per user, and the
+    Under Central trust nothing is drawn. Under Shuffled trust it is as under Local trust, with a private number that she drew
+    in place of her public one. Reports of users travel: ``columns()`` gives named arrays with one entry per user, and the
     class's ``load(columns)`` takes them back, or refuses.
     """
 
@@ -69,7 +70,7 @@ class Decoder(Protocol[I_contra, S, V_co]):
     """The server's half of a question.
 
     Laws: ``absorb`` is exact, draws nothing and refuses what no encoder sends. ``decode`` draws the noise of a Central
-    question, once per released value; of other trusts it draws nothing.
+    question, once per released value; of other trusts it draws nothing (but see ``Mixing.pooled``).
     """
 
     def absorb(self, report: I_contra) -> S: ...
@@ -92,7 +93,8 @@ class FrequencyOracle(Protocol[T_co]):
 
     Laws: the guarantee (trust, neighbouring relation, measure) and its derivation stand in the class's docstring. A row
     may fall in one bucket of every level; the oracle pays for all of them. An oracle whose guarantee may fail by itself has
-    ``failing = True``, and takes the probability from ``budget.delta``.
+    ``failing = True``, and takes the probability from ``budget.delta``. One that asks everybody, for a share of its noise say, has
+    ``everybody = True``: methods divide the budget then and not the users.
     """
 
     @property
@@ -199,6 +201,48 @@ class Noisy(Protocol):
 
 
 @runtime_checkable
+class Hiding(Protocol):
+    """A channel whose guarantee needs others: a Shuffled one.
+
+    Laws: its events hold if at least ``least`` people, herself among them, follow the protocol and their messages are shuffled
+    together, whoever else there is. Events say by ``alone`` what holds otherwise.
+    """
+
+    @property
+    def least(self) -> int: ...
+
+
+@runtime_checkable
+class Mixing(Protocol):
+    """A Shuffled channel of several messages per user: only their multiset means something. Everybody is asked: her share of the noise
+    is owed whatever her role is, so such a question is never put to a share of the users.
+
+    Laws: a report has one entry per message, ``messages`` for every user, those of one user together and in the order of users;
+    its ``columns()`` have no "users". ``absorb`` takes messages in any order and in any pieces, and refuses those that no encoder
+    sends; ``decode`` refuses a summary that is not of whole users.
+    """
+
+    @property
+    def messages(self) -> int:
+        """That every user sends."""
+        ...
+
+    def pooled(self, items: Any, users: Ids, rng: NoiseRng) -> Any:
+        """The ideal functionality: in law what ``absorb`` makes of the shuffled messages of these users, drawn at once. Where the noise of
+        a sum is drawn at once too, the summary may owe it and ``decode`` draws it."""
+        ...
+
+
+@runtime_checkable
+class Sorting(Protocol):
+    """A ``Mixing`` channel that can tell whose messages would spoil the others': what a shuffler asks before it forgets the senders."""
+
+    def whole(self, report: Any) -> Bools:
+        """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order within a user."""
+        ...
+
+
+@runtime_checkable
 class Predicting(Protocol):
     """A method that can say beforehand how well it will do: what a plan warns by."""
 
@@ -230,43 +274,6 @@ class Costing(Protocol):
 
 
 @runtime_checkable
-class Hiding(Protocol):
-    """A channel of trust Shuffled, whose guarantee needs a crowd."""
-
-    @property
-    def least(self) -> int:
-        """How many people must have reported honestly before anything is released."""
-        ...
-
-
-@runtime_checkable
-class Mixing(Protocol):
-    """A Shuffled channel whose users send several messages each, of which only the shuffled whole means something.
-
-    Laws: ``absorb(encode(items))`` and ``pooled(items)`` have one law once they are decoded, with the same integers where no noise is
-    drawn; ``columns()`` of its reports has an entry per message, ``messages`` of each user in the order of the users, and no column 'users'.
-    """
-
-    @property
-    def messages(self) -> int:
-        """Per user, whatever her row is."""
-        ...
-
-    def pooled(self, items: Any, users: Ids, rng: NoiseRng) -> Any:
-        """A summary as ``absorb`` gives it: the ideal functionality, for rows that are in one place. No message is made."""
-        ...
-
-
-@runtime_checkable
-class Sorting(Protocol):
-    """A ``Mixing`` channel that can tell whose messages would spoil the others': what a shuffler asks before it forgets the senders."""
-
-    def whole(self, report: Any) -> Bools:
-        """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order within a user."""
-        ...
-
-
-@runtime_checkable
 class Responding(Protocol):
     """A local channel whose report may be plain randomised response."""
 
@@ -286,6 +293,6 @@ class Charging(Protocol):
 
 
 __all__ = [
-    "Bucketing", "Channel", "Charging", "Costing", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Hiding", "Method", "Mixing", "NonPrivateSolver",
-    "Noisy", "Population", "Predicting", "Responding", "Ring", "Sorting", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
+    "Bucketing", "Channel", "Charging", "Costing", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Hiding", "Method", "Mixing",
+    "NonPrivateSolver", "Noisy", "Population", "Predicting", "Responding", "Ring", "Sorting", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
 ]  # fmt: skip

@@ -21,7 +21,8 @@ from cloister.core.questions import Part, Question, Round, Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Journal, Look, Record
 from cloister.core.roles import Charging, Method, Population, Table
-from cloister.core.trust import Aggregated, Central, T
+from cloister.core.shuffling import check_shuffled
+from cloister.core.trust import Aggregated, Central, Shuffled, T
 from cloister.core.types import Floats, Ints
 
 A = TypeVar("A")
@@ -193,9 +194,11 @@ class Session(Generic[T]):
     def _part(self, index: int, number: int, q: Question[T, Any]) -> Part:
         among = q.spend.among
         rows = self.problem.rows if among is None else max(1, round(self.problem.rows * among.fraction))
-        seed = self.seed.child("round", index, number)
-        setting = Setting(rows, self.problem.domain.unit, seed, self.problem.rows)
-        return Part(q.cells, q.vectors, among, q.open(setting))
+        setting = Setting(rows, self.problem.domain.unit, self.seed.child("round", index, number), self.problem.rows)
+        part = Part(q.cells, q.vectors, among, q.open(setting))
+        if q.trust is Shuffled:
+            check_shuffled(part)
+        return part
 
     def _answered(self, round: Round[T]) -> Callable[[int], Table]:
         """Bring the round's answers in, unless the record has them; return what gives each question's live table."""

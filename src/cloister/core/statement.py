@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from cloister.core.questions import Round
-from cloister.core.roles import Hiding
-from cloister.core.trust import TRUSTS, Shuffled
+from cloister.core.shuffling import least
+from cloister.core.trust import TRUSTS
 
 UNITS = {"pure": "epsilon", "gaussian": "mu^2", "zcdp": "rho", "exact": "unlimited"}
 
@@ -18,8 +18,7 @@ UNITS = {"pure": "epsilon", "gaussian": "mu^2", "zcdp": "rho", "exact": "unlimit
 @attrs.frozen
 class Spend:
     """One line of the budget. Args: round, question (position and kind), mechanism, measure, amount, users (their share), delta (the
-    mechanism's own), alone (epsilon of a message by itself, where a shuffler is not honest; None: nothing holds, or there is no shuffler), least
-    (how many people must report honestly; 0: the guarantee needs none)."""
+    mechanism's own)."""
 
     round: int
     question: str
@@ -28,8 +27,6 @@ class Spend:
     amount: float
     users: float = 1.0
     delta: float = 0.0
-    alone: float | None = None
-    least: int = 0
 
 
 @attrs.frozen
@@ -44,6 +41,8 @@ class PrivacyStatement:
         seeded: noise that can be repeated: nobody is protected.
         private: False when an oracle added no noise.
         simulated: the rows were in one place, where the trust model says that they are not.
+        least: Shuffled trust: the honest people that the guarantee needs.
+        alone: Shuffled trust: the epsilon that is left without an honest shuffler, or without them; None if nothing is.
     """
 
     trust: str
@@ -54,6 +53,8 @@ class PrivacyStatement:
     seeded: bool = False
     private: bool = True
     simulated: bool = False
+    least: int = 0
+    alone: float | None = None
 
     @property
     def relation(self) -> str:
@@ -77,8 +78,8 @@ class PrivacyStatement:
                 TRUSTS[self.trust].promise,
                 "One row is one person unless you know otherwise. All rounds' answers are covered, not only the last.",
             ]
-        if self.trust == Shuffled.__name__:
-            lines.append(self.crowd())
+        if self.private and not self.seeded and self.trust == "Shuffled":
+            lines += self.without()
         if self.simulated:
             lines.append(
                 "SIMULATED: the rows were all in one place. Whoever ran this could see them; only the result is as promised."
@@ -100,14 +101,21 @@ class PrivacyStatement:
             )
         return "\n".join(lines)
 
-    def crowd(self) -> str:
-        """What a shuffled run's guarantee needs, and what is left without it."""
-        needed = f"It needs a shuffler that is honest, and the reports of at least {max(s.least for s in self.spends):,} honest people."
-        without = "Without them nothing is promised."
-        if all(s.alone is not None for s in self.spends):
-            most = max(s.alone for s in self.spends if s.alone is not None)
-            without = f"Without them a message by itself costs its person up to epsilon = {most:.4g}."
-        return f"{needed} {without}"
+    def without(self) -> list[str]:
+        """What the guarantee rests on, under Shuffled trust, and what is left without it."""
+        lines = [
+            f"It holds if the shuffler is honest (it mixes all messages and forgets who sent them) and at least {self.least:,} people, "
+            "whoever they are, follow the protocol and keep their messages to themselves; fewer reports are not released.",
+        ]
+        if self.alone is None:
+            return [
+                *lines,
+                "Without that nothing holds: whoever sees who sent which messages can add a person's up to her answer.",
+            ]
+        return [
+            *lines,
+            f"Without that each person's messages alone still cost her at most epsilon = {self.alone:.4g}, delta = 0.",
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the derived sentences for readers of JSON."""
@@ -127,6 +135,8 @@ class PrivacyStatement:
             data["seeded"],
             data["private"],
             data["simulated"],
+            data.get("least", 0),
+            data.get("alone"),
         )
 
 
@@ -140,8 +150,13 @@ def state(
     seeded: bool,
     private: bool,
     simulated: bool = False,
+    alone: float = math.inf,
 ) -> PrivacyStatement:
-    """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta)."""
+    """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta).
+
+    Args:
+        alone: epsilon of all events without a shuffler, as the accountant adds it up.
+    """
     spends = []
     for round in rounds:
         for number, part in enumerate(round.parts):
@@ -158,8 +173,10 @@ def state(
                         amount,
                         users,
                         event.delta,
-                        event.alone if math.isfinite(event.alone) else None,
-                        part.channel.least if isinstance(part.channel, Hiding) else 0,
                     )
                 )
-    return PrivacyStatement(trust, epsilon, delta, tuple(spends), rows, seeded, private, simulated)
+    needed = max((least(round) for round in rounds), default=0)
+    left = alone if math.isfinite(alone) else None
+    return PrivacyStatement(
+        trust, epsilon, delta, tuple(spends), rows, seeded, private, simulated, needed, left if needed else None
+    )

@@ -37,8 +37,10 @@ class Composed:
 
     @property
     def measures(self) -> frozenset[Measure]:
-        """In what the oracles in here count privacy."""
-        found: set[Measure] = {self.value.measure} if hasattr(self.value, "measure") else set()
+        """In what the oracles in here count privacy. An oracle inside another one spends what the outer one declares."""
+        if hasattr(self.value, "measure"):
+            return frozenset({self.value.measure})
+        found = set[Measure]()
         for part in self.inner.values():
             found |= part.measures
         return frozenset(found)
@@ -46,7 +48,9 @@ class Composed:
     @property
     def failing(self) -> bool:
         """Whether an oracle in here spends a delta of its own, as thresholding does."""
-        return bool(getattr(self.value, "failing", False)) or any(part.failing for part in self.inner.values())
+        if hasattr(self.value, "measure"):
+            return bool(getattr(self.value, "failing", False))
+        return any(part.failing for part in self.inner.values())
 
     @property
     def private(self) -> bool:
@@ -76,8 +80,10 @@ def compose(registry: Registry, role: Role, name: str, wires: Mapping[str, str],
         InvalidInput: an option value out of its bounds.
     """
     composed = _compose(registry, role, name, dict(wires), dict(values), "")
-    for path in (*wires, *values):
-        _check_path(composed, path, "slot" if path in wires else "option")
+    for path in wires:
+        _check_path(composed, path, "slot")
+    for path in values:
+        _check_path(composed, path, "option")
     return composed
 
 

@@ -6,9 +6,12 @@ from cloister.core.components import Spec
 
 TREES = "cloister.plugins.trees"
 LOCAL = "cloister.plugins.oracles.local"
+SHUFFLED = "cloister.plugins.oracles.shuffled"
 LLOYD = "cloister.plugins.lloyd:Lloyd"
 HST = "cloister.plugins.hst:HST"
 ONE_ROUND = "cloister.plugins.one_round:OneRound"
+WEIGHTED = "cloister.plugins.stemmer.weighted_centers:WeightedCenters"
+STEMMER = "Stemmer: Locally private k-means clustering (2021)"
 CHANG = "Chang, Ghazi, Kumar, Manurangsi: Locally private k-means in one round (2021)"
 DIAA = "Diaa, Humphries, Kerschbaum: FastLloyd (2024)"
 COHEN = "Cohen-Addad et al.: Scalable differentially private clustering via hierarchically separated trees (2022)"
@@ -42,9 +45,11 @@ def components() -> list[Spec]:
         *_both("exact", "exact", "Exact", "without noise, NOT private, for comparison", "", private=False),
         *_local(),
         *_shuffled(),
+        *_mixed(),
         *_one_round(),
         *_trees(),
         *_median(),
+        *_rounds(),
         Spec("kmeans++", "NonPrivateSolver", "cloister.plugins.solvers.kmeans:KMeansPlusPlus",
              "weighted k-means on released points", paper="Arthur, Vassilvitskii (2007)"),
         Spec("ward", "NonPrivateSolver", "cloister.plugins.solvers.ward:Ward",
@@ -102,6 +107,17 @@ def _median() -> list[Spec]:
     ]  # fmt: skip
 
 
+def _rounds() -> list[Spec]:
+    """Local trust in a constant number of rounds."""
+    return [
+        Spec("weighted-centers", "Method", WEIGHTED, "k-means under local trust in five rounds: candidates by hashing, weighted twice", paper=STEMMER),
+        Spec("weighted-centers-median", "Method", WEIGHTED, "k-median under local trust in five rounds", paper=STEMMER,
+             presets={"solver": "kmedian++"}),
+        Spec("nearest-centers", "Method", WEIGHTED, "k-means from the same candidates, each row at its nearest, once",
+             paper="Kaplan, Stemmer: Differentially private k-means with constant multiplicative error (2018)", presets={"assign": "nearest"}),
+    ]  # fmt: skip
+
+
 def _both(
     name: str, module: str, prefix: str, summary: str, paper: str, private: bool = True, trust: str = "Central"
 ) -> list[Spec]:
@@ -120,6 +136,8 @@ def _local() -> list[Spec]:
     return [
         Spec("explicit-histogram", "FrequencyOracle", f"{LOCAL}.explicit_histogram:ExplicitHistogram",
              "counts from one randomised sign per user, for domains of any size", "Local", bassily),
+        Spec("asked-local-hashing", "FrequencyOracle", f"{LOCAL}.asked_hashing:AskedLocalHashing",
+             "counts from randomised response on a public hash, for domains of any size", "Local", wang),
         Spec("optimised-local-hashing", "FrequencyOracle", f"{LOCAL}.local_hashing:OptimisedLocalHashing",
              "counts from randomised response on a public hash", "Local", wang),
         Spec("adaptive-response", "FrequencyOracle", f"{LOCAL}.adaptive:AdaptiveResponse",
@@ -134,6 +152,8 @@ def _local() -> list[Spec]:
              "vector sums of all buckets by one Hadamard transform, one byte per user", "Local", chang),
         Spec("explicit-histogram-vector", "VectorSumOracle", f"{LOCAL}.vector_sums:ExplicitHistogramVector",
              "vector sums of any bucket that is asked for, domains of any size", "Local", chang),
+        Spec("ldp-average", "VectorSumOracle", f"{LOCAL}.ldp_average:LdpAverage",
+             "vector sums from Gaussian noise for every bucket; spends delta", "Local", STEMMER),
     ]  # fmt: skip
 
 
@@ -144,6 +164,19 @@ def _shuffled() -> list[Spec]:
         Spec("amplified-counts", "FrequencyOracle", f"{target}Counts", "counts from shuffled local reports; spends delta", "Shuffled", feldman),
         Spec("amplified-vectors", "VectorSumOracle", f"{target}Vectors", "vector sums from shuffled local reports; spends delta", "Shuffled",
              feldman),
+    ]  # fmt: skip
+
+
+def _mixed() -> list[Spec]:
+    """Several messages per person, which say something only when they are all shuffled."""
+    chang = "Chang, Ghazi, Kumar, Manurangsi (2021); Balle, Bell, Gascon, Nissim (2020)"
+    return [
+        Spec("split-and-mix", "VectorSumOracle", f"{SHUFFLED}.split_and_mix:SplitAndMix",
+             "vector sums of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang),
+        Spec("split-and-mix-counts", "FrequencyOracle", f"{SHUFFLED}.split_and_mix:SplitAndMixCounts",
+             "counts of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang),
+        Spec("blanket-histogram", "FrequencyOracle", f"{SHUFFLED}.blanket_histogram:BlanketHistogram",
+             "counts from shuffled hash values among uniform ones, for domains of any size; spends delta", "Shuffled", "Luo, Wang, Yi (2022)"),
     ]  # fmt: skip
 
 

@@ -77,7 +77,7 @@ class OneRound(Generic[T]):
     share: Literal["users", "budget", "auto"] = option(
         default="auto", choices=("users", "budget", "auto"),
         help="what counts and vectors divide: the users (each answers one, with all of epsilon), everyone's epsilon, or as "
-        "the trust model has it (users under Local)",
+        "the trust model and the oracles have it (users under Local; the budget where everybody draws noise)",
     )  # fmt: skip
     count_share: float | None = option(
         default=None, low=0.0, high=0.99, above=True, help="the counts' share; none: the one with the least error"
@@ -142,19 +142,25 @@ class OneRound(Generic[T]):
 
     @property
     def _by_users(self) -> bool:
-        return self.frequencies.trust in (Local, Shuffled) if self.share == "auto" else self.share == "users"
+        """Under Shuffled trust not where an oracle asks everybody for a share of its noise (``everybody``)."""
+        if self.share != "auto":
+            return self.share == "users"
+        needed = any(getattr(oracle, "everybody", False) for oracle in (self.frequencies, self.vectors))
+        return self.frequencies.trust in (Local, Shuffled) and not needed
 
     def shares(
         self, problem: Problem, space: Space, partitions: int, rng: PublicRng
     ) -> tuple[tuple[Budget, ...], tuple[Budget, ...]]:
         """What the counts and the vectors of each partition may spend. By users q : 1 - q, q = sqrt(a) / (sqrt(a) + sqrt(b)) with a
         count's variance a and b that of d + 2 coordinates of a sum, over R^2; by budget as the noise law has it. Where a share q of
-        the users is counted, the n / k rows of a cluster have a binomial spread of n / (k q) besides: most of a, where noise is low."""
+        the users is counted, the n / k rows of a cluster have a binomial spread of n / (k q) besides: most of a when shuffled, and left
+        out under Local trust, where noise is above n at an epsilon of 1 (the study's rule)."""
         budget = problem.budget
         of_count, of_sum = self.variances(problem, space, budget, budget)
         errors = of_count, (problem.domain.dimension + 2) * of_sum
         if self._by_users:
-            roots = math.sqrt(of_count + problem.rows / problem.k), math.sqrt(errors[1])
+            spread = problem.rows / problem.k if self.frequencies.trust is Shuffled else 0.0
+            roots = math.sqrt(of_count + spread), math.sqrt(errors[1])
             best = max(self.least_count_share, roots[0] / sum(roots))
             q = best if self.count_share is None else self.count_share
             parts = budget.split_users(rng, *(q,) * partitions, *(1 - q,) * partitions)

@@ -13,13 +13,21 @@ from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.plugins.oracles.local.adaptive import AdaptiveResponse
 from cloister.plugins.oracles.local.explicit_histogram import ExplicitHistogram
 from cloister.plugins.oracles.local.hadamard import HadamardResponse
 from cloister.plugins.oracles.local.local_hashing import OptimisedLocalHashing
 from cloister.plugins.oracles.local.subset import SubsetSelection
 from cloister.plugins.oracles.local.unary import OptimisedUnary
 
-CLASSES = (ExplicitHistogram, HadamardResponse, OptimisedLocalHashing, OptimisedUnary, SubsetSelection)
+CLASSES = (
+    ExplicitHistogram,
+    HadamardResponse,
+    OptimisedLocalHashing,
+    OptimisedUnary,
+    AdaptiveResponse,
+    SubsetSelection,
+)
 ORACLES = [cls(share=share) for cls in CLASSES for share in ("users", "budget")]
 each_oracle = pytest.mark.parametrize("oracle", ORACLES, ids=lambda o: f"{type(o).__name__}-{o.share}")
 each_class = pytest.mark.parametrize("cls", CLASSES)

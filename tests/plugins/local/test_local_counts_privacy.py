@@ -20,6 +20,7 @@ from test_local_counts import CLASSES, each_class, numbered, opened
 
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
+from cloister.plugins.oracles.local.adaptive import Direct
 from cloister.plugins.oracles.local.coins import WORDS, below, hits, odds
 from cloister.plugins.oracles.local.hadamard import Signed
 from cloister.plugins.oracles.local.hashed import Hashed
@@ -49,7 +50,7 @@ def even(m: int) -> list[tuple[int, int]]:
 
 def cells(level: Any) -> Iterator[list[list[tuple[int, int]]]]:
     """For each word its cells. Subsets: once for every order that the ranked words may have, each with privacy of its own."""
-    if isinstance(level, (Hashed, Signed)):
+    if isinstance(level, (Direct, Hashed, Signed)):
         yield [edges(level.response.keep), even(level.response.symbols)]
     elif isinstance(level, Unary):
         yield [edges(level.flip, WORDS // 2)] * level.size
@@ -125,7 +126,7 @@ def test_reports_support_buckets_with_exactly_the_declared_chances(cls):
     """p for a user's own bucket and q for any other, and for all of them if she is in none. Where hashes are public, another
     bucket's chance is q over the hashes only, which ``test_local_counts`` looks at."""
     level = opened(cls(), (3,), 1.0).asked.levels[0]
-    tables, public = list(cells(level)), isinstance(level, (Hashed, Signed))
+    tables, public = list(cells(level)), isinstance(level, (Direct, Hashed, Signed))
     for bucket, user in itertools.product((-1, 1), range(3)):
         found = np.zeros(3)
         for table in tables:

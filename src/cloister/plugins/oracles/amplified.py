@@ -139,7 +139,7 @@ def opened(
     Raises:
         InvalidInput: no delta, or a report oracle whose report is not pure.
     """
-    if report.measure != "pure" or getattr(report, "failing", False):
+    if report.trust is not Local or report.measure != "pure" or getattr(report, "failing", False):
         raise InvalidInput(
             f"'{mechanism}' shuffles reports of pure local oracles (no delta of their own), not of {report!r}"
         )

@@ -74,7 +74,7 @@ class TensorChannel(Additive):
         columns, levels = buckets[:, -len(self.counted) :], list[Ints]()
         for ids, size in zip(columns.T, self.counted, strict=True):
             if isinstance(items, Placed):
-                levels.append(_added(ids, items.values, size).ravel())
+                levels.append(totals_of(ids, items.values, size).ravel())
             else:
                 levels.append(_counted(ids, size))
         return Totals(np.concatenate(levels) if len(levels) > 1 else levels[0])
@@ -112,7 +112,7 @@ def _counted(ids: Ints, size: int) -> Ints:
     return np.bincount(ids + 1, minlength=size + 1)[1:].astype(np.int64, copy=False)
 
 
-def _added(ids: Ints, values: Ints, size: int) -> Ints:
+def totals_of(ids: Ints, values: Ints, size: int) -> Ints:
     """Exact sums (size, d) of the values (n, d) per id; ids of -1 count nowhere."""
     from scipy.sparse import csc_matrix
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from cloister.core.encoding import absorb
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
-from cloister.core.messages import Messages, each, from_batch, roles, schema, shuffle_of
+from cloister.core.messages import Messages, from_batch, roles, schema, shuffle_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.shuffling import messages as each
 from cloister.core.types import Ints
 from cloister.core.wire import plan_of
 from cloister.plugins.populations.reading import Progress, keep_memory
@@ -42,6 +43,7 @@ class Released:
         users: how many are planned.
         strict: fail at the first refusal.
         progress: told how many more messages were looked at.
+        earlier: names of rounds before, of which there are none.
 
     Attributes:
         intake: what the last ``gather`` met. ``accepted`` counts people, by how many messages each sends.
@@ -51,7 +53,8 @@ class Released:
     """
 
     def __init__(
-        self, paths: Path | Sequence[Path], plan: str, users: int, strict: bool = False, progress: Progress | None = None
+        self, paths: Path | Sequence[Path], plan: str, users: int, strict: bool = False, progress: Progress | None = None,
+        earlier: Sequence[str] = (),
     ) -> None:  # fmt: skip
         try:
             from cloister.core.report_files import listed

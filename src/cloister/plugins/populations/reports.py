@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, final
 
@@ -55,6 +55,7 @@ class Intake:
         first: the file where each reason was met first.
         files: how many were read.
         others: files in the folders that have another extension; they were left alone.
+        earlier: files of reports of rounds that are closed; they were left alone too, and are not in ``files``.
     """
 
     accepted: int = 0
@@ -63,6 +64,7 @@ class Intake:
     first: dict[str, str] = attrs.field(factory=dict)
     files: int = 0
     others: int = 0
+    earlier: int = 0
 
     def as_dict(self, planned: int) -> dict[str, Any]:
         """Plain data. Args: planned (users of the plan)."""
@@ -78,7 +80,8 @@ class Intake:
             for r, words in REASONS.items()
             if self.refused[r]
         ]
-        return found + ([f"left alone {self.others:,} files of another kind"] if self.others else [])
+        alone = {"of another kind": self.others, "of rounds that are closed": self.earlier}
+        return found + [f"left alone {count:,} files {what}" for what, count in alone.items() if count]
 
 
 @final
@@ -99,10 +102,11 @@ class Collected:
 
     Args:
         paths: folders, files or patterns; .parquet and .arrow.
-        plan: hash of the plan, as reports bear it.
+        plan: name of the round, as reports bear it: the plan's hash, or that of the answers that were published last.
         users: how many are planned; numbers are 0 <= user < users.
         strict: fail at the first refusal.
         progress: told how many more reports were looked at.
+        earlier: names of the rounds before.
 
     Attributes:
         intake: what the last ``gather`` met.
@@ -112,14 +116,15 @@ class Collected:
     """
 
     def __init__(
-        self, paths: Path | Sequence[Path], plan: str, users: int, strict: bool = False, progress: Progress | None = None
+        self, paths: Path | Sequence[Path], plan: str, users: int, strict: bool = False, progress: Progress | None = None,
+        earlier: Collection[str] = (),
     ) -> None:  # fmt: skip
         try:
             from cloister.core.report_files import listed
         except ImportError as error:
             raise MissingExtra("pyarrow", "files", "reading reports") from error
         self._files, self._others = listed(paths)
-        self._plan, self._users, self._strict = plan, users, strict
+        self._plan, self._users, self._strict, self._earlier = plan, users, strict, frozenset(earlier)
         self._progress = progress or (lambda n: None)
         self.intake = Intake()
 
@@ -157,7 +162,11 @@ class Collected:
                         yield _joined(held), Origins.of(names, held)
                         held, names, count = [], [], 0
             except Unusable as error:
-                self._refuse(error.reason, 1, path)
+                if error.plan in self._earlier:
+                    self.intake.earlier += 1
+                    self.intake.files -= 1
+                else:
+                    self._refuse(error.reason, 1, path)
         if count:
             yield _joined(held), Origins.of(names, held)
 

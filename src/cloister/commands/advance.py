@@ -1,0 +1,94 @@
+"""``cloister advance`` and ``cloister rounds``: closing rounds, and seeing which is open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cloister.commands import AsJson, print_json, print_result, progress, say
+
+
+def advance(
+    plan: Annotated[Path, typer.Argument(help="Folder of the plan.")],
+    reports: Annotated[list[str] | None, typer.Option(help="Folder or file of reports, or a pattern in quotes. Repeatable.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Save the result, once there is one: .json or .npz.")] = None,
+    only: Annotated[int | None, typer.Option("--round", help="Close this round, from 1; nothing happens if it is closed. Default: the open one.")] = None,
+    least: Annotated[int, typer.Option(help="Reports that must count, or nothing is closed.")] = 1,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be refused.")] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Close the open round with these reports and publish the next; after the last one, cluster. Sees no row."""
+    from cloister.core.results import checked_target
+    from cloister.decoder import advance as run
+
+    target = None if out is None else checked_target(out)
+    with progress("reports read") as advance:
+        done = run(
+            plan, reports or [], only=None if only is None else only - 1, least=least, strict=strict, progress=advance
+        )
+    for line in [] if done.intake is None else done.intake.lines():
+        say(line)
+    if target is not None and done.result is not None:
+        done.result.save(target)
+    if as_json:
+        result = None if done.result is None else done.result.as_dict()
+        print_json({**_standing(done.transcript), "result": result})
+        return
+    closed, length = done.transcript.index, done.transcript.plan.length
+    if done.intake is not None:
+        typer.echo(f"round {closed} of {length} is closed with {done.intake.accepted:,} reports")
+    if done.result is None:
+        typer.echo(f"round {closed + 1} of {length} is open: publish {plan} as it is now")
+        return
+    typer.echo(f"all {length} rounds are closed\n")
+    print_result(done.result)
+    if target is not None:
+        typer.echo(f"\nsaved to {target}")
+
+
+def rounds(plan: Annotated[Path, typer.Argument(help="Folder of the plan.")], as_json: AsJson = False) -> None:
+    """Say which round of a plan is open, who is asked in each, what it costs and how many bytes a person sends."""
+    from cloister.transcript import Transcript
+
+    standing = _standing(Transcript.read(plan))
+    if as_json:
+        print_json(standing)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(
+        title=f"plan {standing['plan'][:16]}: epsilon = {standing['epsilon']:g}, delta = {standing['delta']:g} in all"
+    )
+    for heading in ("round", "state", "users asked", "questions", "bytes each", "reports"):
+        table.add_column(heading, justify="left" if heading in {"state", "questions"} else "right")
+    for one in standing["rounds"]:
+        asked = f"{one['asked']:.1%}"
+        table.add_row(
+            str(one["round"]), one["state"], asked, ", ".join(one["mechanisms"]), f"{one['bytes']:.4g}", f"{one['reports']:,}"
+        )  # fmt: skip
+    Console().print(table)
+
+
+def _standing(transcript: Any) -> dict[str, Any]:
+    """Where a plan stands, as plain data."""
+    from cloister.schedule import Step
+
+    plan = transcript.plan
+    rounds = list[dict[str, Any]]()
+    for number, step in enumerate(plan.schedule or [Step.of(round) for round in plan.rounds()]):
+        closed = transcript.closed[number] if number < transcript.index else None
+        state = "closed" if closed is not None else "open" if number == transcript.index else "to come"
+        rounds.append(
+            {
+                "round": number + 1, "state": state, "asked": step.asked, "users": round(step.asked * plan.rows),
+                "mechanisms": [event["mechanism"] for event in step.events], "bytes": step.size.total / step.asked,
+                "reports": 0 if closed is None else closed.reports["accepted"],
+            }
+        )  # fmt: skip
+    return {
+        "plan": plan.hash, "head": transcript.head, "epsilon": plan.total.epsilon, "delta": plan.total.delta, "users": plan.rows,
+        "open": None if transcript.done else transcript.index + 1, "bytes per user": plan.size.total, "rounds": rounds,
+    }  # fmt: skip

@@ -1,0 +1,74 @@
+"""What Shuffled trust asks of a round: nothing public about a person stands in her messages, and enough people hide each other.
+
+*Fresh numbers.* Every person draws a private uniform 64-bit number v for each set of questions that share the users, and one for each
+question that is put to everybody. It takes the place of her public number: her role among the questions (``Share.holds``), her level, her
+hashes and coins all come from v, and v is sent along. v does not depend on her row and, given v, her answer is eps0-private; so her whole
+report, role included, is one eps0-private randomiser, which is what amplification by shuffling is proved for. People with
+another role hide her as well. Numbers of two questions are independent, so that messages cannot be linked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cloister.core.errors import Refused
+from cloister.core.questions import Part, Round
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.roles import Hiding, Mixing
+from cloister.core.trust import Shuffled
+from cloister.core.types import Bools, Ids
+
+
+def numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
+    """The numbers (n,) of users (n,) that each question goes by: fresh private ones under Shuffled trust, else their own."""
+    if round.trust is not Shuffled:
+        return [users] * len(round.parts)
+    drawn, found = dict[PublicRng | int, Ids](), list[Ids]()
+    for at, part in enumerate(round.parts):
+        key = at if part.among is None else part.among.rng
+        if key not in drawn:
+            drawn[key] = rng.child("number", round.index, at).words(users, 1)[:, 0]
+        found.append(drawn[key])
+    return found
+
+
+def asked(round: Round[Any], numbers: list[Ids]) -> list[Bools | None]:
+    """Whom each question is asked of, by their numbers (n,); None for everybody."""
+    return [
+        None if part.among is None else part.among.holds(them) for part, them in zip(round.parts, numbers, strict=True)
+    ]
+
+
+def messages(part: Part) -> int:
+    """How many messages a person who is asked this question sends."""
+    return part.channel.messages if isinstance(part.channel, Mixing) else 1
+
+
+def least(round: Round[Any]) -> int:
+    """The fewest people whose shuffled reports may be released; 0 where nobody needs others to hide her."""
+    return max((part.channel.least for part in round.parts if isinstance(part.channel, Hiding)), default=0)
+
+
+def check_shuffled(part: Part) -> None:
+    """The rules of an opened question of trust Shuffled.
+
+    A delta of its own holds for a replaced row in the form P(S) <= e^eps Q(S) + delta, both ways. Such guarantees add up in epsilon
+    and delta (basic composition), but not in rho: there a delta of a question at eps_i counts (1 + e^eps) / (1 + e^eps_i) times, eps
+    that of the whole run, which no oracle knows.
+
+    Raises:
+        Refused: it does not say how many people it needs; it needs a share of the noise from everybody, and asks some; or it spends
+            rho beside a delta.
+    """
+    name = ", ".join(event.mechanism for event in part.channel.events)
+    if not isinstance(part.channel, Hiding):
+        raise Refused(f"'{name}' is Shuffled and does not say how many people its guarantee needs (attribute least)")
+    if isinstance(part.channel, Mixing) and part.among is not None:
+        raise Refused(
+            f"'{name}' asks everybody for messages and a share of the noise: split the budget, not the users (--set share=budget)"
+        )
+    if any(event.spent.measure == "zcdp" and event.delta for event in part.channel.events):
+        raise Refused(
+            f"'{name}' was given a budget in rho, which a delta of its own does not go with under Shuffled trust: fill all slots with pure "
+            "oracles, or all with Gaussian ones"
+        )

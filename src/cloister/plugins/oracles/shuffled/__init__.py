@@ -1,0 +1,1 @@
+"""Oracles of trust Shuffled whose users send several messages each."""

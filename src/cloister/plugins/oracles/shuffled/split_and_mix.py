@@ -1,0 +1,132 @@
+"""Split-and-mix: counts and vector sums with the noise of a trusted curator, from users who trust a shuffler alone.
+
+Every user adds to each *slot* (a coordinate of a place) her number, 0 in places that she is not in, and her share of the noise; cuts it into m
+shares, uniform but for their sum modulo 2^w; and sends each share with its slot. The server adds up.
+
+Guarantee (Shuffled; replace one row, or have none): of ``people`` users, at least ``least`` = ceil(honest * people) draw their noise and
+shares as they should and tell nobody; the others may do and tell anything. Then whoever sees all shuffled messages learns what mu-GDP (or zCDP)
+noise on the sums allows, but for delta:
+
+* *Sensitivity, jointly over all places, levels and coordinates.* A row that is replaced takes its vector x out of one place of each level and puts
+  x' in one. Same place: it moves by x' - x, of norm at most 2 C, C the bound in lattice integers; two places: sqrt(|x|^2 + |x'|^2) <= sqrt(2) C.
+  So 2 C sqrt(levels) for sums, sqrt(2 levels) for counts (same place: 0). Vectors are integers before anything is drawn.
+* *Noise.* Each user draws N_Z(0, s^2) on every slot, s >= 22. h = ``least`` of them together are within a factor e^(+-tau), tau = 10 sum_{k<h}
+  exp(-2 pi^2 s^2 k / (k + 1)) < e^-4000, of N_Z(0, h s^2) (Kairouz, Liu, Steinke 2021, the theorem on sums of discrete Gaussians), whose sigma =
+  sensitivity / mu is at least 2^20 (numbers are scaled up by a power of two): ``cloister.accounting.discrete`` pays for the rest. A sum modulo 2^w is
+  post-processing of the sum. With all users honest there is 1 / honest times the variance that is paid for.
+* *Secrecy.* Given what each honest user adds, the messages of a slot say nothing but the sum, up to a statistical distance of 2^-nu, with
+  2^-nu times the slots within t, the largest distance that the budget's delta pays for: ``secrecy`` has the proof, m, and why deltas add here.
+  (ERRATA's nu = log2(2 s d (1 + e^eps) / delta) is what this is in terms of an epsilon.)
+
+If the shuffler is not honest nothing holds: a user's own shares add up to her number and little noise.
+
+Messages per user: slots * m, m about 2 + (2 nu + w) / (log2 n + 1.4): 8 to 14. That is a lot: ``buckets`` lays large spaces over fewer
+places (``hashed_buckets``), ``most_messages`` refuses absurd plans. All users answer: asked of a share of the users, the noise would not shrink.
+
+Corrections to the paper (Algorithms 9-11, Theorem 35): vectors are integers of norm C, and so is sigma; the sum is of the quantised vector, modulo
+2^w, and centred; one joint bound in place of one per bucket; every user adds noise, not the first one.
+
+Source: Chang, Ghazi, Kumar, Manurangsi 2021, appendix C; Ishai, Kushilevitz, Ostrovsky, Sahai 2006; Balle, Bell, Gascon, Nissim 2020;
+Kairouz, Liu, Steinke 2021 (the distributed discrete Gaussian).
+"""
+
+from __future__ import annotations
+
+import math
+
+from cloister.core.budget import Budget, Measure
+from cloister.core.components import component, option
+from cloister.core.errors import InvalidInput
+from cloister.core.lattice import Bound
+from cloister.core.questions import Setting, Space
+from cloister.core.trust import Shuffled
+from cloister.plugins.oracles.additive import UP, enough_bits
+from cloister.plugins.oracles.shuffled.hashed_buckets import SMALL, Layout, chosen
+from cloister.plugins.oracles.shuffled.mixing import MixingChannel
+from cloister.plugins.oracles.shuffled.secrecy import LEAST_USERS, most_distance
+
+NAME = "split-and-mix"
+HONEST = "at least this share of the planned users draw their noise and keep their shares to themselves"
+BUCKETS = (
+    "places that the buckets of a large level share, by public hashes; none: chosen by what collisions and noise do"
+)
+MESSAGES = "a plan that asks every user for more messages is refused"
+
+
+def opened(
+    space: Space, bound: Bound | None, budget: Budget, setting: Setting, honest: float, buckets: int | None, most_messages: int
+) -> MixingChannel:  # fmt: skip
+    """Noise from the joint L2 sensitivity, and the secrecy that the budget's delta pays for.
+
+    Raises:
+        InvalidInput: a share of the users only, too few users, no delta, or too many messages.
+    """
+    people = setting.people
+    if setting.rows < people:
+        raise InvalidInput(
+            f"'{NAME}' asks everyone, and its noise does not shrink with the users who are asked: divide the budget and not the users "
+            "(option share=budget of the method)"
+        )
+    least = math.ceil(honest * people)
+    if least < LEAST_USERS:
+        raise InvalidInput(f"'{NAME}' needs at least {LEAST_USERS} honest users to mix, not {least}")
+    distance = most_distance(budget.delta, budget.mu)
+    if not distance > 0:
+        raise InvalidInput(
+            f"'{NAME}' spends a delta of its own, and its budget has none: pass delta (less than one over the number of users)"
+        )
+    sensitivity = math.sqrt(space.levels) * (2 * bound.l2 if bound else math.sqrt(2))
+    sigma = sensitivity / budget.mu * UP
+    shift = enough_bits(sigma)
+    places = chosen(people, sigma / math.sqrt(honest) / (bound.l2 if bound else 1)) if buckets is None else buckets
+    layout = Layout.of(space, places, places * SMALL if buckets is None else places, setting.seed.child("places"))
+    slots = sum(layout.places) * (bound.dimension if bound else 1)
+    security = math.log2(slots / distance) + 2.0**-20
+    unit = setting.unit if bound else 1.0
+    return MixingChannel(
+        NAME if bound else f"{NAME}-counts", budget, layout, bound, people, least, sigma * 2.0**shift, shift, unit, security, most_messages
+    )  # fmt: skip
+
+
+@component
+class SplitAndMix:
+    """Vector sums of everyone's shuffled shares, with the noise of a trusted curator."""
+
+    trust = Shuffled
+    failing = True
+    everybody = True
+    honest: float = option(default=0.9, low=0.01, high=1.0, help=HONEST)
+    buckets: int | None = option(default=None, low=2, high=2**16, help=BUCKETS)
+    most_messages: int = option(default=2**20, low=1, high=2**40, unit="messages", help=MESSAGES)
+
+    @property
+    def measure(self) -> Measure:
+        return "gaussian"
+
+    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> MixingChannel:
+        return opened(space, bound, budget, setting, self.honest, self.buckets, self.most_messages)
+
+    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
+        return self.open(space, bound, budget, setting).deviation ** 2
+
+
+@component
+class SplitAndMixCounts:
+    """Counts of everyone's shuffled shares, with the noise of a trusted curator."""
+
+    trust = Shuffled
+    failing = True
+    everybody = True
+    honest: float = option(default=0.9, low=0.01, high=1.0, help=HONEST)
+    buckets: int | None = option(default=None, low=2, high=2**16, help=BUCKETS)
+    most_messages: int = option(default=2**20, low=1, high=2**40, unit="messages", help=MESSAGES)
+
+    @property
+    def measure(self) -> Measure:
+        return "gaussian"
+
+    def open(self, space: Space, budget: Budget, setting: Setting) -> MixingChannel:
+        return opened(space, None, budget, setting, self.honest, self.buckets, self.most_messages)
+
+    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+        return self.open(space, budget, setting).deviation ** 2

@@ -1,0 +1,224 @@
+"""Hash values that carry the name of their hash, and blanket messages among them: both halves of ``blanket-histogram``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import NoReturn, final
+
+import attrs
+import numpy as np
+
+from cloister.core.budget import Budget, Event
+from cloister.core.digests import digest
+from cloister.core.errors import Refused
+from cloister.core.questions import Space
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
+from cloister.plugins.oracles.local.coins import below
+from cloister.plugins.oracles.local.hashing import Hashes
+
+COLUMNS = {"question": "u8", "level": "u2", "tag": "u8", "value": "u2"}
+LISTED = 2**14
+"""Levels of up to so many buckets are decoded as a whole when they are first looked at."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Tagged:
+    """What users send: one entry per message. Nothing says whose, nor which are blankets.
+
+    Args:
+        question: the stamp of the channel that encoded them.
+        levels: (messages,) uint16.
+        tags: v, (messages,) uint64.
+        values: (messages,) uint16.
+    """
+
+    question: int
+    levels: AnyArray = attrs.field(repr=False)
+    tags: Ids = attrs.field(repr=False)
+    values: AnyArray = attrs.field(repr=False)
+
+    def columns(self) -> dict[str, AnyArray]:
+        """Arrays with one entry per message."""
+        question = np.broadcast_to(np.uint64(self.question), len(self.tags))
+        return dict(zip(COLUMNS, (question, self.levels, self.tags, self.values), strict=True))
+
+    @classmethod
+    def load(cls, columns: Mapping[str, AnyArray]) -> Tagged:
+        """Messages from arrays that came from outside, in any order.
+
+        Raises:
+            Refused: they are not what ``columns`` gives. Whether they are possible is for ``absorb`` to say.
+        """
+        if sorted(columns) != sorted(COLUMNS):
+            raise Refused(f"messages have the columns {', '.join(COLUMNS)}, not {', '.join(sorted(columns))}")
+        for name, kind in COLUMNS.items():
+            if columns[name].dtype != np.dtype(kind) or columns[name].shape != (len(columns["tag"]),):
+                raise Refused(
+                    f"the column '{name}' of messages has type {columns[name].dtype} and shape {columns[name].shape}: no encoder sends that"
+                )
+        question = columns["question"]
+        if len(question) and (question != question[0]).any():
+            raise Refused("the messages answer several questions: keep those of each question apart")
+        return cls(int(question[0]) if len(question) else 0, columns["level"], columns["tag"], columns["value"])
+
+
+@final
+@attrs.frozen(eq=False)
+class Gathered:
+    """Merged messages: the messages. What is asked of them depends on no order. Args: pieces, counts (of each level)."""
+
+    pieces: tuple[Tagged, ...]
+    counts: Ints
+
+    def merge(self, other: Gathered) -> Gathered:
+        return Gathered(self.pieces + other.pieces, self.counts + other.counts)
+
+
+@final
+@attrs.frozen
+class BlanketChannel:
+    """Every user sends 1 + t messages per level.
+
+    Args:
+        mechanism, budget: what is declared to the accountant.
+        space: the buckets.
+        people: public number of users, all of whom are asked.
+        least: how many of them are counted on.
+        blankets: t.
+        values: b, 2 <= b <= 2^16.
+        delta: at the budget's epsilon.
+        seed: of the public hashes.
+    """
+
+    mechanism: str
+    budget: Budget
+    space: Space
+    people: int
+    least: int
+    blankets: int
+    values: int
+    delta: float
+    seed: PublicRng
+
+    @property
+    def messages(self) -> int:
+        """That every user sends."""
+        return self.space.levels * (1 + self.blankets)
+
+    @property
+    def message_bytes(self) -> int:
+        """Of one message: level, tag and value."""
+        return 12
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All of a user's messages at once."""
+        return (Event(self.mechanism, self.budget, delta=self.delta),)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of an empty bucket's count, with the planned users."""
+        return math.sqrt(self.people * (1 + self.blankets) / self.values / (1 - 1 / self.values))
+
+    @cached_property
+    def stamp(self) -> int:
+        """64 bits that tell this question from any other."""
+        return int(digest(self)[:16], 16)
+
+    def hashes(self, level: int) -> Hashes:
+        return Hashes(self.seed.child("level", level), self.values)
+
+    def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Tagged:
+        """Messages of users (n,): tags and values are drawn for all alike, then each user's first one is made her own."""
+        each, n = 1 + self.blankets, len(users)
+        words = rng.child("messages").words(users, 2 * self.messages).reshape(n, self.space.levels, each, 2)
+        tags, values = words[..., 0].copy(), below(words[..., 1], self.values)
+        for level in range(self.space.levels):
+            ids = items[:, level]
+            mine = np.flatnonzero(ids >= 0)
+            values[mine, level, 0] = self.hashes(level).of(tags[mine, level, 0], ids[mine])
+        levels = np.broadcast_to(np.arange(self.space.levels, dtype=np.uint16)[:, None], tags.shape[1:])
+        every = np.broadcast_to(levels, tags.shape).reshape(-1)
+        return Tagged(self.stamp, every, tags.reshape(-1), values.reshape(-1).astype(np.uint16))
+
+    def absorb(self, report: Tagged) -> Gathered:
+        """Themselves, checked: of all users, or some, in any order.
+
+        Raises:
+            Refused: no users have sent these.
+        """
+        levels, tags, values = report.levels, report.tags, report.values
+        if (str(levels.dtype), str(tags.dtype), str(values.dtype)) != ("uint16", "uint64", "uint16") or tags.ndim != 1:
+            raise Refused(f"messages of '{self.mechanism}' are lines of uint16, uint64 and uint16")
+        if not levels.shape == tags.shape == values.shape:
+            raise Refused(f"the parts of messages of '{self.mechanism}' differ in length")
+        if len(tags) and report.question != self.stamp:
+            raise Refused("these messages answer another question: another plan, seed, space or budget")
+        if len(tags) and int(values.max()) >= self.values:
+            raise Refused(f"a message of '{self.mechanism}' has a value of {int(values.max())}: no encoder sends that")
+        if len(levels) and int(levels.max()) >= self.space.levels:
+            raise Refused(f"a message of '{self.mechanism}' is of level {int(levels.max())}: there is none")
+        counts = np.bincount(levels, minlength=self.space.levels).astype(np.int64, copy=False)
+        return Gathered((report,), counts)
+
+    def whole(self, report: Tagged) -> Bools:
+        """Which users (n,) sent the right number of messages for every level, with possible values."""
+        users = len(report.tags) // self.messages
+        levels = np.sort(report.levels.reshape(users, self.messages), axis=1)
+        right = levels == np.repeat(np.arange(self.space.levels, dtype=levels.dtype), 1 + self.blankets)
+        return np.asarray((right & (report.values.reshape(users, self.messages) < self.values)).all(axis=1))
+
+    def pooled(self, items: Ints, users: Ids, rng: NoiseRng) -> Gathered:
+        """What ``absorb`` makes of the shuffled messages of all these users: the order that is lost says nothing to it."""
+        return self.absorb(self.encode(items, users, rng))
+
+    def decode(self, summary: Gathered, rng: NoiseRng) -> Estimated:
+        """Draws nothing.
+
+        Raises:
+            Refused: messages of whole users are missing.
+        """
+        each = 1 + self.blankets
+        if (summary.counts != summary.counts[0]).any() or summary.counts[0] % each:
+            raise Refused(
+                f"every user sends {each} messages for each of {self.space.levels} levels: some are missing, or some too many"
+            )
+        return Estimated(self, summary)
+
+
+@final
+class Estimated:
+    """Counts from how many messages a bucket's hash agrees with. Lists small levels at the first look; costs n per id otherwise."""
+
+    def __init__(self, channel: BlanketChannel, summary: Gathered) -> None:
+        self._channel, self._listed = channel, dict[int, Ints]()
+        self._summary = summary
+        self._sent = int(summary.counts[0])
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        b = self._channel.values
+        return np.asarray((self._agreeing(ids, level) - self._sent / b) / (1 - 1 / b), np.float64)
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        return np.full(len(ids), self._channel.deviation)
+
+    def _agreeing(self, ids: Ints, level: int) -> Ints:
+        size, hashes = self._channel.space.sizes[level], self._channel.hashes(level)
+        if level in self._listed:
+            return self._listed[level][ids]
+        total = np.zeros(size if size <= LISTED else len(ids), np.int64)
+        for piece in self._summary.pieces:
+            mine = piece.levels == level
+            tags, values = piece.tags[mine], piece.values[mine].astype(np.int64)
+            total += hashes.everywhere(tags, values, size) if size <= LISTED else hashes.at(tags, values, ids)
+        if size > LISTED:
+            return total
+        self._listed[level] = total
+        return total[ids]
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("tables do not travel: keep what at() gave")

@@ -1,0 +1,280 @@
+"""Shuffled trust in the core: fresh numbers, roles, the ideal functionality, what is refused, what is said."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Generic
+
+import attrs
+import numpy as np
+import pytest
+from scipy.stats import chi2
+from shuffled_fakes import SHARES, ToyHidden, ToyMixed
+
+from cloister.accounting.accountant import Accountant
+from cloister.accounting.spent import Spent
+from cloister.accounting.total import Total
+from cloister.core.budget import Budget, Event
+from cloister.core.clustering import Problem
+from cloister.core.components import Spec, component, slot
+from cloister.core.domains import Box
+from cloister.core.encoding import absorb, encode_lattice, encode_owned, summarise_lattice
+from cloister.core.errors import Refused, WrongComposition
+from cloister.core.questions import Question, Round, Setting, Space, count
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry import Plugin, Registry, registry
+from cloister.core.roles import FrequencyOracle, Hiding, Mixing, Sorting
+from cloister.core.session import Pending, Session
+from cloister.core.statement import state
+from cloister.core.trust import Shuffled, T
+from cloister.core.types import Floats, Ints
+from cloister.core.wiring import compose
+from cloister.plugins.oracles.local.hadamard import HadamardResponse
+
+N = 4_000
+BOX = Box((-1.0,), (1.0,))
+SEED = PublicRng.from_seed(70)
+BUDGET = Budget("pure", 1.0, delta=1e-6)
+HIDDEN, MIXED = ToyHidden(report=HadamardResponse()), ToyMixed()
+
+
+@attrs.frozen
+class Quarters:
+    """A row's quarter of [-1, 1]."""
+
+    @property
+    def space(self) -> Space:
+        return Space((4,))
+
+    def locate(self, rows: Any) -> Any:
+        return np.clip((rows + BOX.reach) * 4 // (2 * BOX.reach + 1), 0, 3)
+
+
+CELLS = Quarters()
+
+
+def opened(*questions: Question[Any, Any], people: int = N) -> Round[Any]:
+    session: Session[Any] = Session(Problem(2, BOX, people, BUDGET), SEED)
+    with pytest.raises(Pending) as pending:
+        session.ask(*questions)
+    return pending.value.round
+
+
+def by_roles(*oracles: Any) -> Round[Any]:
+    shares = BUDGET.split_users(SEED, *(1.0,) * len(oracles))
+    return opened(*(count(CELLS, via=o, spend=s) for o, s in zip(oracles, shares, strict=True)))
+
+
+def raw(lattice: Ints) -> Floats:
+    """In the caller's units."""
+    return lattice * BOX.unit + BOX.middle
+
+
+def rows(n: int = N) -> Any:
+    return np.random.default_rng(71).integers(-BOX.reach, BOX.reach, (n, 1), endpoint=True)
+
+
+USERS = np.arange(N, dtype=np.uint64)
+
+
+def sent(round: Round[Any], seed: int = 72) -> tuple[Any, ...]:
+    return encode_lattice(round, rows(), USERS, NoiseRng.for_tests(seed))
+
+
+def test_no_public_number_is_in_a_shuffled_report() -> None:
+    reports = [r.columns() for r in encode_lattice(by_roles(HIDDEN, HIDDEN), rows(), USERS, NoiseRng.secret())]
+    found = np.concatenate([columns["users"] for columns in reports])
+    assert len(found) == N
+    assert not np.isin(found, USERS).any()
+    bits = ((found[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)).sum(axis=0)
+    assert ((2 * bits - N) ** 2 / N).sum() < chi2.isf(1e-7, 64)  # uniform, bit by bit: alarm 1e-7
+
+
+def test_roles_are_drawn_afresh_and_do_not_depend_on_rows_or_public_numbers() -> None:
+    round = by_roles(HIDDEN, HIDDEN)
+    asked = [
+        [set(USERS[o.rows].tolist()) for o in encode_owned(round, raw(rows()), USERS, NoiseRng.for_tests(seed))]
+        for seed in (1, 2)
+    ]
+    assert all(len(a | b) == N and not a & b for a, b in asked)
+    again = len(asked[0][0] & asked[1][0])
+    assert abs(again - N / 4) < 5.5 * math.sqrt(N * 3 / 16)  # alarm 4e-8
+    moved = encode_owned(round, raw(-rows()), USERS, NoiseRng.for_tests(1))
+    assert [set(USERS[o.rows].tolist()) for o in moved] == asked[0]
+
+
+def test_questions_that_share_the_users_go_by_one_number_and_others_by_their_own() -> None:
+    one, two = (set(r.columns()["users"].tolist()) for r in sent(by_roles(HIDDEN, HIDDEN)))
+    assert not one & two
+    assert len(one | two) == N
+    half = BUDGET.over(2)
+    a, b = (set(r.columns()["users"].tolist()) for r in sent(opened(*(count(CELLS, via=HIDDEN, spend=half),) * 2)))
+    assert len(a) == len(b) == N
+    assert not a & b
+
+
+def test_a_person_reports_the_same_alone_where_noise_is_seeded() -> None:
+    round = by_roles(HIDDEN, HIDDEN)
+    whole = summarise_lattice(round, rows(), USERS, NoiseRng.for_tests(72))
+    one, other = (
+        summarise_lattice(round, rows()[s], USERS[s], NoiseRng.for_tests(72)) for s in (slice(100), slice(100, None))
+    )
+    for i, part in enumerate(round.parts):
+        values = [
+            part.channel.decode(s, NoiseRng.secret()).at(np.arange(4)) for s in (whole[i], one[i].merge(other[i]))
+        ]
+        assert np.array_equal(*values)
+
+
+def test_summaries_are_those_of_the_messages_that_would_be_sent() -> None:
+    round = opened(count(CELLS, via=MIXED, spend=BUDGET))
+    reports = sent(round)
+    assert len(reports[0].slots) == N * 4 * SHARES
+    assert "users" not in reports[0].columns()
+    truth = np.bincount(CELLS.locate(rows())[:, 0], minlength=4)
+    for summaries in (absorb(round, reports), summarise_lattice(round, rows(), USERS, NoiseRng.for_tests(72))):
+        table = round.parts[0].channel.decode(summaries[0], NoiseRng.secret())
+        assert np.array_equal(table.at(np.arange(4)), truth)
+
+
+def test_channels_of_the_toys_are_what_they_are() -> None:
+    hidden, mixed = (opened(count(CELLS, via=o, spend=BUDGET)).parts[0].channel for o in (HIDDEN, MIXED))
+    assert isinstance(hidden, Hiding)
+    assert not isinstance(hidden, Mixing)
+    assert isinstance(mixed, Hiding)
+    assert isinstance(mixed, Mixing)
+    assert isinstance(mixed, Sorting)
+
+
+def test_a_setting_says_how_many_people_there_are_besides_those_who_are_asked() -> None:
+    seen = list[Setting]()
+
+    @attrs.frozen
+    class Noting:
+        trust = Shuffled
+        measure = "pure"
+
+        def open(self, space: Space, budget: Budget, setting: Setting) -> Any:
+            seen.append(setting)
+            return HIDDEN.open(space, budget, setting)
+
+        def variance(self, *_: Any) -> float:
+            return 1.0
+
+    by_roles(Noting(), HIDDEN)
+    assert (seen[0].rows, seen[0].people) == (N // 2, N)
+    assert Setting(7, 1.0, SEED).people == 7
+
+
+def test_answers_of_a_role_are_scaled_to_all_people() -> None:
+    shares = BUDGET.split_users(SEED, 1.0, 3.0)
+
+    class Here:
+        def gather(self, round: Round[Any], rng: NoiseRng) -> Any:
+            return summarise_lattice(round, rows(), USERS, rng)
+
+    session: Session[Any] = Session(Problem(2, BOX, N, BUDGET), SEED, Here(), noise=NoiseRng.for_tests(73))
+    tables = session.ask(*(count(CELLS, via=ToyHidden(report=HadamardResponse(), louder=9.0), spend=s) for s in shares))
+    for table in tables:
+        assert abs(table.at(np.arange(4)).sum() - N) < 6 * math.sqrt(4) * table.standard_error(np.arange(1))[
+            0
+        ] + 6 * math.sqrt(3 * N)
+
+
+def test_everybody_is_asked_for_shares_of_noise() -> None:
+    with pytest.raises(Refused, match="split the budget, not the users"):
+        Session(Problem(2, BOX, N, BUDGET), SEED).ask(
+            *(count(CELLS, via=MIXED, spend=s) for s in BUDGET.split_users(SEED, 1.0, 1.0))
+        )
+
+
+def test_a_delta_does_not_go_with_rho() -> None:
+    rho = Budget("zcdp", 0.1, delta=1e-6)
+    with pytest.raises(Refused, match="all with Gaussian"):
+        Session(Problem(2, BOX, N, rho), SEED).ask(count(CELLS, via=HIDDEN, spend=rho))
+
+
+def test_a_channel_says_how_many_people_it_needs() -> None:
+    @attrs.frozen
+    class Silent:
+        trust = Shuffled
+        measure = "pure"
+
+        def open(self, space: Space, budget: Budget, setting: Setting) -> Any:
+            return HadamardResponse().open(space, budget, setting)
+
+        def variance(self, *_: Any) -> float:
+            return 1.0
+
+    with pytest.raises(Refused, match="how many people"):
+        Session(Problem(2, BOX, N, BUDGET), SEED).ask(count(CELLS, via=Silent(), spend=BUDGET))
+
+
+def test_roles_cost_the_largest_and_questions_to_everybody_add_up() -> None:
+    disjoint = Spent.on(by_roles(HIDDEN, ToyHidden(report=HadamardResponse(), louder=3.0)).events)
+    assert (disjoint.pure, disjoint.delta, disjoint.alone) == (1.0, 1e-6, 3.0)
+    both = Spent.on(opened(*(count(CELLS, via=HIDDEN, spend=BUDGET.over(2)),) * 2).events)
+    assert (both.pure, both.delta, both.alone) == (1.0, 1e-6, 2.0)
+    total = Total(1.0, 1e-6)
+    Accountant(total, total.measured({"pure"}, failing=True)).forecast([by_roles(HIDDEN, HIDDEN).events])
+
+
+def test_alone_is_an_epsilon() -> None:
+    with pytest.raises(Exception, match="alone"):
+        Spent.on([Event("x", BUDGET, alone=math.nan)])
+
+
+def said(round: Round[Any]) -> Any:
+    alone = Spent.on(round.events).alone
+    return state([round], 1.0, 1e-6, trust="Shuffled", rows=N, seeded=False, private=True, alone=alone)
+
+
+def test_the_statement_says_what_holds_without_an_honest_shuffler() -> None:
+    hidden, mixed = said(by_roles(HIDDEN, HIDDEN)), said(opened(count(CELLS, via=MIXED, spend=BUDGET)))
+    assert "at least 2,000 people" in hidden.text()
+    assert "cost her at most epsilon = 2, delta = 0" in hidden.text()
+    assert "at least 10 people" in mixed.text()
+    assert "Without that nothing holds" in mixed.text()
+    assert (hidden.least, hidden.alone, mixed.least, mixed.alone) == (2000, 2.0, 10, None)
+    assert type(hidden).from_dict(hidden.as_dict()) == hidden
+    old = {name: value for name, value in mixed.as_dict().items() if name not in ("least", "alone")}
+    assert type(mixed).from_dict({**old, "trust": "Local"}).least == 0
+
+
+@component
+class Asking(Generic[T]):
+    """A method with one slot."""
+
+    counts: FrequencyOracle[T] = slot(help="counts")
+    more: FrequencyOracle[T] = slot(help="more counts")
+
+    def cluster(self, *_: Any) -> Any: ...
+
+
+def installed() -> Registry:
+    """The built-ins, the toy, and a method with two slots of one trust model."""
+    toys = [
+        Spec("asking", "Method", f"{__name__}:Asking", "asks"),
+        Spec("toy-hidden", "FrequencyOracle", "shuffled_fakes:ToyHidden", "hides", "Shuffled"),
+    ]
+    return Registry((Plugin("toys", "here", tuple(toys)), *registry().plugins))
+
+
+def test_a_shuffled_component_takes_a_local_oracle_in_its_slot() -> None:
+    wires = {"counts": "toy-hidden", "more": "toy-hidden", "counts.report": "subset-selection"}
+    made = compose(installed(), "Method", "asking", wires, {"counts.louder": "4", "more.report.share": "budget"})
+    assert (made.trust, made.measures, made.failing, made.private) == ("Shuffled", frozenset({"pure"}), True, True)
+    assert made.value.counts.louder == 4.0
+    assert type(made.value.counts.report).__name__ == "SubsetSelection"
+
+
+def test_what_does_not_fit_is_named() -> None:
+    wires = {"counts": "toy-hidden", "more": "toy-hidden", "counts.report": "discrete-laplace"}
+    with pytest.raises(
+        WrongComposition, match=r"slot 'counts.report' of 'toy-hidden' is Local; 'discrete-laplace' is Central"
+    ):
+        compose(installed(), "Method", "asking", wires, {})
+    with pytest.raises(
+        WrongComposition, match=r"is Shuffled because slot 'counts' holds 'toy-hidden'; 'hadamard-response' is Local"
+    ):
+        compose(installed(), "Method", "asking", {"counts": "toy-hidden", "more": "hadamard-response"}, {})

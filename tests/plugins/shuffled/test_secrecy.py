@@ -1,0 +1,150 @@
+"""What shuffled shares say beside their sum, by enumeration, by an independent formula, and by the bound that plans rest on."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from cloister.accounting.gaussian import delta_of_mu
+from cloister.plugins.oracles.shuffled.secrecy import (
+    cited_shares,
+    enough_shares,
+    log2_distance,
+    most_distance,
+    price,
+)
+from cloister.plugins.oracles.shuffled.shares import split
+
+Law = dict[tuple[int, ...], Fraction]
+
+
+@cache
+def enumerated(inputs: tuple[int, ...], bits: int, shares: int) -> Law:
+    """The law of the multiset of all shares, over every word that an encoder can draw."""
+    q, n = 2**bits, len(inputs)
+    seen: Counter[tuple[int, ...]] = Counter()
+    for words in itertools.product(range(q), repeat=n * (shares - 1)):
+        drawn = np.array(words, np.uint64).reshape(n, shares - 1)
+        sent = split(np.array(inputs, np.uint64), drawn, bits)
+        seen[tuple(np.bincount(sent.reshape(-1).astype(np.int64), minlength=q).tolist())] += 1
+    total = q ** (n * (shares - 1))
+    return {multiset: Fraction(count, total) for multiset, count in seen.items()}
+
+
+def by_characters(inputs: tuple[int, ...], bits: int, shares: int) -> dict[tuple[int, ...], float]:
+    """The same by Fourier analysis on Z_q^n: q^-(n m) sum_a w^(-a.x) [t^c] prod_i (sum_v w^(a_i v) t_v)^m."""
+    q, n = 2**bits, len(inputs)
+    w = np.exp(2j * np.pi / q)
+    found: dict[tuple[int, ...], complex] = {}
+    for a in itertools.product(range(q), repeat=n):
+        poly: dict[tuple[int, ...], complex] = {(0,) * q: 1.0}
+        for a_i in a:
+            for _ in range(shares):
+                grown: dict[tuple[int, ...], complex] = {}
+                for c, value in poly.items():
+                    for v in range(q):
+                        more = (*c[:v], c[v] + 1, *c[v + 1 :])
+                        grown[more] = grown.get(more, 0) + value * w ** (a_i * v)
+                poly = grown
+        turn = w ** (-sum(x * y for x, y in zip(a, inputs, strict=True)))
+        for c, value in poly.items():
+            found[c] = found.get(c, 0) + turn * value / q ** (n * shares)
+    return {c: value.real for c, value in found.items() if abs(value) > 1e-12}
+
+
+def distance(one: Law, other: Law) -> float:
+    keys = set(one) | set(other)
+    return float(sum(abs(one.get(c, Fraction(0)) - other.get(c, Fraction(0))) for c in keys) / 2)
+
+
+def worst(users: int, bits: int, shares: int) -> float:
+    """The largest distance between inputs of one sum."""
+    q, laws = 2**bits, dict[int, dict[tuple[int, ...], Law]]()
+    for inputs in itertools.combinations_with_replacement(range(q), users):  # order does not matter to a multiset
+        laws.setdefault(sum(inputs) % q, {})[inputs] = enumerated(inputs, bits, shares)
+    pairs = (p for same in laws.values() for p in itertools.combinations(same.values(), 2))
+    return max(distance(*pair) for pair in pairs)
+
+
+def exact_b(users: int, q: int, dealt: int) -> Fraction:
+    """E[q^(C - 1)] - 1 exactly: [z^n] A(z)^q / a_n / q - 1, A with coefficients a_s = (s M)! / s!."""
+    a = [Fraction(math.factorial(s * dealt), math.factorial(s)) for s in range(users + 1)]
+    power = [Fraction(1)]
+    for k in range(1, users + 1):
+        power.append(sum(((q + 1) * i - k) * a[i] * power[k - i] for i in range(1, k + 1)) / k)
+    return power[users] / a[users] / q - 1
+
+
+CASES = ((2, 1, 2), (2, 1, 4), (3, 1, 3), (4, 1, 3), (2, 2, 2), (2, 2, 3), (3, 2, 2))
+
+
+@pytest.mark.parametrize(("users", "bits", "shares"), CASES)
+def test_the_law_of_the_messages_is_that_of_an_independent_formula(users: int, bits: int, shares: int) -> None:
+    for inputs in ((0,) * users, (*range(1, users), 1)):
+        found = enumerated(tuple(x % 2**bits for x in inputs), bits, shares)
+        formula = by_characters(tuple(x % 2**bits for x in inputs), bits, shares)
+        assert found.keys() == formula.keys()
+        assert all(abs(float(found[c]) - formula[c]) < 1e-9 for c in found)
+
+
+def test_the_distance_falls_with_shares_and_users() -> None:
+    """With users in steps of two: modulo 2, an odd number of them hides a little better than the next even one."""
+    by_shares = [worst(2, 1, m) for m in (1, 2, 3, 4, 5)]
+    even, odd = [worst(n, 1, 3) for n in (2, 4)], [worst(n, 1, 3) for n in (3, 5)]
+    ring_of_four = [worst(2, 2, m) for m in (2, 3, 4)]
+    for falling in (by_shares, even, odd, ring_of_four):
+        assert all(a > b for a, b in itertools.pairwise(falling)), falling
+
+
+@pytest.mark.parametrize(("users", "bits", "shares"), [*CASES, (2, 1, 5), (4, 1, 4), (5, 1, 3), (2, 2, 4)])
+def test_the_enumerated_distance_is_below_the_bound(users: int, bits: int, shares: int) -> None:
+    bound = math.sqrt(exact_b(users, 2**bits, shares - 1))
+    assert worst(users, bits, shares) <= bound
+
+
+@pytest.mark.parametrize("users", [19, 40, 90])
+@pytest.mark.parametrize("bits", [4, 16, 32])
+def test_the_closed_bound_is_above_the_exact_one_and_near_it(users: int, bits: int) -> None:
+    for shares in (12, 16, 24):
+        b = exact_b(users, 2**bits, shares - 1)
+        exact = (math.log2(b.numerator) - math.log2(b.denominator)) / 2
+        assert exact <= log2_distance(users, bits, shares) <= exact + 0.1
+
+
+@pytest.mark.parametrize("users", [19, 100, 9_000, 900_000, 9 * 10**8])
+@pytest.mark.parametrize("bits", [20, 34, 48])
+def test_no_more_shares_are_asked_for_than_published_bounds_ask_for(users: int, bits: int) -> None:
+    for security in (30.0, 40.0, 60.0):
+        shares = enough_shares(users, bits, security)
+        assert shares is not None
+        assert shares <= cited_shares(users, bits, security)
+        assert log2_distance(users, bits, shares) <= -security
+        assert shares == 5 or log2_distance(users, bits, shares - 1) > -security
+
+
+def test_the_published_example_is_met() -> None:
+    """Balle et al. 2019: numbers of 32 bits, 10^4 users, 12 messages: 2^-40."""
+    assert cited_shares(10**4, 32, 40.0) == 12
+    assert log2_distance(10**4, 32, 12) <= -40
+
+
+def test_few_users_or_few_shares_have_no_bound() -> None:
+    assert log2_distance(18, 8, 100) == 0.0
+    assert log2_distance(1000, 8, 4) == 0.0
+    assert log2_distance(19, 60, 5) == 0.0
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.21, 1.0, 4.0])
+def test_what_a_distance_costs_is_the_best_of_all_epsilons(mu: float) -> None:
+    """Phi(Phi^-1(t) + mu) = min over eps of e^eps t + delta(eps)."""
+    for t in (1e-12, 1e-8, 1e-4):
+        least = min(math.exp(e) * t + delta_of_mu(mu, e) for e in np.linspace(0, 60, 6001))
+        assert t + 0.999 * least <= price(t, mu) <= t + 1.01 * least
+        assert price(most_distance(1e-6, mu), mu) <= 1e-6
+    assert most_distance(0.0, mu) == 0.0
