@@ -1,4 +1,4 @@
-"""One-round protocols simulated: exact cell sums of a sample, scaled, plus noise at the oracles' own stated variance."""
+"""Protocols of one round or several, simulated: exact cell sums of a sample, scaled, plus noise at the oracles' own stated variance."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from cloister.core.clustering import Problem, Released
 from cloister.core.encoding import encode_lattice
+from cloister.core.lattice import shrink
 from cloister.core.questions import Round, Setting
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats, Ints
@@ -19,10 +20,11 @@ class Simulated:
     """Stands in for a session: answers with scaled exact sums and Gaussian noise of each oracle's own standard error."""
 
     def __init__(self, problem: Problem, rows: AnyArray, seed: PublicRng, g: np.random.Generator) -> None:
-        self.problem, self._seed, self._g = problem, seed, g
+        self.problem, self._seed, self._g, self.rounds = problem, seed, g, 0
         self._rows = problem.domain.snap(rows)
 
     def ask(self, *questions: Any) -> tuple[Any, ...]:
+        self.rounds += 1
         return tuple(self._answer(number, question) for number, question in enumerate(questions))
 
     def release(self, value: Any) -> Released[Any]:
@@ -31,7 +33,7 @@ class Simulated:
     def _answer(self, number: int, question: Any) -> Noised:
         among, domain, n = question.spend.among, self.problem.domain, self.problem.rows
         fraction = 1.0 if among is None else among.fraction
-        setting = Setting(max(1, round(n * fraction)), domain.unit, self._seed.child("round", 0, number))
+        setting = Setting(max(1, round(n * fraction)), domain.unit, self._seed.child("round", self.rounds - 1, number))
         channel = question.open(setting)
         part = attrs.make_class("Part", ["cells", "vectors", "among", "channel"])(
             question.cells, question.vectors, None, channel
@@ -40,7 +42,9 @@ class Simulated:
         (report,) = encode_lattice(nobody, self._rows[:0], np.zeros(0, np.uint64), NoiseRng.for_tests(0))
         table = channel.decode(channel.absorb(report), NoiseRng.for_tests(0))
         buckets = question.cells.locate(self._rows)
-        values = self._rows * domain.unit if question.vectors is not None else np.ones((len(self._rows), 1))
+        values = np.ones((len(self._rows), 1))
+        if question.vectors is not None:
+            values = shrink(question.vectors.values(self._rows, buckets), question.vectors.bound) * domain.unit
         return Noised(table, buckets, values * (n / len(self._rows)), n, fraction, self._g, question.vectors is None)
 
 

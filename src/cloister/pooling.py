@@ -22,7 +22,7 @@ Options of components stand under ``[with]`` and ``[set]``, as on the command li
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast, final
 
@@ -34,9 +34,10 @@ from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry import registry
-from cloister.core.wiring import describe_fields, slot_role
+from cloister.core.wiring import Composed, describe_fields, slot_role
 from cloister.federated.agreement import Agreement, Member
-from cloister.federated.rounds import channels_of
+from cloister.federated.ring import shape_bytes
+from cloister.federated.rounds import channels_of, outline
 from cloister.federated.trust import Masks, statement
 from cloister.runs import Plan, Request, prepare
 
@@ -74,15 +75,21 @@ class PoolPlan:
         return self.plan.forecast(PublicRng.from_seed(self.request.seed))
 
     @property
+    def most_bytes(self) -> int:
+        """What no message of a run is longer than."""
+        shapes = (shape_bytes(outline(round, self.agreement.parties)) for round in self.rounds)
+        return 2**20 + 2 * max(shapes, default=0)
+
+    @property
     def noise(self) -> NoiseRng:
         return NoiseRng.secret() if self.test_noise_seed is None else NoiseRng.for_tests(self.test_noise_seed)
 
     @property
     def trust(self) -> tuple[str, ...]:
-        """Who learns what if whom colludes with whom."""
-        shares = max(c.shares for c in channels_of(self.rounds[0], self.agreement.parties))
+        """Who learns what if whom colludes with whom: of all questions, the one that is protected least."""
+        shares = min(c.shares for round in self.rounds for c in channels_of(round, self.agreement.parties))
         colluding = [
-            int(part.value.colluding) for part in self.plan.composed.inner.values() if hasattr(part.value, "colluding")
+            int(part.value.colluding) for _, part in _parts(self.plan.composed) if hasattr(part.value, "colluding")
         ]
         return statement(self.agreement.masks, shares, min(colluding, default=0))
 
@@ -114,25 +121,29 @@ def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
     oracle = facts.get("oracle", "masked-gaussian")
     if oracle not in ORACLES:
         raise InvalidInput(f"oracle is '{oracle}': choose {' or '.join(ORACLES)}")
-    method = facts.get("method", "fastlloyd")
-    wires = {**dict.fromkeys(_asked(method), oracle), **_table(facts, "with")}
-    options = dict[str, Any]()
-    if set(wires.values()) & {"skellam"}:  # shares of the noise go by the number of parties
-        options.update({f"{slot}.parties": len(members) for slot, name in wires.items() if name == "skellam"})
+    method, given = str(facts.get("method", "fastlloyd")), _table(facts, "with")
+    wires = {**dict.fromkeys(_asked(method, given), oracle), **given}
+    # shares of the noise go by the number of parties, and so does the ring
+    options = {f"{slot}.parties": len(members) for slot, name in wires.items() if name in ORACLES}
     options.update(_table(facts, "set"))
-    seed = facts["seed"]
+    seed, test_seed, columns = facts["seed"], facts.get("test_noise_seed"), facts["columns"]
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise InvalidInput(f"seed is {seed!r}: give a whole number, which everybody may know")
+    if test_seed is not None and (isinstance(test_seed, bool) or not isinstance(test_seed, int)):
+        raise InvalidInput(
+            f"test_noise_seed is {test_seed!r}: give a whole number, or leave it out: it is for tests only"
+        )
+    if not isinstance(columns, list) or not all(isinstance(column, str) for column in columns):
+        raise InvalidInput(f"columns is {columns!r}: give a list of names")
     request = Request(
         k=facts["k"], method=method, epsilon=facts["epsilon"], delta=facts.get("delta", 0.0),
         bounds=facts["bounds"], rows=facts["rows"], wires=wires, options=options, seed=seed,
     )  # fmt: skip
-    plan = prepare(request, [str(c) for c in facts["columns"]])
+    plan = prepare(request, columns)
     if plan.composed.trust != "Aggregated":
         raise InvalidInput(
             f"the method as composed is {plan.composed.trust}: parties pool with oracles of Aggregated trust only"
         )
-    test_seed = facts.get("test_noise_seed")
     masks = cast(Masks, facts.get("masks", "pairwise"))
     _check_shares(plan, masks)
     name = digest((plan.digest(), seed, test_seed))
@@ -145,7 +156,7 @@ def _check_shares(plan: Plan, masks: Masks) -> None:
     Raises:
         InvalidInput: it is only a part of what is counted on.
     """
-    for name, part in plan.composed.inner.items():
+    for name, part in _parts(plan.composed):
         if masks == "shared" and part.spec.name == "skellam" and part.value.parties - part.value.colluding > 1:
             raise InvalidInput(
                 f"masks are shared and '{name}' draws noise in shares: a party that reads another's message would unmask it with one share alone. "
@@ -153,14 +164,25 @@ def _check_shares(plan: Plan, masks: Masks) -> None:
             )
 
 
-def _asked(method: str) -> list[str]:
-    """The method's slots for oracles."""
+def _parts(composed: Composed, path: str = "") -> Iterator[tuple[str, Composed]]:
+    """What fills the slots, and the slots of what fills them, by path."""
+    for name, part in composed.inner.items():
+        yield f"{path}{name}", part
+        yield from _parts(part, f"{path}{name}.")
+
+
+def _asked(method: str, given: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Paths of the method's slots for oracles, and of those of the methods in its slots."""
     known = registry()
-    fields = describe_fields(known.load(known.spec("Method", method)))
-    return [
-        name for name, facts, _, hint in fields
-        if isinstance(facts, Slot) and slot_role(hint) in ("FrequencyOracle", "VectorSumOracle")
-    ]  # fmt: skip
+    spec = known.spec("Method", method)
+    for name, facts, _, hint in describe_fields(known.load(spec)):
+        if not isinstance(facts, Slot):
+            continue
+        where = f"{path}{name}"
+        if slot_role(hint) in ("FrequencyOracle", "VectorSumOracle"):
+            yield where
+        elif slot_role(hint) == "Method":
+            yield from _asked(str(given.get(where, spec.presets.get(name, facts.default))), given, f"{where}.")
 
 
 def _members(parties: Any) -> tuple[Member, ...]:
@@ -177,10 +199,12 @@ def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
     table = facts.get(name, {})
     if not isinstance(table, Mapping):
         raise InvalidInput(f"[{name}] of the plan is a table")
-    flat = dict[str, Any]()
+    return dict(_flat(table))
+
+
+def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
         if isinstance(value, Mapping):
-            flat.update({f"{key}.{inner}": v for inner, v in value.items()})
+            yield from _flat(value, f"{path}{key}.")
         else:
-            flat[key] = value
-    return flat
+            yield f"{path}{key}", value

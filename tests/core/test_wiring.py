@@ -218,6 +218,7 @@ def test_a_component_that_does_not_fit_its_slot_is_told_with_near_names(wires: A
         ({}, {"count.levels": 1}, r"no slot 'count': did you mean counts\? \(in 'count.levels', of 'two-set'\)"),
         ({}, {"sums.inner.levels": 1}, r"no slot 'inner': choose from: none \(in 'sums.inner.levels', of 'sums'\)"),
         ({}, {"counts": 1}, "no option 'counts'"),
+        ({"counts": "plain"}, {"counts": 1}, "no option 'counts'"),
     ],
 )
 def test_an_unknown_slot_or_option_is_told_with_near_names(wires: Any, values: Any, message: str) -> None:

@@ -13,11 +13,11 @@ import pytest
 from federated_session import Keys
 
 from cloister.accounting.ledger import Ledger
-from cloister.core.errors import Refused
+from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry import registry
 from cloister.core.types import Floats
-from cloister.federated.coordinator import Coordinator
+from cloister.federated.coordinator import CLOSED, Coordinator
 from cloister.federated.desk import Desk
 from cloister.federated.joined import Joined
 from cloister.federated.journal import FileJournal, Journal, Memory
@@ -150,6 +150,25 @@ def test_a_party_that_is_killed_and_comes_back_with_its_journal_goes_on(when: st
     run.check()
 
 
+def test_a_party_that_comes_and_goes_holds_one_call_at_a_time() -> None:
+    keys, replies = Keys(), list[bytes]()
+    here = desk(keys)
+    hello = keys.party(0).hello()
+    calls = [
+        threading.Thread(target=lambda: replies.append(here.handle("north", hello)), daemon=True) for _ in range(20)
+    ]
+    for call in calls:
+        call.start()
+    for _ in range(600):
+        if len(replies) == 19:
+            break
+        time.sleep(0.05)
+    assert sum(call.is_alive() for call in calls) == 1  # the last one waits for the others to join
+    assert {reply[5] for reply in replies} == {Kind.REFUSAL}
+    here.handle("nobody", hello)  # whoever is refused takes nobody's place
+    assert sum(call.is_alive() for call in calls) == 1
+
+
 def test_a_party_that_is_late_for_an_attempt_takes_part_in_the_next() -> None:
     keys = Keys()
     log = list[dict[str, Any]]()
@@ -215,6 +234,25 @@ def test_a_party_with_a_ledger_resumes_its_run_and_pays_once(tmp_path: Path) -> 
     ((paid,),) = [data.runs for data in ledger.status()]
     assert (paid.id, paid.state) == (cut.id, "done")
     assert paid.epsilon <= 1.0
+
+
+def test_a_coordinator_whose_journal_cannot_be_written_tells_everybody_and_answers_nothing() -> None:
+    class Full(Memory):
+        def write(self, kind: int, body: bytes) -> None:
+            if kind == CLOSED:
+                raise InvalidInput("cannot write the journal: no space left")
+            super().write(kind, body)
+
+    keys = Keys()
+    here = desk(keys, Full())
+    run = Run(keys, lambda: here)
+    for i in range(3):
+        run.start(i)
+    run.end()
+    assert sorted(run.errors) == sorted(NAMES)
+    assert all("no space left" in str(error) for error in run.errors.values())
+    with pytest.raises(Rejected, match="had to stop"):
+        here.finished(idle=0.1)
 
 
 def test_a_coordinator_that_restarts_from_its_journal_goes_on(tmp_path: Path) -> None:

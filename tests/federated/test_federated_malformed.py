@@ -3,6 +3,7 @@ accepted, nothing raises anything but a refusal, and the round's result is what 
 
 from __future__ import annotations
 
+import os
 import random
 import struct
 from pathlib import Path
@@ -185,9 +186,35 @@ def test_a_journal_changed_in_the_middle_is_damaged(tmp_path: Path) -> None:
     path.write_bytes(bytes(data))
     with pytest.raises(Damaged):
         FileJournal(path)
+    data[60] ^= 1
+    last = len(data) - 50 - struct.calcsize("<BI8s4s")
+    for byte in range(19, last + 5):  # a length that points beyond the end, too, is no entry that a crash cut off
+        data[byte] ^= 0x80
+        path.write_bytes(bytes(data))
+        with pytest.raises(Damaged):
+            FileJournal(path)
+        data[byte] ^= 0x80
+    path.chmod(0o644)
+    path.write_bytes(bytes(data) + bytes(1000))
+    torn = FileJournal(path)
+    assert len(torn.entries) == 3
+    assert path.stat().st_mode & 0o077 == 0
+    torn.close()
     path.write_bytes(b"something else entirely")
     with pytest.raises(Damaged, match="no journal"):
         FileJournal(path)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full disk to write to")
+def test_a_journal_that_cannot_be_written_says_so_and_takes_nothing_more(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path / "journal")
+    journal.write(0, b"kept")
+    with open("/dev/full", "wb", buffering=0) as full:
+        os.dup2(full.fileno(), journal._file.fileno())
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="cannot write the journal"):
+            journal.write(1, b"lost")
+    assert journal.entries == [(0, b"kept")]
 
 
 def test_two_processes_do_not_share_a_journal(tmp_path: Path) -> None:

@@ -12,6 +12,9 @@ from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry import registry
 from cloister.federated.keys import new_private_key, public_key
+from cloister.federated.messages import HEAD, TAG
+from cloister.federated.ring import shape_bytes
+from cloister.federated.rounds import channels_of, outline
 from cloister.pooling import pool_plan, read_pool_plan
 from cloister.runs import Request, fit
 
@@ -74,6 +77,38 @@ def test_a_plan_fills_every_slot_that_asks() -> None:
     assert "no privacy" in " ".join(pool_plan(facts()).trust)
 
 
+def test_a_plan_fills_the_slots_of_a_method_that_another_one_starts_from() -> None:
+    plan = pool_plan(facts(method="hst-means", oracle="skellam"))
+    start = plan.plan.composed.config()["slots"]["start"]["slots"]
+    assert [start[slot]["name"] for slot in ("cells", "counts", "sums")] == ["skellam"] * 3
+    assert start["cells"]["options"]["parties"] == 2
+
+
+@pytest.mark.parametrize("slot", ["counts", "sums"])
+def test_a_plan_whose_coordinator_draws_any_of_the_noise_promises_nothing_against_it_and_a_party(slot: str) -> None:
+    mixed = " ".join(pool_plan(facts(oracle="skellam", **{"with": {slot: "masked-gaussian"}})).trust)
+    assert "The coordinator together with any one party: no privacy" in mixed
+    assert "nobody knows all of it" not in mixed
+
+
+def test_both_ends_take_messages_as_long_as_the_longest_round() -> None:
+    plan = pool_plan(facts(method="tree-means", set={"tree.depth": 23}))
+    assert plan.most_bytes > HEAD.size + TAG + shape_bytes(outline(plan.rounds[0], 2)) > 2**26
+
+
+def test_a_plan_has_as_many_parties_as_it_lists() -> None:
+    party = [{"name": f"p{i}", "key": public_key(new_private_key()).hex()} for i in range(40)]
+    many, few = pool_plan(facts(party=party)), pool_plan(facts())
+    assert all(c.parties == 40 for round in many.rounds for c in channels_of(round, 40))
+    assert shape_bytes(outline(few.rounds[0], 2)) < shape_bytes(outline(many.rounds[0], 40))
+
+
+def test_no_party_has_the_coordinators_name() -> None:
+    party = [{"name": n, "key": public_key(new_private_key()).hex()} for n in ("a", "coordinator")]
+    with pytest.raises(InvalidInput, match="pass for the coordinator"):
+        pool_plan(facts(party=party))
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -81,6 +116,9 @@ def test_a_plan_fills_every_slot_that_asks() -> None:
         ({"masks": "none"}, "choose shared or pairwise"), ({"masks": "shared", "oracle": "skellam", "set": {"sums": {"colluding": 0}}}, "one share alone"), ({"seed": 1.5}, "whole number"), ({"party": [{"name": "a"}]}, "2 to 1024"),
         ({"party": [{"key": "x"}]}, r"\[\[party\]\]"), ({"with": {"sums": "discrete-gaussian"}}, "slot 'sums'"),
         ({"with": dict.fromkeys(("counts", "sums"), "discrete-gaussian")}, "Aggregated trust only"), ({"set": 3}, "is a table"),
+        ({"columns": "xy"}, "list of names"), ({"columns": 2}, "list of names"), ({"method": 5}, "no Method '5'"), ({"test_noise_seed": "x"}, "whole number"),
+        ({"masks": "shared", "oracle": "skellam", "method": "tree-means", "set": {"cells": {"colluding": 0}}}, "'cells' draws"),
+        ({"masks": "shared", "oracle": "skellam", "method": "hst-means", "set": {"start": {"cells": {"colluding": 0}}}}, "'start.cells' draws"),
     ],
 )  # fmt: skip
 def test_a_plan_that_makes_no_sense_says_why(changes: dict[str, Any], words: str) -> None:

@@ -19,6 +19,7 @@ pytest.importorskip("grpc")
 
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry import registry
+from cloister.core.results import Result
 from cloister.core.types import Floats
 from cloister.runs import Request, fit
 
@@ -134,6 +135,8 @@ def test_three_processes_pool_adult_as_a_curator_would(tmp_path: Path, data: Pat
         told = [json.loads(line) for line in (tmp_path / f"{NAMES[0]}.jsonl").read_text().splitlines()]
         assert [e["what"] for e in told if "round" in e.get("what", "")] == [f"round {i}" for i in range(1, 8)]
         assert told[-1]["event"] == "finished"
+        saved = Result.load(tmp_path / f"{NAMES[0]}.json")
+        assert any("together with any one party: no privacy" in words for words in saved.details["trust"])
         assert {key for e in told for key in e} == {"time", "event", "party", "what"}
     finally:
         site.end()

@@ -382,6 +382,19 @@ def test_a_journal_of_another_plan_is_refused() -> None:
         Coordinator(other, theirs)
 
 
+@pytest.mark.parametrize("masks", MODES)
+def test_nobody_takes_somebody_elses_journal_for_its_own(masks: Masks) -> None:
+    keys, mine, theirs = Keys(masks), Memory(), Memory()
+    coordinator, parties = Coordinator(keys.agreement, theirs), [keys.party(0, mine), keys.party(1), keys.party(2)]
+    join(coordinator, parties)
+    for journal in (mine, theirs):
+        with pytest.raises(InvalidInput, match="somebody else"):
+            keys.party(1, journal)
+    with pytest.raises(InvalidInput, match="somebody else"):
+        Coordinator(keys.agreement, mine)
+    assert keys.party(0, mine).opened
+
+
 def test_a_journal_out_of_order_is_damaged() -> None:
     journal = Memory()
     journal.write(9, b"12345678")

@@ -96,6 +96,9 @@ def test_a_port_that_is_taken_is_one_line(echo: tuple[Echo, int, Path]) -> None:
         make_test_certificates(folder / "ours", ("north",))
     with pytest.raises(InvalidInput, match="different names"):
         make_test_certificates(folder / "more", ("coordinator",))
+    for name in ("x" * 65, "a\0b", ""):
+        with pytest.raises(InvalidInput, match="different names of up to 64"):
+            make_test_certificates(folder / "more", (name,))
 
 
 class Scripted:

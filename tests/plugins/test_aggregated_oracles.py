@@ -136,7 +136,18 @@ def test_the_honest_shares_alone_are_worth_the_budget(parties: int, colluding: i
 
 def test_a_budget_too_small_for_shares_is_refused() -> None:
     with pytest.raises(InvalidInput, match="too small for noise in shares"):
-        SkellamCounts().open(Space((1,)), Budget("gaussian", 1e-9), SETTING)
+        SkellamCounts().open(Space((1,)), Budget("gaussian", 1e-12), SETTING)
+
+
+@pytest.mark.parametrize(("parties", "dimension"), [(2, 2000), (8, 768), (32, 768)])
+def test_noise_in_shares_costs_little_more_for_many_columns_and_parties(parties: int, dimension: int) -> None:
+    budget, bound = Budget("gaussian", 0.006), Bound(2**19, dimension)
+    channel = SkellamSums(parties=parties).open(Space((10,)), bound, budget, SETTING)
+    least = bound.l2 * SETTING.unit / budget.mu * math.sqrt(parties / (parties - 1))
+    assert least <= channel.deviation <= 1.003 * least
+    (event,) = channel.events
+    rho = (bound.l2 * 2.0**channel.tensor.shift / event.sigma) ** 2 / 2
+    assert (1 + C) * rho + (2 + 1 / C) * event.touched * event.ratio <= budget.amount / 2
 
 
 def test_the_ratio_of_laws_is_paid_for_in_drift_and_tail() -> None:

@@ -58,6 +58,20 @@ def test_two_passes_ask_one_tree_each_and_find_the_clusters_too() -> None:
     assert found < 3 * nicv(rows, truth) + 0.004
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_how_many_centres_are_cut_badly_changes_no_rounds_shape(seed: int) -> None:
+    rows, _ = clumps(2)
+    problem = Problem(3, Box((-1.0,) * 2, (1.0,) * 2), len(rows), Budget("gaussian", 1.0))
+    method = compose(built_in(), "Method", "tree-means", {}, {"passes": 3, "margin": 0.05}).value
+    session = Session(problem, SEED.child(seed), Arrays(rows), noise=NoiseRng.for_tests(seed))
+    method.cluster(problem, session, SEED.child(seed).child("method"))
+    asked, foreseen = (
+        [[part.cells.space for part in round.parts] for round in rounds]
+        for rounds in (session.rounds, forecast(method, problem, SEED.child(seed)))
+    )
+    assert asked == foreseen
+
+
 def test_rows_nearest_to_a_badly_cut_centre_fall_in_no_cell() -> None:
     rows, _ = clumps(2, n=500)
     domain = Box((-1.0,) * 2, (1.0,) * 2)

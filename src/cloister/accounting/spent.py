@@ -12,9 +12,20 @@ The second is at most y + delta' + delta as well: where y <= (1 - delta)(1 - del
 because 1 - y <= delta + delta'. So deltas of mechanisms add to that of the conversion, in every measure (for zCDP: Bun and Steinke
 2016, section 8). That is for add-or-remove: one row that is replaced could fail on both sides.
 
-**Under Shuffled trust** (replace one row) an event with a delta says P(S) <= e^eps Q(S) + delta for every S, both ways. Those add up in
-(epsilon, delta), by basic composition, beside noise that is Gaussian too; never in rho, which ``core.shuffling`` refuses. People divide
-themselves over roles, privately, and send one role's messages: a row pays for the role that costs most, delta included.
+**Both sides.** A local report that is (epsilon_i, delta_i)-DP may fail for either of two rows. Any two laws Q, Q' that are
+(epsilon_i, delta_i)-close in both directions are (1 - delta_i) A + delta_i B and (1 - delta_i) A' + delta_i B' with A, A' within
+e^(+-epsilon_i) pointwise (Kairouz, Oh, Viswanath 2015: they are what one mechanism makes of randomised response that gives itself away
+with probability delta_i). So, over a run, P >= (1 - delta) P_0 and P' >= (1 - delta) P_0' with the *same* delta, and
+
+    P(S) <= (1 - delta) P_0(S) + delta <= (1 - delta)(e^epsilon P_0'(S) + delta') + delta <= e^epsilon P'(S) + delta' + delta.
+
+Deltas that are not the same on both sides (thresholds under replacement) need the larger one on both.
+
+**Under Shuffled trust** (replace one row) an event with a delta that is (eps, delta)-close both ways is of that kind. So is one of which there are
+sub-laws A <= Q and A' <= Q', each of mass at least 1 - delta, that, with an outcome 'failed' for what they lack, keep what ``spent`` says: with P_0,
+P_0' the runs that never fail, the two inequalities above hold as they stand, in every measure (split-and-mix with Gaussian noise declares
+such a delta). People divide themselves over roles, privately, and send one role's messages: a row pays for the role that costs most, delta
+included.
 """
 
 from __future__ import annotations

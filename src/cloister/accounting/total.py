@@ -85,8 +85,9 @@ class Total:
         kinds = set(measures)
         if failing and self.delta == 0:
             raise InvalidInput(
-                "delta is 0, but thresholds and shuffled reports need delta > 0: pass delta (less than one over the number of rows, "
-                "1e-6 say), or take components without a delta of their own, such as discrete-laplace for thresholded"
+                "delta is 0, but thresholds, shuffled reports and Gaussian noise on a person's own report need delta > 0: pass delta (less than "
+                "one over the number of rows, 1e-6 say), or take components without a delta of their own, such as discrete-laplace for "
+                "thresholded, hadamard-vector for ldp-average"
             )
         if "exact" in kinds:
             return Budget("exact", math.inf, delta=self.delta if failing else 0.0)

@@ -30,7 +30,6 @@ def coordinate(
     from cloister.federated.desk import Desk
     from cloister.federated.grpc_server import Server
     from cloister.federated.journal import FileJournal, Memory
-    from cloister.federated.ring import shape_bytes
     from cloister.federated.rounds import coordinator_noise, outline
     from cloister.federated.signatures import check_signatures, folder_of
     from cloister.federated.tls import Credentials
@@ -42,9 +41,8 @@ def coordinate(
         check_signatures(pool.agreement, folder_of(plan), credentials.authority)
     parties, rounds, noise = pool.agreement.parties, pool.rounds, pool.noise
     coordinator = Coordinator(pool.agreement, Memory() if journal is None else FileJournal(journal))
-    shapes = [outline(round, parties) for round in rounds]
-    for round, shape in zip(rounds, shapes, strict=True):
-        coordinator.expect(shape, partial(coordinator_noise, round, parties, noise))
+    for round in rounds:
+        coordinator.expect(outline(round, parties), partial(coordinator_noise, round, parties, noise))
     with event_log(log) as write:
 
         def told(entry: dict[str, Any]) -> None:
@@ -53,7 +51,7 @@ def coordinate(
                 say(" ".join(f"{name}={value}" for name, value in entry.items()))
 
         desk = Desk(coordinator, len(rounds), patience=patience, timeout=timeout, attempts=attempts, log=told)
-        server = Server(desk, listen, credentials, parties, 2**20 + 2 * max(map(shape_bytes, shapes)))
+        server = Server(desk, listen, credentials, parties, pool.most_bytes)
         server.start()
         say(
             f"listening on port {server.port} for {', '.join(m.name for m in pool.agreement.members)}; {len(rounds)} rounds"

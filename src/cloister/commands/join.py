@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import attrs
 import typer
 
 from cloister.commands import AsJson, Unsigned, event_log, print_json, print_result, say
 from cloister.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cloister.core.results import Result
 
 
 def join(
@@ -61,7 +65,7 @@ def join(
         journal=Memory() if journal is None else FileJournal(journal),
     )  # fmt: skip
     place = None if out is None else checked_target(out)
-    line = Line(target, credentials, patience)
+    line = Line(target, credentials, patience, pool.most_bytes)
     with event_log(log) as write, closing(line):
 
         def told(words: str) -> None:
@@ -72,16 +76,21 @@ def join(
         result = fit(
             pool.request, Joined(rows, state, line, told), noise=pool.noise,
             account=None if ledger is None or dataset is None else Account(ledger=ledger, dataset=dataset, resume=resume),
-            keep=None if place is None else lambda r: r.save(place),
+            keep=None if place is None else lambda r: explained(r, pool.trust).save(place),
         )  # fmt: skip
         write({"event": "finished", "party": party})
     if as_json:
-        print_json(result.as_dict())
+        print_json(explained(result, pool.trust).as_dict())
         return
     print_result(result)
     typer.echo("\n".join(pool.trust))
     if place is not None:
         typer.echo(f"\nsaved to {place}")
+
+
+def explained(result: Result, trust: tuple[str, ...]) -> Result:
+    """A result that says who learns what if whom colludes with whom, which its privacy statement leaves to the plan."""
+    return attrs.evolve(result, details={**result.details, "trust": list(trust)})
 
 
 def sign(

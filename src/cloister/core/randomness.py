@@ -109,6 +109,19 @@ class NoiseRng:
             drawn[:, i] = self._seed.child(i).of_users(users)
         return drawn
 
+    def gaussians(self, users: Ids, sigma: float, each: int) -> Ints:
+        """Discrete Gaussian integers (n, each): what every person adds to her own numbers, a fixed number per user.
+
+        Secret ones are ``discrete_gaussian``. Seeded ones, for tests only, belong to the user's number, as ``words`` do: rounded
+        normal variates (Box and Muller 1958).
+        """
+        if self._seed is None:
+            return self.discrete_gaussian(sigma, len(users) * each).reshape(len(users), each)
+        own = np.add.outer(self._seed.of_users(users), np.arange(2 * each, dtype=np.uint64)).astype(np.uint64)
+        u = (unit_floats(self._seed.child("numbers").of_users(own)) + 2.0**-54).reshape(len(users), 2, each)
+        normals = np.sqrt(-2 * np.log(u[:, 0])) * np.cos(2 * math.pi * u[:, 1])
+        return np.asarray(np.rint(normals * sigma), np.int64)
+
     def discrete_laplace(self, scale: float, size: int) -> Ints:
         """Integers with P(x) proportional to exp(-|x| / scale): eps-DP for L1 sensitivity ``scale * eps``.
 

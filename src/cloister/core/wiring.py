@@ -80,8 +80,10 @@ def compose(registry: Registry, role: Role, name: str, wires: Mapping[str, str],
         InvalidInput: an option value out of its bounds.
     """
     composed = _compose(registry, role, name, dict(wires), dict(values), "")
-    for path in (*wires, *values):
-        _check_path(composed, path, "slot" if path in wires else "option")
+    for path in wires:
+        _check_path(composed, path, "slot")
+    for path in values:
+        _check_path(composed, path, "option")
     return composed
 
 

@@ -8,6 +8,7 @@ from typing import final
 import attrs
 
 from cloister.core.errors import InvalidInput
+from cloister.federated.tls import COORDINATOR_NAME
 from cloister.federated.trust import Masks
 
 MOST_PARTIES = 1024
@@ -35,7 +36,7 @@ class Agreement:
         masks: how messages are hidden.
 
     Raises:
-        InvalidInput: fewer than two parties, two of one name, or a missing key.
+        InvalidInput: fewer than two parties, two of one name or one of the coordinator's, or a missing key.
     """
 
     plan: str
@@ -46,6 +47,10 @@ class Agreement:
         names = [m.name for m in self.members]
         if not 2 <= len(names) <= MOST_PARTIES or len(set(names)) != len(names) or not all(names):
             raise InvalidInput(f"an agreement needs 2 to {MOST_PARTIES} parties of different names, not {names[:10]}")
+        if COORDINATOR_NAME in names:
+            raise InvalidInput(
+                f"a party is called '{COORDINATOR_NAME}': with a certificate of that name it could pass for the coordinator"
+            )
         if self.masks not in ("shared", "pairwise"):
             raise InvalidInput(f"masks are '{self.masks}': choose shared or pairwise")
         keys = [m.key for m in self.members]
@@ -73,15 +78,25 @@ class Agreement:
         return next((i for i, m in enumerate(self.members) if m.name == name), -1)
 
 
-def check_agreement(entry: bytes, agreement: Agreement) -> None:
-    """A journal's first entry begins with the agreement that it belongs to.
+def journal_name(agreement: Agreement, owner: str) -> bytes:
+    """32 bytes that a journal begins with: whose it is, and under which agreement.
+
+    Args:
+        owner: a party's name; empty for the coordinator, whose journal is public to whoever reads its messages: taken for a party's, it
+            would give that party keys that everybody knows.
+    """
+    return hashlib.sha256(b"cloister journal 1\0" + agreement.hash + owner.encode()).digest()
+
+
+def check_journal(entry: bytes, agreement: Agreement, owner: str) -> None:
+    """A journal's first entry begins with its name.
 
     Raises:
-        InvalidInput: it is another one.
+        InvalidInput: it is another one's.
     """
-    if entry[:HASH] != agreement.hash:
+    if entry[:HASH] != journal_name(agreement, owner):
         raise InvalidInput(
-            "the journal belongs to another plan: choose another file, or the plan that it was made with"
+            "the journal belongs to another plan, or to somebody else in this one: choose another file, or the plan that it was made with"
         )
 
 

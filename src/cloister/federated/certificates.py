@@ -19,6 +19,9 @@ try:
 except ImportError as error:
     raise MissingExtra("cryptography", "federated", "making certificates") from error
 
+LONGEST = 64
+"""Characters of a name in a certificate."""
+
 
 def make_test_certificates(folder: Path, parties: tuple[str, ...], days: int = 30) -> None:
     """Write ca.pem, and for the coordinator and every party NAME.pem and NAME.key. The authority's own key is not kept.
@@ -29,10 +32,10 @@ def make_test_certificates(folder: Path, parties: tuple[str, ...], days: int = 3
     if (
         COORDINATOR_NAME in parties
         or len(set(parties)) != len(parties)
-        or not all(n and "/" not in n and n != "ca" for n in parties)
+        or not all(n.isprintable() and 0 < len(n) <= LONGEST and "/" not in n and n != "ca" for n in parties)
     ):
         raise InvalidInput(
-            f"parties need different names, none of them '{COORDINATOR_NAME}' or 'ca', not {list(parties)}"
+            f"parties need different names of up to {LONGEST} characters, none of them '{COORDINATOR_NAME}' or 'ca', not {list(parties)}"
         )
     if (folder / "ca.pem").exists():
         raise InvalidInput(f"{folder} holds certificates already: choose another folder")

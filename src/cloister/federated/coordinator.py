@@ -16,7 +16,7 @@ import attrs
 
 from cloister.core.errors import Damaged
 from cloister.core.types import Ids
-from cloister.federated.agreement import HASH, NONCE, Agreement, check_agreement, session_of
+from cloister.federated.agreement import HASH, NONCE, Agreement, check_journal, journal_name, session_of
 from cloister.federated.journal import Journal, Memory
 from cloister.federated.messages import (
     COORDINATOR,
@@ -154,9 +154,10 @@ class Coordinator:
         self._next_attempt()
         return gone
 
-    def fail(self, why: str) -> None:
+    def fail(self, why: str) -> Rejected:
         """End the session. What was answered stays answered."""
         self.failed = Rejected(Reason.TIMEOUT, why, ", ".join(self.missing))
+        return self.failed
 
     def _hello(self, index: int, sender: str, message: Message) -> Due:
         if not hmac.compare_digest(message.name, self.agreement.hash):
@@ -179,7 +180,7 @@ class Coordinator:
         self._hellos[index] = message.body
         if not self._opening and len(self._hellos) == self.agreement.parties:
             body = joined_hellos([self._hellos[i] for i in range(self.agreement.parties)])
-            self._journal.write(OPENING, self.agreement.hash + body)
+            self._journal.write(OPENING, journal_name(self.agreement, "") + body)
             self._open(body)
         return Due(-1)
 
@@ -262,7 +263,7 @@ class Coordinator:
 
     def _resume(self, kind: int, body: bytes) -> None:
         if kind == OPENING:
-            check_agreement(body, self.agreement)
+            check_journal(body, self.agreement, "")
             self._open(body[HASH:])
         elif kind == ABORT:
             self._attempt = PLACE.unpack(body)[1]
@@ -270,4 +271,4 @@ class Coordinator:
             self._answers.append(body[PLACE.size :])
             self._attempt = 0
         else:
-            raise Damaged("the coordinator's journal is not in order: restore a copy, or begin a new session")
+            raise Damaged("the coordinator's journal is not in order: begin a new session")

@@ -1,7 +1,8 @@
 """The coordinator among threads and clocks: who waits for what, how long, and what is written in the log.
 
 Nobody waits for ever: an attempt that a party does not complete in time is given up, and after ``attempts`` of them the session ends, with
-the missing parties' names. Log entries hold names, kinds, numbers and lengths, never contents.
+the missing parties' names. A party waits once: asks it again, on another connection, the call before has nobody left to answer and
+ends, so that a party that comes and goes cannot take all threads. Log entries hold names, kinds, numbers and lengths, never contents.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
+from cloister.core.errors import CloisterError
 from cloister.federated.coordinator import Coordinator, Due
-from cloister.federated.messages import HEAD, Kind, Rejected, refusal
+from cloister.federated.messages import HEAD, Kind, Reason, Rejected, refusal
 
 Log: TypeAlias = Callable[[dict[str, Any]], None]
 
@@ -43,6 +45,7 @@ class Desk:
         self._deadline: float | None = None
         self._deadline_of = (-2, -1)
         self._told = set[str]()
+        self._calls = dict[str, int]()
         self._heard = time.monotonic()
 
     def handle(self, sender: str, data: bytes) -> bytes:
@@ -51,8 +54,9 @@ class Desk:
             self._heard = time.monotonic()
             try:
                 due = self._receive(sender, data)
-                reply = self._wait(due)
-            except Rejected as error:
+                reply = self._wait(due, sender)
+            except CloisterError as failure:
+                error = failure if isinstance(failure, Rejected) else self._broken(failure)
                 self._log(
                     {
                         "event": "refused",
@@ -96,6 +100,10 @@ class Desk:
     def _quiet(self, seconds: float) -> bool:
         return time.monotonic() - self._heard > seconds
 
+    def _broken(self, failure: CloisterError) -> Rejected:
+        """The session ends: what must be remembered cannot be written."""
+        return self._coordinator.fail(f"the coordinator had to stop: {failure}")
+
     def _receive(self, sender: str, data: bytes) -> Due:
         before = self._coordinator.round
         due = self._coordinator.receive(sender, data)
@@ -123,8 +131,11 @@ class Desk:
         """What is waited for at the moment: joining, or an attempt of a round."""
         return self._coordinator.round if self._coordinator.session else -1, self._coordinator.attempt
 
-    def _wait(self, due: Due) -> bytes:
+    def _wait(self, due: Due, sender: str) -> bytes:
+        mine = self._calls[sender] = self._calls.get(sender, 0) + 1
         while (reply := self._coordinator.outcome(due)) is None:
+            if self._calls[sender] != mine:
+                raise Rejected(Reason.DUPLICATE, f"'{sender}' asks again on another connection", sender)
             left = 0.0 if self._deadline is None else self._deadline - time.monotonic()
             if self._deadline_of != self._stage:  # others have moved on; this wait has a new clock
                 self._deadline, self._deadline_of = time.monotonic() + self._timeout, self._stage

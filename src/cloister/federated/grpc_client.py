@@ -11,7 +11,7 @@ import time
 from typing import Any, final
 
 from cloister.core.errors import MissingExtra, Refused
-from cloister.federated.tls import COORDINATOR_NAME, PATH, Credentials
+from cloister.federated.tls import ALIVE, COORDINATOR_NAME, PATH, Credentials
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log lines are not ours: errors arrive as exceptions
 
@@ -47,6 +47,10 @@ class Line:
             ("grpc.max_receive_message_length", most),
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 2000),
+            ("grpc.keepalive_time_ms", 1000 * ALIVE),
+            ("grpc.keepalive_timeout_ms", 500 * ALIVE),
+            ("grpc.http2.ping_timeout_ms", 500 * ALIVE),
+            ("grpc.http2.max_pings_without_data", 0),
         ]
         self._target, self._patience = target, patience
         self._channel = grpc.secure_channel(target, secure, options)

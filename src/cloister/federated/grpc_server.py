@@ -12,7 +12,7 @@ from typing import Any, final
 
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.federated.desk import Desk
-from cloister.federated.tls import METHOD, SERVICE, Credentials
+from cloister.federated.tls import ALIVE, METHOD, SERVICE, Credentials
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log lines are not ours: errors arrive as exceptions
 
@@ -42,7 +42,11 @@ class Server:
 
     def __init__(self, desk: Desk, listen: str, credentials: Credentials, parties: int, most: int) -> None:
         self._desk = desk
-        options = [("grpc.max_receive_message_length", most), ("grpc.so_reuseport", 0)]
+        options = [
+            ("grpc.max_receive_message_length", most),
+            ("grpc.so_reuseport", 0),
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", 500 * ALIVE),
+        ]
         self._server = grpc.server(ThreadPoolExecutor(2 * parties + 4, "cloister"), options=options)
         handler = grpc.unary_unary_rpc_method_handler(self._exchange)
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),))

@@ -2,6 +2,9 @@
 
 A party's journal holds its session's secrets and its own sums: it is made readable to its owner only, and stays with the party.
 The coordinator's holds nonces and masked sums.
+
+There is one of each, and it never goes back: from an older copy a party would put other words (its share of the noise, drawn again)
+under masks that it has used, and a coordinator would answer one round twice. So nothing here advises to restore one.
 """
 
 from __future__ import annotations
@@ -9,13 +12,15 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, final
 
 from cloister.core.errors import Damaged, InvalidInput
 
 MAGIC = b"cloister journal 1\n"
-HEAD = struct.Struct("<BI8s")
+HEAD = struct.Struct("<BI8s4s")
+"""kind, length of the body, seal of both with the body, and of kind and length alone: a length that was changed is no torn end."""
 
 
 class Journal(Protocol):
@@ -54,6 +59,7 @@ class FileJournal:
         self.path = Path(path)
         try:
             self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+            os.fchmod(self._file.fileno(), 0o600)  # of a file that was there before, too
         except OSError as error:
             raise InvalidInput(f"cannot open the journal {self.path}: {error.strerror or error}") from error
         try:
@@ -78,8 +84,17 @@ class FileJournal:
         self._file.seek(0, os.SEEK_END)
 
     def write(self, kind: int, body: bytes) -> None:
-        self._file.write(HEAD.pack(kind, len(body), _seal(kind, body)) + body)
-        self._sync()
+        """Raises: InvalidInput: it cannot be written (the disk is full?). No other entry follows then: this one may be there or not."""
+        try:
+            self._file.write(_head(kind, body) + body)
+            self._sync()
+        except (OSError, ValueError) as error:  # ValueError: it was closed below
+            with suppress(OSError):
+                self._file.close()
+            why = error.strerror if isinstance(error, OSError) and error.strerror else "it was closed"
+            raise InvalidInput(
+                f"cannot write the journal {self.path}: {why}. Start again with it when it can be written"
+            ) from error
         self.entries.append((kind, body))
 
     def close(self) -> None:
@@ -91,8 +106,13 @@ class FileJournal:
         os.fsync(self._file.fileno())
 
 
-def _seal(kind: int, body: bytes) -> bytes:
-    return hashlib.sha256(bytes([kind]) + body).digest()[:8]
+def _head(kind: int, body: bytes) -> bytes:
+    length = len(body).to_bytes(4, "little")
+    return HEAD.pack(kind, len(body), _seal(kind, body, 8), _seal(kind, length, 4))
+
+
+def _seal(kind: int, content: bytes, size: int) -> bytes:
+    return hashlib.sha256(bytes([kind]) + content).digest()[:size]
 
 
 def _entries(data: bytes, path: Path) -> tuple[list[tuple[int, bytes]], int]:
@@ -103,15 +123,16 @@ def _entries(data: bytes, path: Path) -> tuple[list[tuple[int, bytes]], int]:
         raise Damaged(f"{path} is no journal of cloister: choose another file")
     entries, start = list[tuple[int, bytes]](), len(MAGIC)
     while len(data) - start >= HEAD.size:
-        kind, length, seal = HEAD.unpack_from(data, start)
+        kind, length, seal, short = HEAD.unpack_from(data, start)
         end = start + HEAD.size + length
-        if end > len(data):
-            break
+        whole = short == _seal(kind, length.to_bytes(4, "little"), 4)
         body = data[start + HEAD.size : end]
-        if _seal(kind, body) != seal:
-            if end == len(data):
+        if whole and end > len(data):
+            break
+        if not whole or seal != _seal(kind, body, 8):
+            if (whole and end == len(data)) or not any(data[start:]):  # the file grew, and its content did not arrive
                 break
-            raise Damaged(f"the journal {path} is damaged at byte {start}: restore a copy, or begin a new session")
+            raise Damaged(f"the journal {path} is damaged at byte {start}: begin a new session, with a new journal")
         entries.append((kind, body))
         start = end
     return entries, start

@@ -14,7 +14,7 @@ from typing import final
 
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.types import Ids
-from cloister.federated.agreement import HASH, NONCE, Agreement, check_agreement, session_of
+from cloister.federated.agreement import HASH, NONCE, Agreement, check_journal, journal_name, session_of
 from cloister.federated.journal import Journal, Memory
 from cloister.federated.keys import SECRET, WRAPPED, Keyring, new_secret, pair_secrets, unwrap, wrap
 from cloister.federated.masking import mask
@@ -80,7 +80,7 @@ class Party:
                 sealed = b"".join(
                     wrap(drawn, self._pairs[i], nonce, self.agreement.hash, i) for i in range(1, self.agreement.parties)
                 )
-            self._note(JOINED, self.agreement.hash + bytes([len(drawn)]) + drawn + nonce + sealed)
+            self._note(JOINED, journal_name(self.agreement, self.name) + bytes([len(drawn)]) + drawn + nonce + sealed)
         return Message(Kind.HELLO, self.me, self.agreement.hash, body=self._hello).to_bytes()
 
     def open(self, data: bytes) -> None:
@@ -211,7 +211,7 @@ class Party:
 
     def _resume(self, kind: int, body: bytes) -> None:
         if kind == JOINED:
-            check_agreement(body, self.agreement)
+            check_journal(body, self.agreement, self.name)
             cut = HASH + 1 + body[HASH]
             self._group, self._hello = body[HASH + 1 : cut] or self._group, body[cut:]
         elif kind == OPENED:
@@ -228,7 +228,7 @@ class Party:
             elif kind == ANSWERED:
                 self._answers[place[0]] = rest
             else:
-                raise Damaged("the party's journal is not in order: restore a copy, or begin a new session")
+                raise Damaged("the party's journal is not in order: begin a new session")
 
     def _keyring(self, bodies: tuple[bytes, ...]) -> Keyring:
         if self.agreement.masks == "pairwise" and self.me > 0:

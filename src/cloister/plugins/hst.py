@@ -119,8 +119,8 @@ class HST(Generic[T]):
         it, unless centres lie in a subspace (``flat``), from which rows may be as far as anywhere."""
         domain, every = problem.domain, np.arange(len(centers))
         radius = math.inf if flat else equal_cells(problem, self.radius_scale)
-        near = NearestCenter(domain.snap(centers), domain.reach, steps(radius, domain))
-        origin = domain.middle if flat else domain.real(near.centers)
+        near = NearestCenter(domain.snap(self._filled(centers, problem.k)), domain.reach, steps(radius, domain))
+        origin = domain.middle if flat else domain.real(near.centers[every])
         per_count, per_sum = spend.split_for(1.0, 4.0 * domain.dimension)
         counts, sums = session.ask(
             count(near, via=self.counts, spend=per_count),
@@ -130,6 +130,12 @@ class HST(Generic[T]):
         means = origin + sums.at(every) / np.maximum(weights, np.maximum(errors, 1.0))[:, None]
         noise = Errors(errors, sums.standard_error(every))
         return Coreset(domain.truncate(means) - domain.middle, weights, errors=noise)
+
+    def _filled(self, centers: Floats, k: int) -> Floats:
+        """As many centres (passes extra k, d) whatever was cut badly, since a round's shape does not depend on answers (a coordinator
+        knows it beforehand). The first one fills up: nearest rows go to the lowest index, and nobody looks at the others."""
+        missing = self.passes * self.extra * k - len(centers)
+        return np.concatenate([centers, np.repeat(centers[:1], missing, axis=0)])
 
 
 @final

@@ -33,6 +33,7 @@ from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Floats
 from cloister.plugins.reach import equal_cells, steps
+from cloister.plugins.released import kept
 
 
 @attrs.frozen
@@ -188,8 +189,7 @@ class Lloyd(Generic[T]):
             return mean
         step = mean - centers
         noise = domain.dimension * (error[:, None] / size) ** 2
-        squares = np.maximum((step**2).sum(axis=1, keepdims=True), 1e-300)
-        shorter: Floats = centers + step * np.maximum(0.0, 1 - self.shrink * noise / squares)
+        shorter: Floats = centers + step * kept((step**2).sum(axis=1, keepdims=True), self.shrink * noise)
         return shorter
 
     def _vectors(self, near: NearestCenter, domain: Domain) -> Vectors:

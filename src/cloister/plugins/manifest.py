@@ -10,6 +10,8 @@ SHUFFLED = "cloister.plugins.oracles.shuffled"
 LLOYD = "cloister.plugins.lloyd:Lloyd"
 HST = "cloister.plugins.hst:HST"
 ONE_ROUND = "cloister.plugins.one_round:OneRound"
+WEIGHTED = "cloister.plugins.stemmer.weighted_centers:WeightedCenters"
+STEMMER = "Stemmer: Locally private k-means clustering (2021)"
 CHANG = "Chang, Ghazi, Kumar, Manurangsi: Locally private k-means in one round (2021)"
 DIAA = "Diaa, Humphries, Kerschbaum: FastLloyd (2024)"
 COHEN = "Cohen-Addad et al.: Scalable differentially private clustering via hierarchically separated trees (2022)"
@@ -47,6 +49,7 @@ def components() -> list[Spec]:
         *_one_round(),
         *_trees(),
         *_median(),
+        *_rounds(),
         Spec("kmeans++", "NonPrivateSolver", "cloister.plugins.solvers.kmeans:KMeansPlusPlus",
              "weighted k-means on released points", paper="Arthur, Vassilvitskii (2007)"),
         Spec("ward", "NonPrivateSolver", "cloister.plugins.solvers.ward:Ward",
@@ -103,6 +106,17 @@ def _median() -> list[Spec]:
     ]  # fmt: skip
 
 
+def _rounds() -> list[Spec]:
+    """Local trust in a constant number of rounds."""
+    return [
+        Spec("weighted-centers", "Method", WEIGHTED, "k-means under local trust in five rounds: candidates by hashing, weighted twice", paper=STEMMER),
+        Spec("weighted-centers-median", "Method", WEIGHTED, "k-median under local trust in five rounds", paper=STEMMER,
+             presets={"solver": "kmedian++"}),
+        Spec("nearest-centers", "Method", WEIGHTED, "k-means from the same candidates, each row at its nearest, once",
+             paper="Kaplan, Stemmer: Differentially private k-means with constant multiplicative error (2018)", presets={"assign": "nearest"}),
+    ]  # fmt: skip
+
+
 def _both(
     name: str, module: str, prefix: str, summary: str, paper: str, private: bool = True, trust: str = "Central"
 ) -> list[Spec]:
@@ -121,6 +135,8 @@ def _local() -> list[Spec]:
     return [
         Spec("explicit-histogram", "FrequencyOracle", f"{LOCAL}.explicit_histogram:ExplicitHistogram",
              "counts from one randomised sign per user, for domains of any size", "Local", bassily),
+        Spec("asked-local-hashing", "FrequencyOracle", f"{LOCAL}.asked_hashing:AskedLocalHashing",
+             "counts from randomised response on a public hash, for domains of any size", "Local", wang),
         Spec("optimised-local-hashing", "FrequencyOracle", f"{LOCAL}.local_hashing:OptimisedLocalHashing",
              "counts from randomised response on a public hash", "Local", wang),
         Spec("adaptive-response", "FrequencyOracle", f"{LOCAL}.adaptive:AdaptiveResponse",
@@ -135,6 +151,8 @@ def _local() -> list[Spec]:
              "vector sums of all buckets by one Hadamard transform, one byte per user", "Local", chang),
         Spec("explicit-histogram-vector", "VectorSumOracle", f"{LOCAL}.vector_sums:ExplicitHistogramVector",
              "vector sums of any bucket that is asked for, domains of any size", "Local", chang),
+        Spec("ldp-average", "VectorSumOracle", f"{LOCAL}.ldp_average:LdpAverage",
+             "vector sums from Gaussian noise for every bucket; spends delta", "Local", STEMMER),
     ]  # fmt: skip
 
 

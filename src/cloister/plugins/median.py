@@ -38,6 +38,7 @@ from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Floats, Ints
 from cloister.plugins.reach import steps
+from cloister.plugins.released import kept
 
 STEPS: Final = 2**15
 """Lattice steps of a unit vector: truncation shortens a pull by at most a 2^-15 per column, far below any noise."""
@@ -156,8 +157,6 @@ def weiszfeld(sums: Floats, errors: Floats, smoothing: float, step: MedianStep) 
         smoothing: s, in the caller's units.
     """
     pulls, weights = sums[:, :-1], np.maximum(sums[:, -1], np.maximum(step.floor * errors, 1e-9))
-    squares = np.maximum((pulls**2).sum(axis=1), 1e-300)
-    with np.errstate(over="ignore"):  # a sum of zeros is all noise: nothing of it is kept
-        kept = np.maximum(0.0, 1 - step.shrink * pulls.shape[1] * errors**2 / squares)
-    moves: Floats = pulls * (kept * step.stretch * smoothing * (TOP / STEPS) / weights)[:, None]
+    worth = kept((pulls**2).sum(axis=1), step.shrink * pulls.shape[1] * errors**2)
+    moves: Floats = pulls * (worth * step.stretch * smoothing * (TOP / STEPS) / weights)[:, None]
     return moves

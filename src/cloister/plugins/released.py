@@ -16,3 +16,9 @@ def nearest(points: Floats, centers: Floats) -> Ints:
 def held(groups: Ints, counts: Floats, k: int) -> Floats:
     """Noisy rows (k,) of each group, negative counts left out."""
     return np.asarray(np.bincount(groups, np.maximum(counts, 0.0), minlength=k), np.float64)
+
+
+def kept(squares: Floats, noise: Floats) -> Floats:
+    """How much is kept of steps of these squared lengths, of which noise alone gives them this much: 1 - noise / square, and nothing of a
+    step that may be all noise (James and Stein)."""
+    return np.asarray(1.0 - noise / np.maximum(squares, np.maximum(noise, 1e-300)), np.float64)

@@ -19,7 +19,8 @@ pays that for every number that a row touches (``Event.ratio``), out of the same
 
 *As zCDP.* Let B = touched * h * b and rho0 the discrete Gaussian's. The densities' ratio gives D_a <= a rho0 + (2 + 1 / (a - 1)) B for
 every order a. For a >= 1 + c that is at most a (rho0 + (2 + 1/c) B), and for smaller a the divergence is no larger than at 1 + c, so
-the release is rho-zCDP with rho = (1 + c) rho0 + (2 + 1/c) B. Noise is calibrated to that with c = 2^-10, which costs 0.05% in sigma.
+the release is rho-zCDP with rho = (1 + c) rho0 + (2 + 1/c) B. Noise is calibrated to that with c = 2^-10, which costs 0.05% in sigma,
+and s is so wide that B's term, which grows with the number of columns and of parties, costs another 0.2% at most.
 
 The bound of Agarwal, Kairouz and Liu (2021), a D2^2 / 2V + min(((2 a - 1) D2^2 + 6 D1) / 4 V^2, 3 D1 / 2V), holds for whole orders only
 and needs the L1 sensitivity D1 as well; here the number of touched integers plays its part, and a lattice of s >= 2^22 makes it vanish.
@@ -43,9 +44,12 @@ from cloister.plugins.oracles.rings import RingChannel
 from cloister.plugins.oracles.tensors import TensorChannel
 
 LEAST_SHARE = 2.0**22
-"""s: the least standard deviation of a share, in integers."""
+"""s: the least standard deviation of a share, in integers; wider where many numbers or shares are counted together."""
 
 C = 2.0**-10
+
+MOST_PRICE = 2.0**-8
+"""Of rho: what B's term may cost."""
 
 
 def channel(
@@ -59,17 +63,18 @@ def channel(
     honest = parties - colluding
     if honest < 1:
         raise InvalidInput(f"{colluding} of {parties} parties may collude: one at least must be counted on")
-    width = bound.dimension if bound else 1
-    ratio = honest * skellam_ratio(LEAST_SHARE**2)
-    price = (2 + 1 / C) * space.levels * width * ratio
-    rho = (budget.mu**2 / 2 - price) / (1 + C)
+    touched = space.levels * (bound.dimension if bound else 1)
+    each = (2 + 1 / C) * touched * honest  # of a share's ratio, what it costs in rho
+    least = max(LEAST_SHARE, math.sqrt(each * skellam_ratio(1.0) / (MOST_PRICE * budget.mu**2 / 2)))
+    ratio = honest * skellam_ratio(least**2)
+    rho = (budget.mu**2 / 2 - each * skellam_ratio(least**2)) / (1 + C)
     if not rho > budget.mu**2 / 4:
         raise InvalidInput(
             "the budget of this question is too small for noise in shares: give it more, or let the coordinator draw it "
             "(masked-gaussian)"
         )
     share = sensitivity_of(space, bound) / math.sqrt(2 * rho * honest) * UP
-    shift = enough_bits(share, LEAST_SHARE)
+    shift = enough_bits(share, least)
     law = Skellam(share * 2.0**shift, parties, honest)
     return RingChannel(TensorChannel("skellam", budget, space, bound, law, shift, unit), parties, most_rows, ratio)
 

@@ -1,0 +1,78 @@
+"""A random orthonormal basis, intervals along its axes, and the boxes that clusters are enclosed in (steps 3-6).
+
+In a random basis the coordinates of a set of m points that fits in a ball of radius r differ by at most 2 sqrt(ln(d m / beta) / d) |x - y|
+(lemma A.3), so that a box of sides about r / sqrt(d) encloses them: its half diagonal, which the noise of an average is in
+proportion to, is about r.
+
+Exact (law 5): axes are integer directions of length 2^30 (``trees.directions``), so that projections are integers; an interval's number is
+their quotient by an integer length.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.domains import Domain
+from cloister.core.randomness import PublicRng
+from cloister.core.types import Bools, Floats, Ints
+from cloister.plugins.trees.directions import NORM, directions
+
+
+def orthonormal_basis(dimension: int, seed: PublicRng) -> Ints:
+    """z_1 .. z_d (d, d), integers of length about 2^30 (step 3)."""
+    return directions(seed, dimension, dimension, "orthogonal")
+
+
+@final
+@attrs.frozen(eq=False)
+class Intervals:
+    """A partition of every axis into intervals of one length.
+
+    Args:
+        basis: z_1 .. z_d (d, d), integers of length 2^30.
+        length: p, in lattice steps times 2^30.
+        start: (d,) where the first interval of each axis begins, in the same units; a public random shift is in it.
+        number: intervals per axis.
+    """
+
+    basis: Ints
+    length: int
+    start: Ints
+    number: int
+
+    @classmethod
+    def of(cls, domain: Domain, length: float, seed: PublicRng) -> Intervals:
+        """For rows of a domain. Args: length (p), in lattice steps."""
+        whole, reach = max(1, round(length * NORM)), domain.reach * NORM
+        shifts = seed.child("shift").generator().integers(0, whole, domain.dimension)
+        basis = orthonormal_basis(domain.dimension, seed.child("basis"))
+        return cls(basis, whole, -reach - shifts, 2 * reach // whole + 2)
+
+    def of_rows(self, rows: Ints) -> Ints:
+        """Lattice rows (n, d) to the number of their interval on every axis (n, d)."""
+        along = (rows.astype(np.float64) @ self._columns).astype(np.int64) - self.start
+        numbers: Ints = np.clip(along // self.length, 0, self.number - 1)
+        return numbers
+
+    @cached_property
+    def _columns(self) -> Floats:
+        return self.basis.T.astype(np.float64)
+
+    def middles(self, chosen: Ints) -> Ints:
+        """Lattice points (m, d) in the middle of the boxes of these intervals (m, d)."""
+        along = (chosen + 0.5) * (self.length / NORM) + self.start / NORM
+        return np.rint(along @ self.basis / NORM).astype(np.int64)
+
+    @property
+    def half_diagonal(self) -> float:
+        """Of a box of three intervals per axis, in lattice steps."""
+        return float(1.5 * self.length / NORM * len(self.basis) ** 0.5)
+
+
+def inside(found: Ints, chosen: Ints) -> Bools:
+    """Which rows' intervals (n, d) are at most one from the chosen ones (n, d): the box of step 6."""
+    return np.asarray((np.abs(found - chosen) <= 1).all(axis=1))

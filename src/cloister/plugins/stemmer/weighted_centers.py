@@ -1,0 +1,187 @@
+"""WeightedCenters: k-means and k-median under local trust in a constant number of rounds.
+
+Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the accountant. Five rounds,
+whatever is answered (four with ``assign=nearest``): hash values and intervals; sizes and sums; check; a; b.
+
+Source: Stemmer 2021, sections 3 and 4; Kaplan and Stemmer 2018 (``assign=nearest``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Literal, TypeAlias
+
+import numpy as np
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Clustering, Coreset, Errors, Problem
+from cloister.core.components import component, option, slot
+from cloister.core.questions import Question, count
+from cloister.core.randomness import PublicRng
+from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
+from cloister.core.session import Session
+from cloister.core.trust import Local, Shuffled, T
+from cloister.core.types import Bools, Floats, Ints
+from cloister.plugins.oracles.local.heavy_hitters import Prefixes
+from cloister.plugins.released import held, nearest
+from cloister.plugins.stemmer.assignment import Assigned, Reassigned
+from cloister.plugins.stemmer.good_centers import Found, GoodCenters
+from cloister.plugins.stemmer.procedure import Constants
+from cloister.plugins.stemmer.shares import Shares, Sharing, Step
+
+Divided: TypeAlias = Literal["auto", "users", "budget"]
+
+
+def divided(what: str) -> Any:
+    """An option that says how radii, repetitions or steps are paid for."""
+    return option(
+        default="auto", choices=("auto", "users", "budget"),
+        help=f"what {what} divide: the users (each answers one, with all of epsilon), everyone's epsilon (as the paper does for radii "
+        "and steps), or as the trust model has it (users under Local)",
+    )  # fmt: skip
+
+
+@component
+class WeightedCenters(Generic[T]):
+    """Candidate centres of several radii, weighted twice, and clustered."""
+
+    frequencies: FrequencyOracle[T] = slot("asked-local-hashing", help="how many rows fall in each bucket")
+    vectors: VectorSumOracle[T] = slot("hadamard-vector", help="what the rows of each region add up to (LDP-AVG)")
+    solver: NonPrivateSolver = slot("kmeans++", help="clusters the weighted centres (step 6)")
+    radii: int = option(default=2, low=1, high=32, help="radii, each half of the one before")
+    widest: float = option(
+        default=0.5, low=0.0, high=1.0, above=True, unit="radii of the domain", help="the largest of them; the paper: 1"
+    )
+    repetitions: int = option(default=2, low=1, high=64, help="M: hash functions per radius")
+    projections: int = option(default=4, low=1, high=64, help="m: of a hash function")
+    near: float = option(
+        default=0.5, low=0.0, high=1.0, above=True, help="p: chance that points a radius apart share a hash value"
+    )
+    far: float = option(
+        default=0.01,
+        low=0.0,
+        high=1.0,
+        above=True,
+        help="q: chance that points c radii apart do: sets c, which is reported",
+    )
+    bits: int = option(default=12, low=1, high=62, help="of a hash value; up to 20 all values can be looked at")
+    prefix: int = option(default=20, low=1, high=20, help="bits per step of the search for heavy hash values")
+    longest: int = option(default=32, low=1, high=4096, help="hash values that are followed, per radius and repetition")
+    heavy: float = option(default=4.0, low=0.0, unit="standard errors", help="a hash value's count, to be followed")
+    interval: float = option(
+        default=2.0, low=0.0, above=True, unit="radii over sqrt(d)", help="length of an interval; a box is three wide"
+    )
+    norm: float = option(
+        default=2.0, low=0.0, above=True, unit="radii", help="rows are clipped to this distance from their box's middle"
+    )
+    close: float = option(
+        default=3.0, low=0.0, above=True, unit="radii", help="5 c: a row this near to a centre can have created it"
+    )
+    sure: float = option(default=3.0, low=0.0, unit="standard errors", help="counts of steps 7 and 8, to keep a centre")
+    weighty: float = option(default=3.0, low=0.0, unit="standard errors", help="of a centre's weight, to be in W")
+    assign: Literal["created", "nearest"] = option(
+        default="created", choices=("created", "nearest"),
+        help="created: prefer the centre that a row created, then re-assign (Stemmer); nearest: the nearest centre, once (Kaplan and Stemmer)",
+    )  # fmt: skip
+    steps_share: Divided = divided("steps")
+    radii_share: Divided = divided("radii")
+    repetitions_share: Divided = divided("repetitions")
+    hash_share: float = option(default=0.15, low=0.0, above=True, help="of step 2: hash values")
+    axis_share: float = option(default=0.25, low=0.0, above=True, help="of step 4: intervals")
+    size_share: float = option(default=0.05, low=0.0, above=True, help="of step 7: rows per region")
+    sum_share: float = option(default=0.3, low=0.0, above=True, help="of step 7: sums per region")
+    check_share: float = option(default=0.05, low=0.0, above=True, help="of step 8")
+    assign_share: float = option(default=0.1, low=0.0, above=True, help="of a")
+    weigh_share: float = option(default=0.1, low=0.0, above=True, help="of b")
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        shares = self.shares(problem, rng.child("users"))
+        found = Found.of(self.good_centers(problem, rng), shares, session)
+        if self.assign == "nearest":
+            weights, errors = self._weighed(session, shares, found, None, problem)
+            kept = np.ones(len(weights), bool)
+        else:
+            first, noise = self._weighed(session, shares, found, None, problem)
+            kept = in_w(first, self.weighty * noise)
+            weights, errors = self._weighed(session, shares, found, kept, problem)
+        coreset = self._coreset(found, kept, weights, errors)
+        centers = self.solver.solve(session.release(coreset), problem.k, rng.child("solve"))
+        weights = held(nearest(coreset.points, centers), coreset.weights, problem.k)
+        details = {"candidates": len(found.points), "weighted": int(kept.sum())}
+        return Clustering(problem.domain.truncate(centers + problem.domain.middle), weights, details)
+
+    def shares(self, problem: Problem, seed: PublicRng) -> Shares:
+        """What each question may spend."""
+        weights: dict[Step, float] = {
+            "hashes": self.hash_share, "axes": self.axis_share, "sizes": self.size_share, "sums": self.sum_share,
+            "check": self.check_share, "assign": self.assign_share,
+        }  # fmt: skip
+        if self.assign == "created":
+            weights["weigh"] = self.weigh_share
+        oracles = {step: self.vectors if step == "sums" else self.frequencies for step in weights}
+        return Shares.of(
+            problem.budget, weights, self.radii, self.repetitions, radii_by=self._by(self.radii_share),
+            repetitions_by=self._by(self.repetitions_share), steps_by=self._by(self.steps_share),
+            failing=[step for step, oracle in oracles.items() if getattr(oracle, "failing", False)], seed=seed,
+        )  # fmt: skip
+
+    def _by(self, given: Divided) -> Sharing:
+        if given != "auto":
+            return given
+        return "users" if self.frequencies.trust in (Local, Shuffled) else "budget"
+
+    def good_centers(self, problem: Problem, rng: PublicRng) -> list[GoodCenters[T]]:
+        """One per radius, the largest first."""
+        constants = Constants(
+            near=self.near, far=self.far, projections=self.projections, prefixes=self.prefixes, longest=self.longest,
+            heavy=self.heavy, interval=self.interval, norm=self.norm, close=self.close, sure=self.sure,
+        )  # fmt: skip
+        return [
+            GoodCenters.sample(
+                problem.domain, self.widest * problem.domain.reach / 2**i, self.repetitions, constants, self.frequencies,
+                self.vectors, i, rng.child("radius", i),
+            )
+            for i in range(self.radii)
+        ]  # fmt: skip
+
+    @property
+    def prefixes(self) -> Prefixes:
+        """As long as a step of the search allows, the last one whole."""
+        return Prefixes(tuple(range(self.bits, 0, -self.prefix))[::-1])
+
+    def _weighed(
+        self, session: Session[T], shares: Shares, found: Found, kept: Bools | None, problem: Problem
+    ) -> tuple[Floats, Floats]:
+        """Steps 2 and 3 (no ``kept``) or 4 and 5: rows (m,) of each centre of Y, and their standard errors. One round."""
+        step: Step = "assign" if kept is None else "weigh"
+        most = self.longest * self.radii * self.repetitions
+        asked: list[Question[T, Any]] = []
+        for group in shares.groups:
+            own = found.own(group.pairs) if self.assign == "created" else ()
+            a = Assigned(own, found.centers, found.ranks, problem.domain.reach, most)
+            cells = a if kept is None else Reassigned(a, kept)
+            asked.append(count(cells, via=self.frequencies, spend=group.spend[step]))
+        return added(session.ask(*asked), np.arange(len(found.points)), [g.spend[step] for g in shares.groups])
+
+    def _coreset(self, found: Found, kept: Bools, weights: Floats, errors: Floats) -> Coreset:
+        """W with weights b, relative to the domain's middle; one point there if nothing was found."""
+        if not kept.any():
+            return Coreset(np.zeros((1, found.points.shape[1])), np.zeros(1))
+        sums = found.errors * np.maximum(weights, 1.0)
+        return Coreset(found.points[kept], weights[kept], errors=Errors(errors[kept], sums[kept]))
+
+
+def in_w(weights: Floats, least: Floats) -> Bools:
+    """Step 4: which centres are heavy enough; the heaviest, if none is."""
+    kept: Bools = weights >= least
+    if len(kept) and not kept.any():
+        kept[np.argmax(weights)] = True
+    return kept
+
+
+def added(tables: tuple[Any, ...], ids: Ints, spends: list[Budget]) -> tuple[Floats, Floats]:
+    """Counts of all users from those of disjoint groups, each scaled up to all users by its table, and their standard errors."""
+    parts = np.array([1.0 if s.among is None else s.among.fraction for s in spends])
+    parts /= parts.sum()
+    counts = [table.at(ids) * part for table, part in zip(tables, parts, strict=True)]
+    squares = [(table.standard_error(ids) * part) ** 2 for table, part in zip(tables, parts, strict=True)]
+    return np.asarray(sum(counts)), np.sqrt(sum(squares))
