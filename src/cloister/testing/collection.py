@@ -73,9 +73,7 @@ def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
     if oracle.trust is Local:
         found += (*LOCAL, *(LOCAL_PURE if oracle.measure == "pure" else ()))
     if oracle.trust is Shuffled:
-        found += LOCAL_PURE
-    if getattr(oracle, "everybody", False):
-        found += MIXING
+        found += MIXING if getattr(oracle, "everybody", False) else LOCAL_PURE
     return tuple(found)
 
 
