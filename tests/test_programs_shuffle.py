@@ -48,7 +48,7 @@ def test_from_rows_to_centres(tmp_path: Path) -> None:
     np.save(tmp_path / "mine.npy", rows + np.random.default_rng(0).normal(0, 0.02, (N, D)))
     done = cloister("plan", *WANTED, *WITH, "--dimension", D, "--out", "plan", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    for said in ("epsilon = 1, delta = 1e-06, Shuffled trust", "900 people", "one message at most", "by itself"):
+    for said in ("epsilon = 1, delta = 1e-06, Shuffled trust", "900 people", "one message at most", "messages alone"):
         assert said in done.stdout
     facts = json.loads((tmp_path / "plan" / "plan.json").read_text())
     assert facts["trust"] == "Shuffled"
