@@ -28,6 +28,7 @@ from one_round import SEEDS, Kept, columns, mixture, spread
 from cloister.accounting import epsilon_of_mu, epsilon_of_shuffled, local_of_shuffled, mu_of
 from cloister.core.encoding import absorb, chunk_rows, encode_lattice, merge_summaries
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.roles import Mixing
 from cloister.metrics import nicv
 from cloister.runs import Plan, Request, fit, prepare, source
 
@@ -47,6 +48,7 @@ class Oracles:
 
 GAUSSIAN = (("frequencies", "discrete-gaussian"), ("vectors", "discrete-gaussian"))
 AMPLIFIED = (("frequencies", "amplified-counts"), ("vectors", "amplified-vectors"))
+MIXED = (("frequencies", "split-and-mix-counts"), ("vectors", "split-and-mix"))
 ROWS = (
     Oracles(
         "curator, replace",
@@ -55,6 +57,8 @@ ROWS = (
         (("tree.cells", 1024),),
         epsilon=epsilon_of_mu(mu_of(EPSILON, DELTA) / 2, DELTA),
     ),
+    Oracles("split-and-mix", "Shuffled", MIXED, (("tree.cells", 1024), ("vectors.most_messages", 2**21))),
+    Oracles("split-and-mix, 256 cells", "Shuffled", MIXED, (("tree.cells", 256),)),
     Oracles("amplified, one byte", "Shuffled", AMPLIFIED),
     Oracles("amplified, privunit", "Shuffled", AMPLIFIED, (("vectors.report.randomiser", "privunit"),)),
     Oracles("local", "Local"),
@@ -100,7 +104,7 @@ def request(case: Case, seed: int | None = None) -> Request:
 
 
 def work(item: tuple[str, Case, int]) -> dict[str, float]:
-    """A run in which every report is drawn."""
+    """A run in which every report is drawn, or, where users send many messages each, what they add up to in law (``Mixing.pooled``)."""
     _, case, seed = item
     rows, centers = mixture(case.n, K, case.d, R, seed)
     start = time.perf_counter()
@@ -116,13 +120,17 @@ def planned(case: Case) -> Plan:
 
 
 def sent(case: Case) -> tuple[float, float, float]:
-    """What a person's report alone spends (the most), and how many messages and bytes she sends on average: her private number
-    (8 bytes) with each answer."""
+    """What a person's report alone spends (the most; infinite: it may say everything), and how many messages and bytes she sends on
+    average: her private number (8 bytes) with each answer, or a slot with each share."""
     if case.oracles.trust == "Central":
         return math.inf, 0.0, 0.0
     (asked,) = planned(case).forecast(PublicRng.from_seed(1))
     alone, messages, size = 0.0, 0.0, 0.0
     for part in asked.parts:
+        if isinstance(part.channel, Mixing):
+            each: Any = part.channel
+            alone, messages, size = math.inf, messages + each.messages, size + each.messages * each.message_bytes
+            continue
         share = 1.0 if part.among is None else part.among.fraction
         events = part.channel.events
         alone = max(alone, sum(e.alone if math.isfinite(e.alone) else e.spent.amount for e in events))
@@ -140,8 +148,8 @@ def _nobody(part: Any) -> Any:
 
 
 def table_cost(kept: Kept) -> Iterator[str]:
-    yield "| d | n | oracles | trust | epsilon alone | messages | bytes | cost / n | excess, of Central's | bar |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+    yield "| d | n | oracles | trust | epsilon alone | messages | bytes | runs | cost / n | excess, of the curator's | bar |"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for n, d in SIZES:
         base = Case(n, d, ROWS[0].label)
         floor = kept.of("exact", base, "cost") - kept.of("exact", base, "best")
@@ -154,13 +162,13 @@ def table_cost(kept: Kept) -> Iterator[str]:
             bar = BARS.get((n, d)) if row.trust == "Shuffled" else None
             line = [
                 d, f"{n:.0e}", row.label, row.trust, f"{alone:.2f}" if math.isfinite(alone) else "-", f"{messages:.0f}", f"{size:.0f}",
-                spread(cost), f"{(cost - best).mean() / floor.mean():.1f}" if len(floor) else "-",
+                len(cost), spread(cost), f"{(cost - best).mean() / floor.mean():.1f}" if len(floor) else "-",
                 "" if bar is None else f"{bar}: {'met' if cost.mean() <= bar else 'MISSED'}",
             ]  # fmt: skip
             yield "| " + " | ".join(map(str, line)) + " |"
         best, trivial = kept.of("exact", base, "best"), kept.of("exact", base, "trivial")
         if len(best):
-            yield f"| {d} | {n:.0e} | true centres; one centre | | | | | {best.mean():.5f}; {trivial.mean():.2f} | | |"
+            yield f"| {d} | {n:.0e} | true centres; one centre | | | | | | {best.mean():.5f}; {trivial.mean():.2f} | | |"
 
 
 def table_local() -> Iterator[str]:

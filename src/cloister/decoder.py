@@ -149,8 +149,7 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
 
 def _closed(transcript: Transcript, collected: Any) -> tuple[Answers, Session[Any], Clustering | None]:
     """The answers of the open round, from its reports, and the run that found them; its clustering after the last round."""
-    index, before = transcript.index, len(transcript.record().looks)
-    asked = transcript.round()
+    index, before = transcript.index, transcript.record()
     session, found = _run(transcript, _Open(index, collected))
     record = session.record
     following = None if found is not None else record.digests[index + 1]
@@ -159,8 +158,8 @@ def _closed(transcript: Transcript, collected: Any) -> tuple[Answers, Session[An
             "the method asks another number of rounds than was planned: a schedule must not depend on answers"
         )
     answers = Answers(
-        plan=transcript.plan.hash, round=index, previous=transcript.head, digest=asked.digest(), following=following,
-        looks=tuple(record.looks[before:]), reports=collected.intake.as_dict(transcript.plan.rows),
+        plan=transcript.plan.hash, round=index, previous=transcript.head, digest=before.digests[index], following=following,
+        looks=tuple(record.looks[len(before.looks) :]), reports=collected.intake.as_dict(transcript.plan.rows),
     )  # fmt: skip
     return answers, session, found
 

@@ -99,6 +99,7 @@ class PublishedPlan:
     version: str
     schedule: tuple[Step, ...] = ()
     crowd: Crowd | None = None
+    _rounds: tuple[Round[Any], ...] = attrs.field(default=(), init=False, repr=False)
 
     @property
     def trust(self) -> str:
@@ -173,14 +174,16 @@ class PublishedPlan:
         self.accountant(composed, found if not self.schedule else None).charge(found.index, found.events)
         return found
 
-    def rounds(self) -> list[Round[Any]]:
+    def rounds(self) -> tuple[Round[Any], ...]:
         """Every round as it would be, had all answers been zero: their events are those of the real ones.
 
         Raises:
             Refused: the schedule comes out differently here.
         """
+        if self._rounds:
+            return self._rounds
         composed = self.compose()
-        found = forecast(composed.value, self._problem(composed), self.seed)
+        found = tuple(forecast(composed.value, self._problem(composed), self.seed))
         planned = (
             all(step.costs(round.events) for step, round in zip(self.schedule, found, strict=False))
             and len(found) == self.length
@@ -189,6 +192,7 @@ class PublishedPlan:
             raise Refused(
                 f"this plan was made by cloister {self.version}, and what its rounds cost comes out differently here: no report was made"
             )
+        object.__setattr__(self, "_rounds", found)
         return found
 
     def accountant(self, composed: Composed | None = None, only: Round[Any] | None = None) -> Accountant:

@@ -188,10 +188,14 @@ def test_everybody_is_asked_for_shares_of_noise() -> None:
         )
 
 
-def test_a_delta_does_not_go_with_rho() -> None:
+def test_a_delta_goes_with_rho_and_adds_up() -> None:
     rho = Budget("zcdp", 0.1, delta=1e-6)
-    with pytest.raises(Refused, match="all with Gaussian"):
-        Session(Problem(2, BOX, N, rho), SEED).ask(count(CELLS, via=HIDDEN, spend=rho))
+    session = Session(Problem(2, BOX, N, rho), SEED, forecasting=True)
+    session.ask(count(CELLS, via=HIDDEN, spend=rho))
+    spent = Spent.on(session.released)
+    assert spent.delta == 1e-6
+    assert spent.rho == 0.1
+    assert spent.epsilon(2e-6) == Spent(rho=0.1, all_rho=0.1).epsilon(2e-6 - 1e-6)
 
 
 def test_a_channel_says_how_many_people_it_needs() -> None:

@@ -21,9 +21,11 @@ with probability delta_i). So, over a run, P >= (1 - delta) P_0 and P' >= (1 - d
 
 Deltas that are not the same on both sides (thresholds under replacement) need the larger one on both.
 
-**Under Shuffled trust** (replace one row) an event with a delta says P(S) <= e^eps Q(S) + delta for every S, both ways. Those add up in
-(epsilon, delta), by basic composition, beside noise that is Gaussian too; never in rho, which ``core.shuffling`` refuses. People divide
-themselves over roles, privately, and send one role's messages: a row pays for the role that costs most, delta included.
+**Under Shuffled trust** (replace one row) an event with a delta that is (eps, delta)-close both ways is of that kind. So is one of which there are
+sub-laws A <= Q and A' <= Q', each of mass at least 1 - delta, that, with an outcome 'failed' for what they lack, keep what ``spent`` says: with P_0,
+P_0' the runs that never fail, the two inequalities above hold as they stand, in every measure (split-and-mix with Gaussian noise declares
+such a delta). People divide themselves over roles, privately, and send one role's messages: a row pays for the role that costs most, delta
+included.
 """
 
 from __future__ import annotations

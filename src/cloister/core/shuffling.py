@@ -52,13 +52,10 @@ def least(round: Round[Any]) -> int:
 def check_shuffled(part: Part) -> None:
     """The rules of an opened question of trust Shuffled.
 
-    A delta of its own holds for a replaced row in the form P(S) <= e^eps Q(S) + delta, both ways. Such guarantees add up in epsilon
-    and delta (basic composition), but not in rho: there a delta of a question at eps_i counts (1 + e^eps) / (1 + e^eps_i) times, eps
-    that of the whole run, which no oracle knows.
+    Deltas of their own add up beside every measure (see ``cloister.accounting.spent``).
 
     Raises:
-        Refused: it does not say how many people it needs; it needs a share of the noise from everybody, and asks some; or it spends
-            rho beside a delta.
+        Refused: it does not say how many people it needs; it needs a share of the noise from everybody, and asks some.
     """
     name = ", ".join(event.mechanism for event in part.channel.events)
     if not isinstance(part.channel, Hiding):
@@ -66,9 +63,4 @@ def check_shuffled(part: Part) -> None:
     if isinstance(part.channel, Mixing) and part.among is not None:
         raise Refused(
             f"'{name}' asks everybody for messages and a share of the noise: split the budget, not the users (--set share=budget)"
-        )
-    if any(event.spent.measure == "zcdp" and event.delta for event in part.channel.events):
-        raise Refused(
-            f"'{name}' was given a budget in rho, which a delta of its own does not go with under Shuffled trust: fill all slots with pure "
-            "oracles, or all with Gaussian ones"
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cloister.core.errors import MissingExtra
-from cloister.core.trust import Aggregated, Central, Local
+from cloister.core.trust import Aggregated, Central, Local, Shuffled
 from cloister.testing.bucketings import BUCKETINGS, VECTORS
 from cloister.testing.checks import Check
 from cloister.testing.declarations import DECLARED, the_guarantee_is_documented, the_registry_says_what_the_class_is
@@ -71,6 +71,8 @@ def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
         found += GAUSSIAN
     if oracle.trust is Local:
         found += (*LOCAL, *(LOCAL_PURE if oracle.measure == "pure" else ()))
+    if oracle.trust is Shuffled:
+        found += LOCAL_PURE
     return tuple(found)
 
 

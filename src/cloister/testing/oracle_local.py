@@ -19,6 +19,7 @@ import numpy as np
 from cloister.core.lattice import Bound
 from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
+from cloister.core.trust import Shuffled
 from cloister.core.types import Bools, Floats, Ints
 from cloister.testing.checks import Broken, require
 from cloister.testing.oracle_events import spent
@@ -41,9 +42,11 @@ COMPARISONS = 2**14
 
 def one_report_hides_its_row(oracle: Any) -> None:
     """No event of a person's report is more probable for one row than e^epsilon times what it is for another, 'in no bucket'
-    included."""
+    included. Under Shuffled trust: than e^alone times, where the channel's events say a finite ``alone``."""
     for probe, items in _people(oracle):
-        epsilon = spent(probe.channel.events).epsilon
+        if not math.isfinite(_alone(probe)):
+            continue
+        epsilon = _alone(probe)
         for user in USERS:
             sent = [_sent(probe, row, user) for row in items]
             for name, inside in _events(sent):
@@ -54,6 +57,12 @@ def one_report_hides_its_row(oracle: Any) -> None:
                     f"{probe.shape}, epsilon {epsilon:.4g}, user {user}: {name} has a probability of at least {low:.4g} for one row "
                     f"and at most {high:.4g} for another, so epsilon is at least {math.log(max(low, 1e-300) / high):.4g}",
                 )
+
+
+def _alone(probe: Probe) -> float:
+    """What one report by itself spends: under Shuffled trust more than the shuffled reports do, and it says how much."""
+    events = probe.channel.events
+    return sum(event.alone for event in events) if probe.oracle.trust is Shuffled else spent(events).epsilon
 
 
 def _people(oracle: Any) -> Iterator[tuple[Probe, Sequence[Ints | Placed]]]:
@@ -159,4 +168,4 @@ LOCAL = (reports_travel_as_columns, standard_error_is_that_of_an_empty_bucket)
 """For Local oracles."""
 
 LOCAL_PURE = (one_report_hides_its_row,)
-"""For Local oracles with pure privacy."""
+"""For Local oracles with pure privacy, and for Shuffled ones, of which most say what holds alone."""

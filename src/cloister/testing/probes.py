@@ -14,6 +14,7 @@ from cloister.core.budget import Budget, Measure
 from cloister.core.lattice import Bound, shrink
 from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.roles import Mixing
 from cloister.core.trust import Local, Shuffled
 from cloister.core.types import Floats, Ids, Ints
 from cloister.testing.checks import require
@@ -25,6 +26,12 @@ PAYABLE: dict[Measure, tuple[Measure, ...]] = {
     "pure": ("pure", "zcdp"), "gaussian": ("gaussian", "zcdp"), "zcdp": ("zcdp",), "exact": ("exact",),
 }  # fmt: skip
 """In which measures an oracle of each measure takes budgets."""
+
+CROWD = 1000
+"""Least public number of users where they hide each other (Shuffled trust)."""
+
+ON_THE_WIRE = 2**19
+"""Most messages that are made for one release; beyond, it is drawn by ``pooled``."""
 
 DELTA = 1e-3
 """Of the kit's budgets, for mechanisms that have a delta of their own."""
@@ -78,6 +85,7 @@ class Probe:
 
     @classmethod
     def of(cls, oracle: Any, shape: Shape, budget: Budget, rows: int = 1000, seed: int = 1) -> Probe:
+        rows = max(rows, CROWD) if getattr(oracle, "everybody", False) else rows
         return cls(oracle, shape, budget, rows, oracle.open(*_arguments(shape, budget, rows, seed)))
 
     @property
@@ -97,6 +105,23 @@ class Probe:
         """Encoded and absorbed, users numbered from 0 unless they are given."""
         who = np.arange(length(items), dtype=np.uint64) if users is None else users
         return self.channel.absorb(self.channel.encode(items, who, rng.child("encode")))
+
+    def released(self, items: Ints | Placed, rng: NoiseRng) -> Any:
+        """The same, but where all users owe a share of the noise: then of these rows and as many in no bucket as the public number of
+        users leaves, drawn at once if there would be many messages."""
+        if not isinstance(self.channel, Mixing):
+            return self.summary(items, rng)
+        more = max(0, self.rows - length(items))
+        nowhere, zeros = np.full((more, len(self.shape.sizes)), -1), np.zeros((more, self.width), np.int64)
+        who = np.arange(length(items) + more, dtype=np.uint64)
+        every: Ints | Placed
+        if isinstance(items, Placed):
+            every = Placed(np.concatenate([items.buckets, nowhere]), np.concatenate([items.values, zeros]))
+        else:
+            every = np.concatenate([items, nowhere])
+        if len(who) * self.channel.messages <= ON_THE_WIRE:
+            return self.summary(every, rng)
+        return self.channel.pooled(every, who, rng.child("encode"))
 
     def table(self, summary: Any, rng: NoiseRng) -> Any:
         return decoded(self.channel, summary, rng.child("decode"))
@@ -138,7 +163,7 @@ class Probe:
         for i in range(repeats):
             mine = rng.child("release", i)
             probe = Probe.of(self.oracle, self.shape, self.budget, self.rows, i) if drawn_by_users else self
-            yield probe.values(probe.table(probe.summary(items, mine) if summary is None else summary, mine))
+            yield probe.values(probe.table(probe.released(items, mine) if summary is None else summary, mine))
 
     def noise(self, items: Ints | Placed, repeats: int, rng: NoiseRng) -> Floats:
         """Releases less the truth: (repeats, buckets of all levels, width)."""
