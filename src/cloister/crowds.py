@@ -59,12 +59,8 @@ class Crowd:
 
     def lines(self) -> list[str]:
         """For people."""
-        alone = f"costs her epsilon = {self.alone:.4g} then" if self.alone < math.inf else "hides nothing then"
-        return [
-            f"The shuffler takes off who sent what, keeps no copy, and releases nothing of fewer than {self.least:,} people. It is not honest if it "
-            f"works together with whoever gets the messages; what a person sends {alone}.",
-            f"A person sends at most {self.messages:,} message{'s' * (self.messages > 1)}, {self.bytes:,} bytes in all.",
-        ]
+        several = f"{self.messages:,} messages" if self.messages > 1 else "one message"
+        return [f"A person sends {several} at most, of {self.bytes:,} bytes in all."]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data; None where nothing holds."""

@@ -80,7 +80,7 @@ def words(plan: PublishedPlan, rounds: Sequence[Round[Any]]) -> str:
     )
     lines = [
         f"A plan to find {plan.k} centres of {plan.rows:,} people's rows, of {plan.dimension} columns ({columns}), by {plan.method['name']}.",
-        "", "What a person is promised:", *_indented(privacy.text()), *([] if plan.crowd is None else plan.crowd.lines()), *_indented(_promise(plan, rounds)),
+        "", "What a person is promised:", *_indented(privacy.text()), *_indented("\n".join([] if plan.crowd is None else plan.crowd.lines())), *_indented(_promise(plan, rounds)),
         "", "What to expect:", *_indented(expectation(plan)), *_indented(_sizes(plan)),
     ]  # fmt: skip
     if plan.warnings:
