@@ -148,8 +148,8 @@ def _nobody(part: Any) -> Any:
 
 
 def table_cost(kept: Kept) -> Iterator[str]:
-    yield "| d | n | oracles | trust | epsilon alone | messages | bytes | cost / n | excess, of Central's | bar |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+    yield "| d | n | oracles | trust | epsilon alone | messages | bytes | runs | cost / n | excess, of the curator's | bar |"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for n, d in SIZES:
         base = Case(n, d, ROWS[0].label)
         floor = kept.of("exact", base, "cost") - kept.of("exact", base, "best")
@@ -162,13 +162,13 @@ def table_cost(kept: Kept) -> Iterator[str]:
             bar = BARS.get((n, d)) if row.trust == "Shuffled" else None
             line = [
                 d, f"{n:.0e}", row.label, row.trust, f"{alone:.2f}" if math.isfinite(alone) else "-", f"{messages:.0f}", f"{size:.0f}",
-                spread(cost), f"{(cost - best).mean() / floor.mean():.1f}" if len(floor) else "-",
+                len(cost), spread(cost), f"{(cost - best).mean() / floor.mean():.1f}" if len(floor) else "-",
                 "" if bar is None else f"{bar}: {'met' if cost.mean() <= bar else 'MISSED'}",
             ]  # fmt: skip
             yield "| " + " | ".join(map(str, line)) + " |"
         best, trivial = kept.of("exact", base, "best"), kept.of("exact", base, "trivial")
         if len(best):
-            yield f"| {d} | {n:.0e} | true centres; one centre | | | | | {best.mean():.5f}; {trivial.mean():.2f} | | |"
+            yield f"| {d} | {n:.0e} | true centres; one centre | | | | | | {best.mean():.5f}; {trivial.mean():.2f} | | |"
 
 
 def table_local() -> Iterator[str]:

@@ -21,6 +21,7 @@ from cloister.commands.evaluate import evaluate
 from cloister.commands.join import join, make_certificates, party_key, sign
 from cloister.commands.plan import plan
 from cloister.commands.plot import plot
+from cloister.commands.shuffle import shuffle
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
@@ -284,6 +285,7 @@ app.command("encode")(encode)
 app.command("answer")(answer)
 app.command("advance")(advance)
 app.command("rounds")(rounds)
+app.command("shuffle")(shuffle)
 app.command("decode")(decode)
 app.command("coordinate")(coordinate)
 app.command("join")(join)

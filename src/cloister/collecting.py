@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.core import wire
+from cloister.core import messages, wire
 from cloister.core.errors import InvalidInput
 from cloister.core.roll import Roll
+from cloister.core.trust import Shuffled
 from cloister.core.types import Bools, Floats, Ids
-from cloister.encoder import Encoder
-from cloister.records import Records, record_width
+from cloister.encoder import BYTES, Encoded, Encoder
+from cloister.records import Records
 from cloister.runs import source
 from cloister.sealed import sync
 from cloister.state import State
@@ -130,7 +131,7 @@ class Table:
 
     def pieces(self) -> Iterator[tuple[Ids, Floats]]:
         """Chunks of those who are asked, put together to pieces of ascending users."""
-        size = piece_rows(self._encoder.plan.dimension)
+        size = piece_rows(self._encoder.plan.dimension, self._encoder.width)
         held, count = list[tuple[Ids, Floats]](), 0
         for users, rows in self.chunks():
             who = self._encoder.asked(users)
@@ -143,9 +144,9 @@ class Table:
             yield _joined(held)
 
 
-def piece_rows(dimension: int) -> int:
-    """Rows of a piece."""
-    return max(1024, min(MOST, CELLS // dimension))
+def piece_rows(dimension: int, width: int = 1) -> int:
+    """Rows of a piece. Args: dimension, width (bytes of a record)."""
+    return max(1, min(max(1024, min(MOST, CELLS // dimension)), BYTES // width))
 
 
 def collect(
@@ -175,11 +176,23 @@ def collect(
             store.charge(encoder.transcript, roll.pieces(MOST))
             _fill(encoder, table, store)
         pieces = _drawn(encoder, table) if store is None else _kept(encoder, roll, store)
-        schema = wire.schema(encoder.round, encoder.transcript.head)
+        schema = _schema(encoder)
         with _file(out, format, schema) as (write, path):
             for users, records in pieces:
-                write(wire.to_batch(encoder.encoded(users, records).reports, users, schema))
+                write(_batch(encoder.encoded(users, records), schema))
     return path, roll.count
+
+
+def _schema(encoder: Encoder) -> pa.Schema:
+    if encoder.round.trust is Shuffled:
+        return messages.schema(encoder.round, encoder.transcript.head, senders=True)
+    return wire.schema(encoder.round, encoder.transcript.head)
+
+
+def _batch(encoded: Encoded, schema: pa.Schema) -> pa.RecordBatch:
+    if encoded.round.trust is Shuffled:
+        return messages.to_batch(encoded.messages, encoded.round, schema)
+    return wire.to_batch(encoded.reports, encoded.users, schema)
 
 
 def prepared(folder: Path) -> None:
@@ -203,18 +216,17 @@ def _drawn(encoder: Encoder, table: Table) -> Iterator[tuple[Ids, Records]]:
 
 def _fill(encoder: Encoder, table: Table, store: State) -> None:
     """Have every report drawn and remembered."""
-    width = record_width(encoder.round)
     for users, rows in table.pieces():
 
         def draw(which: Bools, rows: Floats = rows, users: Ids = users) -> Records:
             return encoder.draw(rows[which], users[which])
 
-        store.fill(encoder.transcript, users, width, draw)
+        store.fill(encoder.transcript, users, encoder.width, draw)
 
 
 def _kept(encoder: Encoder, roll: Roll, store: State) -> Iterator[tuple[Ids, Records]]:
-    for users in roll.pieces(piece_rows(encoder.plan.dimension)):
-        yield users, store.records(encoder.transcript, users, record_width(encoder.round))
+    for users in roll.pieces(piece_rows(encoder.plan.dimension, encoder.width)):
+        yield users, store.records(encoder.transcript, users, encoder.width)
 
 
 @contextmanager

@@ -26,7 +26,6 @@ from cloister.core.registry import registry
 from cloister.core.results import Result
 from cloister.core.session import Pending, Session
 from cloister.core.statement import state
-from cloister.core.trust import Local
 from cloister.plans import PublishedPlan
 from cloister.transcript import Answers, Transcript
 
@@ -62,7 +61,7 @@ def decode(
     plan: PublishedPlan | str | os.PathLike[str], reports: Paths, *, strict: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Decoded:  # fmt: skip
-    """Cluster the people who have reported under a plan of one round.
+    """Cluster the people who have reported under a plan of one round. Under Shuffled trust, ``reports`` is what the shuffler released.
 
     Counts and weights are of those who reported: people who did not are missing from them, and from nothing else. Where half of the
     planned users report, whoever they are, weights add up to about half of the planned rows, centres are those of these people, and
@@ -137,7 +136,7 @@ def result_of(transcript: Transcript) -> Result:
 def _result(transcript: Transcript, session: Session[Any], found: Clustering) -> Result:
     plan = transcript.plan
     privacy = state(
-        session.rounds, plan.total.epsilon, plan.total.delta, trust=Local.__name__, rows=plan.rows, seeded=False, private=True,
+        session.rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True,
     )  # fmt: skip
     reports = [answers.reports for answers in transcript.closed]
     details = {**found.details, "plan": plan.hash, "reports": reports[0] if plan.length == 1 else reports}
@@ -150,8 +149,7 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
 
 def _closed(transcript: Transcript, collected: Any) -> tuple[Answers, Session[Any], Clustering | None]:
     """The answers of the open round, from its reports, and the run that found them; its clustering after the last round."""
-    index, before = transcript.index, len(transcript.record().looks)
-    asked = transcript.round()
+    index, before = transcript.index, transcript.record()
     session, found = _run(transcript, _Open(index, collected))
     record = session.record
     following = None if found is not None else record.digests[index + 1]
@@ -160,8 +158,8 @@ def _closed(transcript: Transcript, collected: Any) -> tuple[Answers, Session[An
             "the method asks another number of rounds than was planned: a schedule must not depend on answers"
         )
     answers = Answers(
-        plan=transcript.plan.hash, round=index, previous=transcript.head, digest=asked.digest(), following=following,
-        looks=tuple(record.looks[before:]), reports=collected.intake.as_dict(transcript.plan.rows),
+        plan=transcript.plan.hash, round=index, previous=transcript.head, digest=before.digests[index], following=following,
+        looks=tuple(record.looks[len(before.looks) :]), reports=collected.intake.as_dict(transcript.plan.rows),
     )  # fmt: skip
     return answers, session, found
 
@@ -200,7 +198,7 @@ class _Open:
 
 
 def _collected(transcript: Transcript, reports: Paths, strict: bool, progress: Callable[[int], None] | None) -> Any:
-    kind = registry().load(registry().spec("Population", "reports"))
+    kind = registry().load(registry().spec("Population", "messages" if transcript.plan.crowd else "reports"))
     return kind(reports, transcript.head, transcript.plan.rows, strict, progress, transcript.heads[:-1])
 
 

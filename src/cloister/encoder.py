@@ -3,6 +3,9 @@
     plan = read("plan/")
     reports = encode(plan, rows, users, state="mine.state")
 
+Under Shuffled trust what leaves is messages, for a shuffler, and this holds for what it releases; the plan says what a person's
+messages cost her by themselves.
+
 Guarantee: each user's reports of all rounds together are (epsilon, delta)-private, as the plan says, against whoever sees all reports,
 whatever answers he publishes between the rounds: a report depends on her row through the randomiser alone, whose secret words come
 from the system's entropy; she answers a round only if it costs what the plan's schedule says, and each round once. Users, their order
@@ -18,16 +21,22 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.encoding import chunk_rows, encode_rows
+from cloister.core.encoding import chunk_rows, encode_owned, encode_rows
 from cloister.core.errors import InvalidInput
+from cloister.core.messages import Messages
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.core.wire import asked
+from cloister.message_records import from_owned, message_width, to_messages
 from cloister.plans import PublishedPlan, read
 from cloister.records import Records, from_records, record_width, to_records
 from cloister.state import State
 from cloister.transcript import Transcript, opened
+
+BYTES = 2**24
+"""Of records that are drawn at once."""
 
 
 @final
@@ -52,7 +61,14 @@ class Encoded:
     @property
     def reports(self) -> tuple[Any, ...]:
         """One per question, of those users whom it was asked of."""
+        if self.round.trust is Shuffled:
+            return tuple(self.messages.report(j, self.round) for j in range(len(self.round.parts)))
         return from_records(self.records, self.users, self.round)
+
+    @property
+    def messages(self) -> Messages:
+        """What they send to the shuffler, under Shuffled trust."""
+        return to_messages(self.records, self.users, self.round)
 
     def columns(self) -> dict[str, AnyArray]:
         """Named arrays: q0.users, q0.answers, ... with an entry for each user who answers that question."""
@@ -77,7 +93,7 @@ class Encoder:
         self.transcript = opened(plan)
         self.plan, self.round = self.transcript.plan, self.transcript.round()
         self._noise = NoiseRng.secret() if noise is None else noise
-        self._width = record_width(self.round)
+        self.width = message_width(self.round) if self.round.trust is Shuffled else record_width(self.round)
 
     def encode(self, rows: Any, users: Any, state: State | None = None) -> Encoded:
         """Rows to reports.
@@ -107,11 +123,13 @@ class Encoder:
             raise InvalidInput("reports of repeatable noise are not remembered: nobody may take them for private ones")
         state.charge(self.transcript, [them])
         return self.encoded(
-            them, state.fill(self.transcript, them, self._width, lambda which: self.draw(table[which], them[which]))
+            them, state.fill(self.transcript, them, self.width, lambda which: self.draw(table[which], them[which]))
         )
 
     def asked(self, users: Ids) -> Bools:
-        """Who of the users (n,) is asked anything in this round: public."""
+        """Who of the users (n,) is asked anything in this round: public. Under Shuffled trust everybody may be, and draws it herself."""
+        if self.round.trust is Shuffled:
+            return np.ones(len(users), bool)
         who: Bools = np.logical_or.reduce(asked(self.round, users))
         return who
 
@@ -128,9 +146,14 @@ class Encoder:
 
     def draw(self, rows: Floats, users: Ids) -> Records:
         """Fresh records (n, width) for finite rows (n, d) of ascending users (n,): every call spends."""
-        records, step = np.empty((len(users), self._width), np.uint8), chunk_rows(self.plan.dimension)
+        records = np.empty((len(users), self.width), np.uint8)
+        step = max(1, min(chunk_rows(self.plan.dimension), BYTES // self.width))
         for start in range(0, len(users), step):
             some = slice(start, start + step)
+            if self.round.trust is Shuffled:
+                owned = encode_owned(self.round, rows[some], users[some], self._noise)
+                records[some] = from_owned(owned, len(users[some]), self.round)
+                continue
             reports = encode_rows(self.round, rows[some], users[some], self._noise)
             records[some] = to_records(reports, users[some], self.round)
         return records

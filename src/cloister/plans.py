@@ -34,6 +34,7 @@ from cloister.core.record import Record
 from cloister.core.registry import Registry, built_in, registry
 from cloister.core.session import forecast, next_round
 from cloister.core.wiring import Composed, compose
+from cloister.crowds import Crowd
 from cloister.schedule import Size, Step
 
 FORMAT, FORMAT_OF_ROUNDS = 1, 2
@@ -44,7 +45,7 @@ MOST = 2**26
 LOUD = 8.0
 """Above this epsilon a report hides little."""
 
-TRUSTS = ("Local",)
+TRUSTS = ("Local", "Shuffled")
 """Trust models of rounds that people answer by themselves."""
 
 
@@ -81,6 +82,7 @@ class PublishedPlan:
         warnings: what is wrong with the plan, in words.
         version: of cloister, where it was made.
         schedule: what each of several rounds costs; empty for a plan of one.
+        crowd: what it rests on, if its trust is Shuffled; None: Local.
     """
 
     method: Mapping[str, Any]
@@ -96,6 +98,13 @@ class PublishedPlan:
     warnings: tuple[str, ...]
     version: str
     schedule: tuple[Step, ...] = ()
+    crowd: Crowd | None = None
+    _rounds: tuple[Round[Any], ...] = attrs.field(default=(), init=False, repr=False)
+
+    @property
+    def trust(self) -> str:
+        """Name of the trust marker."""
+        return "Local" if self.crowd is None else "Shuffled"
 
     @property
     def hash(self) -> str:
@@ -130,10 +139,9 @@ class PublishedPlan:
         composed = compose(
             _registry({self.method["name"], *wires.values()}), "Method", self.method["name"], wires, values
         )
-        if not composed.private or composed.trust not in TRUSTS:
-            raise Refused(
-                f"this plan's method is {composed.trust if composed.private else 'NOT private'}: no report is given to it"
-            )
+        if not composed.private or composed.trust != self.trust:
+            kind = f"{composed.trust}, which the plan is not" if composed.private else "NOT private"
+            raise Refused(f"this plan's method is {kind}: no report is given to it")
         return composed
 
     def round(self, record: Record | None = None) -> Round[Any]:
@@ -159,17 +167,23 @@ class PublishedPlan:
             Exception
         ) as error:  # published answers are an input that can lie: a method may stumble over them in any way
             raise Refused("the method cannot go on from the published answers: no report was made") from error
+        if self.crowd is not None and (self.schedule or self.crowd != Crowd.of(found)):
+            raise Refused(
+                "this plan says something else of its messages and their crowd than its round: no report was made"
+            )
         self.accountant(composed, found if not self.schedule else None).charge(found.index, found.events)
         return found
 
-    def rounds(self) -> list[Round[Any]]:
+    def rounds(self) -> tuple[Round[Any], ...]:
         """Every round as it would be, had all answers been zero: their events are those of the real ones.
 
         Raises:
             Refused: the schedule comes out differently here.
         """
+        if self._rounds:
+            return self._rounds
         composed = self.compose()
-        found = forecast(composed.value, self._problem(composed), self.seed)
+        found = tuple(forecast(composed.value, self._problem(composed), self.seed))
         planned = (
             all(step.costs(round.events) for step, round in zip(self.schedule, found, strict=False))
             and len(found) == self.length
@@ -178,6 +192,7 @@ class PublishedPlan:
             raise Refused(
                 f"this plan was made by cloister {self.version}, and what its rounds cost comes out differently here: no report was made"
             )
+        object.__setattr__(self, "_rounds", found)
         return found
 
     def accountant(self, composed: Composed | None = None, only: Round[Any] | None = None) -> Accountant:
@@ -255,6 +270,7 @@ class PublishedPlan:
             seed=PublicRng(bytes.fromhex(given["seed"])), digest=sealed.text(given["digest"]),
             outlook=None if outlook is None else Outlook(float(outlook["error"]), sealed.whole(outlook["rows needed"])),
             size=Size.from_dict(size), warnings=tuple(sealed.text(w) for w in given["warnings"]), version=sealed.text(given["cloister"]), schedule=steps,
+            crowd=None if given["trust"] == "Local" else Crowd.from_dict(given["crowd"]),
         )  # fmt: skip
         if plan.hash != given["hash"] or (plan.columns is not None and len(plan.columns) != plan.dimension):
             raise Refused("what it says does not fit together")
@@ -273,12 +289,13 @@ class PublishedPlan:
         o = self.outlook
         rounds = {"rounds": [step.as_dict() for step in self.schedule]} if self.schedule else {}
         return {
-            "format": FORMAT_OF_ROUNDS if self.schedule else FORMAT, "cloister": self.version, "trust": "Local", "epsilon": self.total.epsilon, "delta": self.total.delta,
+            "format": FORMAT_OF_ROUNDS if self.schedule else FORMAT, "cloister": self.version, "trust": self.trust, "epsilon": self.total.epsilon, "delta": self.total.delta,
             "problem": {"k": self.k, "rows": self.rows, "bounds": bounds}, "users": self.rows,
             "columns": None if self.columns is None else list(self.columns), "dimension": self.dimension,
             "expected": None if o is None else {"error": o.error, "excess": o.excess, "rows needed": o.rows_needed},
             "bytes per user": self.size.as_dict(),
             "warnings": list(self.warnings), "method": self.method, "seed": self.seed.key.hex(), "digest": self.digest, **rounds,
+            **({} if self.crowd is None else {"crowd": self.crowd.as_dict()}),
         }  # fmt: skip
 
 

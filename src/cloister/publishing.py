@@ -18,7 +18,9 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry import registry
 from cloister.core.roles import Predicting
 from cloister.core.statement import state
+from cloister.core.trust import Shuffled
 from cloister.core.wiring import compose
+from cloister.crowds import Crowd
 from cloister.plans import TRUSTS, Outlook, PublishedPlan, loud
 from cloister.runs import Plan, Request, prepare
 from cloister.schedule import Size, Step
@@ -46,7 +48,7 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
     if composed.trust not in TRUSTS:
         raise InvalidInput(
             f"'{name}' as composed is {composed.trust}: a plan is answered by people who randomise their own rows. Choose a "
-            "method such as one-round, or fill all its slots with Local oracles by --with (see 'cloister list')"
+            "method such as one-round, or fill all its slots with Local oracles by --with (see 'cloister list'), or all with Shuffled ones"
         )
     plan = prepare(request, called)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
@@ -54,13 +56,18 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
     Accountant(plan.total, plan.problem.budget).forecast([round.events for round in rounds])
     if not rounds:
         raise InvalidInput(f"'{name}' as composed asks nothing: there is nothing to plan")
+    shuffled = rounds[0].trust is Shuffled
+    if shuffled and len(rounds) > 1:
+        raise InvalidInput(
+            f"'{name}' as composed asks {len(rounds)} rounds, a plan of trust Shuffled holds one: choose one-round"
+        )
     steps = tuple(Step.of(round) for round in rounds)
     outlook = _outlook(plan)
     made = PublishedPlan(
         method=plan.composed.config(), k=plan.problem.k, rows=plan.problem.rows, domain=cast(Box | Ball, plan.problem.domain), total=plan.total,
         columns=None if columns is None else plan.columns, seed=seed, digest=rounds[0].digest(), outlook=outlook,
         size=reduce(Size.plus, (step.size for step in steps)), warnings=warnings(plan, outlook), version=__version__,
-        schedule=steps if len(steps) > 1 else (),
+        schedule=steps if len(steps) > 1 else (), crowd=Crowd.of(rounds[0]) if shuffled else None,
     )  # fmt: skip
     return _as_read(made)
 
@@ -69,11 +76,11 @@ def words(plan: PublishedPlan, rounds: Sequence[Round[Any]]) -> str:
     """The plan for people. Args: rounds (all of them, as ``plan.rounds()`` has them)."""
     columns = "any" if plan.columns is None else ", ".join(plan.columns)
     privacy = state(
-        rounds, plan.total.epsilon, plan.total.delta, trust="Local", rows=plan.rows, seeded=False, private=True
+        rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True
     )
     lines = [
         f"A plan to find {plan.k} centres of {plan.rows:,} people's rows, of {plan.dimension} columns ({columns}), by {plan.method['name']}.",
-        "", "What a person is promised:", *_indented(privacy.text()), *_indented(_promise(plan, rounds)),
+        "", "What a person is promised:", *_indented(privacy.text()), *_indented("\n".join([] if plan.crowd is None else plan.crowd.lines())), *_indented(_promise(plan, rounds)),
         "", "What to expect:", *_indented(expectation(plan)), *_indented(_sizes(plan)),
     ]  # fmt: skip
     if plan.warnings:
@@ -124,10 +131,14 @@ def expectation(plan: PublishedPlan) -> str:
     o = plan.outlook
     if o is None:
         return f"'{plan.method['name']}' cannot say beforehand how well it will do."
+    falls = (
+        f"v falls as one over the number of rows: v = {WELL:g} needs about {o.rows_needed:,} rows."
+        if plan.crowd is None
+        else f"v falls faster than one over the number of rows, in which each hides: v = {WELL:g} needs {o.rows_needed:,} rows at most."
+    )
     return (
         f"For {plan.k} tight clusters of one size, noise adds {o.excess:.2g} of the domain's squared radius to a row's mean squared "
-        f"distance from its centre (v = {o.error:.3g}, v / (1 + v)); 1 is no better than one centre.\n"
-        f"v falls as one over the number of rows: v = {WELL:g} needs about {o.rows_needed:,} rows."
+        f"distance from its centre (v = {o.error:.3g}, v / (1 + v)); 1 is no better than one centre.\n{falls}"
     )
 
 
@@ -150,7 +161,9 @@ def _outlook(plan: Plan) -> Outlook | None:
     error = float(method.expected_error(plan.problem))
     if not 0 <= error < math.inf:
         raise InvalidInput(f"the expected error of '{plan.composed.spec.name}' is {error}: this plan makes no sense")
-    return Outlook(error, _round_figure(plan.problem.rows * error / WELL))
+    # the larger a crowd, the more each of its people may say: under Shuffled trust fewer rows than in proportion are needed for less error
+    least = 1.0 if plan.composed.trust == Shuffled.__name__ else 0.0
+    return Outlook(error, _round_figure(math.ceil(plan.problem.rows * max(error / WELL, least))))
 
 
 def _round_figure(value: float) -> int:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
-from cloister.core.types import AnyArray, Ids
-from cloister.core.wire import asked, report_types
+from cloister.core.types import Ids
+from cloister.core.wire import Packed, asked, report_types
 
-Records = NDArray[np.uint8]
+Records = Packed
 """(n, width): one record per user."""
 
 
@@ -29,11 +28,8 @@ def to_records(reports: tuple[Any, ...], users: Ids, round: Round[Any]) -> Recor
     records, start = np.zeros((len(users), record_width(round)), np.uint8), 0
     for report, kind in zip(reports, report_types(round), strict=True):
         columns = report.columns()
-        rows = np.searchsorted(users, columns["users"])
-        for column in kind.columns:
-            values = np.ascontiguousarray(columns[column.name], np.dtype(column.dtype))
-            records[rows, start : start + column.bytes] = values.reshape(len(rows), column.width or 1).view(np.uint8)
-            start += column.bytes
+        records[np.searchsorted(users, columns["users"]), start : start + kind.bytes] = kind.packed(columns)
+        start += kind.bytes
     return records
 
 
@@ -47,11 +43,7 @@ def from_records(records: Records, users: Ids, round: Round[Any]) -> tuple[Any, 
         raise InvalidInput(f"records of shape {records.shape} are not those of {len(users)} users in this round")
     reports, start = list[Any](), 0
     for kind, who in zip(report_types(round), asked(round, users), strict=True):
-        columns: dict[str, AnyArray] = {"users": users[who]}
-        for column in kind.columns:
-            part = np.ascontiguousarray(records[who, start : start + column.bytes]).view(np.dtype(column.dtype))
-            values = part.reshape(-1) if column.width is None else part
-            columns[column.name] = values.astype(values.dtype.newbyteorder("="), copy=False)
-            start += column.bytes
+        columns = {"users": users[who], **kind.unpacked(records[who, start : start + kind.bytes])}
+        start += kind.bytes
         reports.append(kind.load(columns))
     return tuple(reports)

@@ -14,7 +14,10 @@ import attrs
 from cloister.core.budget import Event, Share
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
+from cloister.core.shuffling import messages
+from cloister.core.trust import Shuffled
 from cloister.core.wire import report_types
+from cloister.crowds import QUESTION_BYTES
 
 USER_BYTES = 8.0
 
@@ -30,12 +33,16 @@ class Size:
 
     @classmethod
     def of(cls, round: Round[Any]) -> Size:
-        """What a user sends. Columns of one dimension say which question is answered; who is not asked sends nothing."""
-        answers = stamps = 0.0
+        """What a user sends. Columns of one dimension say which question is answered; who is not asked sends nothing. Of messages, the
+        stamp and her private number say so, and two bytes."""
+        answers, stamps, mixed = 0.0, 0.0, round.trust is Shuffled
         for part, kind in zip(round.parts, report_types(round), strict=True):
-            share = 1.0 if part.among is None else part.among.fraction
-            answers += share * sum(column.bytes for column in kind.columns if column.width is not None)
-            stamps += share * sum(column.bytes for column in kind.columns if column.width is None)
+            share = messages(part) * (1.0 if part.among is None else part.among.fraction)
+            says = [
+                c.bytes for c in kind.columns if (c.name not in ("users", "question") if mixed else c.width is not None)
+            ]
+            answers += share * sum(says)
+            stamps += share * (kind.bytes - sum(says) + (QUESTION_BYTES if mixed else 0))
         return cls(answers, stamps, USER_BYTES * asked_share(round))
 
     @classmethod

@@ -12,14 +12,14 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from cloister.core import wire
+from cloister.core import report_files, wire
 from cloister.core.encoding import absorb
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.encoder import Encoder
 from cloister.plans import PublishedPlan
-from cloister.plugins.populations import report_files, reports
+from cloister.plugins.populations import reports
 from cloister.plugins.populations.reports import Collected, Intake
 from cloister.publishing import publish
 from cloister.runs import Request

@@ -49,7 +49,7 @@ def advance(
 
 
 def rounds(plan: Annotated[Path, typer.Argument(help="Folder of the plan.")], as_json: AsJson = False) -> None:
-    """Say which round of a plan is open, who is asked in each, what it costs and how many bytes a person sends."""
+    """Say which round of a plan is open, who is asked in each, by what, how many bytes she sends, and how many the server publishes."""
     from cloister.transcript import Transcript
 
     standing = _standing(Transcript.read(plan))
@@ -62,14 +62,19 @@ def rounds(plan: Annotated[Path, typer.Argument(help="Folder of the plan.")], as
     table = Table(
         title=f"plan {standing['plan'][:16]}: epsilon = {standing['epsilon']:g}, delta = {standing['delta']:g} in all"
     )
-    for heading in ("round", "state", "users asked", "questions", "bytes each", "reports"):
+    for heading in ("round", "state", "users asked", "questions", "bytes each", "reports", "published"):
         table.add_column(heading, justify="left" if heading in {"state", "questions"} else "right")
     for one in standing["rounds"]:
         asked = f"{one['asked']:.1%}"
         table.add_row(
-            str(one["round"]), one["state"], asked, ", ".join(one["mechanisms"]), f"{one['bytes']:.4g}", f"{one['reports']:,}"
+            str(one["round"]), one["state"], asked, _counted(one["mechanisms"]), f"{one['bytes']:.4g}", f"{one['reports']:,}", f"{one['published']:,}",
         )  # fmt: skip
     Console().print(table)
+
+
+def _counted(mechanisms: list[str]) -> str:
+    """Names, each once, with how many questions it answers."""
+    return ", ".join(f"{mechanisms.count(name)} {name}" for name in dict.fromkeys(mechanisms))
 
 
 def _standing(transcript: Any) -> dict[str, Any]:
@@ -86,6 +91,7 @@ def _standing(transcript: Any) -> dict[str, Any]:
                 "round": number + 1, "state": state, "asked": step.asked, "users": round(step.asked * plan.rows),
                 "mechanisms": [event["mechanism"] for event in step.events], "bytes": step.size.total / step.asked,
                 "reports": 0 if closed is None else closed.reports["accepted"],
+                "published": 0 if closed is None else len(closed.content) + 1,
             }
         )  # fmt: skip
     return {

@@ -88,6 +88,9 @@ def _reported(
         return
     delta = f", delta = {total.delta:g}" if total.delta else ""
     cost = f"epsilon = {total.epsilon:g}{delta}"
+    if transcript.plan.crowd is not None:
+        typer.echo(f"messages of {written:,} people under plan {transcript.hash[:16]}, for the shuffler, in {path}")
+        return
     if length == 1:
         typer.echo(f"{written:,} reports under plan {transcript.hash[:16]}, each {cost}, in {path}")
         return

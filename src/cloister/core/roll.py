@@ -41,7 +41,7 @@ class Roll:
         if len(users) and int(users.max()) >= self.size:
             raise InvalidInput(f"user numbers are whole numbers from 0 to {self.size - 1}: some are not")
         place, bit = _bits(users)
-        if (self._bits[place] & bit).any() or len(np.unique(users)) != len(users):
+        if (self._bits[place] & bit).any() or not first_of(users).all():
             raise InvalidInput("a user number stands twice: every user reports once")
         np.bitwise_or.at(self._bits, place, bit)
         self.count += len(users)
@@ -53,6 +53,15 @@ class Roll:
             users = (found + 8 * start).astype(np.uint64)
             for first in range(0, len(users), most):
                 yield users[first : first + most]
+
+
+def first_of(users: Ids) -> Bools:
+    """Where each user (n,) stands first."""
+    if (users[1:] > users[:-1]).all():
+        return np.ones(len(users), bool)
+    first = np.zeros(len(users), bool)
+    first[np.unique(users, return_index=True)[1]] = True
+    return first
 
 
 def _bits(users: Ids) -> tuple[Ids, AnyArray]:

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, final
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.core.encoding import encode_lattice
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Bools, Ids
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 FORMAT = "1"
 PLAN_KEY, FORMAT_KEY = b"cloister.plan", b"cloister.format"
 USER = "user"
+
+Packed = NDArray[np.uint8]
+"""(n, bytes): the columns of n reports or messages, side by side."""
 
 
 @final
@@ -59,20 +64,41 @@ class ReportType:
         """Per person who is asked."""
         return sum(column.bytes for column in self.columns)
 
+    def packed(self, columns: Mapping[str, AnyArray]) -> Packed:
+        """Columns with n entries side by side: (n, bytes)."""
+        rows = len(columns[self.columns[0].name])
+        records, start = np.empty((rows, self.bytes), np.uint8), 0
+        for column in self.columns:
+            values = np.ascontiguousarray(columns[column.name], np.dtype(column.dtype))
+            records[:, start : start + column.bytes] = values.reshape(rows, column.width or 1).view(np.uint8)
+            start += column.bytes
+        return records
+
+    def unpacked(self, records: Packed) -> dict[str, AnyArray]:
+        """Columns from what ``packed`` made, in this machine's byte order."""
+        columns, start = dict[str, AnyArray](), 0
+        for column in self.columns:
+            part = np.ascontiguousarray(records[:, start : start + column.bytes]).view(np.dtype(column.dtype))
+            values = part.reshape(-1) if column.width is None else part
+            columns[column.name] = values.astype(values.dtype.newbyteorder("="), copy=False)
+            start += column.bytes
+        return columns
+
 
 @lru_cache(maxsize=4)
 def report_types(round: Round[Any]) -> tuple[ReportType, ...]:
-    """What the reports of each question look like.
+    """What the reports of each question look like; of Shuffled trust, each of its messages, private number included.
 
     Raises:
         InvalidInput: some report does not travel.
     """
     nobody = np.empty((0, round.domain.dimension), np.int64), np.empty(0, np.uint64)
     reports = encode_lattice(round, *nobody, NoiseRng.secret())
-    return tuple(_type_of(number, report) for number, report in enumerate(reports))
+    left_out = () if round.trust is Shuffled else ("users",)
+    return tuple(_type_of(number, report, left_out) for number, report in enumerate(reports))
 
 
-def _type_of(number: int, report: Any) -> ReportType:
+def _type_of(number: int, report: Any, left_out: tuple[str, ...]) -> ReportType:
     if not (hasattr(report, "columns") and hasattr(type(report), "load")):
         raise InvalidInput(
             f"the reports of question {number + 1} do not travel: {type(report).__name__} has no columns"
@@ -83,7 +109,7 @@ def _type_of(number: int, report: Any) -> ReportType:
             raise InvalidInput(
                 f"column '{name}' of question {number + 1} has type {values.dtype}: reports are unsigned integers"
             )
-        if name != "users":
+        if name not in left_out:
             columns.append(
                 Column(name, values.dtype.newbyteorder("<").str, values.shape[1] if values.ndim == 2 else None)
             )
@@ -97,10 +123,10 @@ def asked(round: Round[Any], users: Ids) -> list[Bools]:
 
 def schema(round: Round[Any], plan_hash: str) -> pa.Schema:
     """The schema of every report file of a plan."""
-    pa = _arrow()
+    pa = with_arrow()
     fields = [pa.field(USER, pa.uint64(), nullable=False)]
     for j, kind in enumerate(report_types(round)):
-        fields += [pa.field(f"q{j}.{c.name}", _arrow_type(c), nullable=True) for c in kind.columns]
+        fields += [pa.field(f"q{j}.{c.name}", arrow_type(c), nullable=True) for c in kind.columns]
     return pa.schema(fields, metadata={PLAN_KEY: plan_hash.encode(), FORMAT_KEY: FORMAT.encode()})
 
 
@@ -120,7 +146,7 @@ def to_batch(reports: tuple[Any, ...], users: Ids, schema: pa.Schema) -> pa.Reco
         users: (n,) distinct; the rows come in this order.
         schema: the plan's.
     """
-    pa = _arrow()
+    pa = with_arrow()
     order, arrays = np.argsort(users, kind="stable"), [pa.array(users, pa.uint64())]
     for report in reports:
         columns = report.columns()
@@ -129,7 +155,7 @@ def to_batch(reports: tuple[Any, ...], users: Ids, schema: pa.Schema) -> pa.Reco
         where[rows] = True
         for name, values in columns.items():
             if name != "users":
-                arrays.append(_filled(values, rows, where, schema.field(len(arrays)).type))
+                arrays.append(filled(values, rows, where, schema.field(len(arrays)).type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -144,7 +170,7 @@ def sound(batch: pa.RecordBatch, round: Round[Any]) -> Bools:
     good, at = np.ones(len(users), bool), 1
     for kind, who in zip(report_types(round), asked(round, users), strict=True):
         for _ in kind.columns:
-            good &= _valid(batch.column(at)) == who
+            good &= valid(batch.column(at)) == who
             at += 1
     return good
 
@@ -169,10 +195,10 @@ def from_batch(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Any, ...]:
 
 
 def _checked(batch: pa.RecordBatch, round: Round[Any]) -> None:
-    pa = _arrow()
+    pa = with_arrow()
     expected = {USER: pa.uint64()}
     for j, kind in enumerate(report_types(round)):
-        expected.update({f"q{j}.{c.name}": _arrow_type(c) for c in kind.columns})
+        expected.update({f"q{j}.{c.name}": arrow_type(c) for c in kind.columns})
     if batch.schema.names != list(expected) or batch.schema.types != list(expected.values()):
         raise Refused("these reports have other columns than the plan's: another plan, or no reports at all")
     try:
@@ -183,8 +209,9 @@ def _checked(batch: pa.RecordBatch, round: Round[Any]) -> None:
         raise Refused("a report has no user number: no encoder sends that")
 
 
-def _arrow_type(column: Column) -> Any:
-    pa = _arrow()
+def arrow_type(column: Column) -> Any:
+    """The Arrow type of a column."""
+    pa = with_arrow()
     return (
         pa.from_numpy_dtype(np.dtype(column.dtype).newbyteorder("="))
         if column.width is None
@@ -192,16 +219,16 @@ def _arrow_type(column: Column) -> Any:
     )
 
 
-def _filled(values: AnyArray, rows: AnyArray, where: Bools, kind: Any) -> Any:
+def filled(values: AnyArray, rows: AnyArray, where: Bools, kind: Any) -> Any:
     """An Arrow array (n,) with the values at their rows and null elsewhere."""
-    pa = _arrow()
+    pa = with_arrow()
     whole = np.zeros((len(where), *values.shape[1:]), values.dtype.newbyteorder("<"))
     whole[rows] = values
-    valid = None if where.all() else pa.py_buffer(np.packbits(where, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(where), [valid, pa.py_buffer(whole)])
+    present = None if where.all() else pa.py_buffer(np.packbits(where, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(where), [present, pa.py_buffer(whole)])
 
 
-def _valid(array: Any) -> Bools:
+def valid(array: Any) -> Bools:
     """Which entries (n,) are not null."""
     if not array.null_count:
         return np.ones(len(array), bool)
@@ -222,7 +249,12 @@ def _values(array: Any, column: Column) -> AnyArray:
     return flat.reshape(shape).astype(np.dtype(column.dtype).newbyteorder("="), copy=False)
 
 
-def _arrow() -> Any:
+def with_arrow() -> Any:
+    """pyarrow.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
     try:
         import pyarrow
     except ImportError as error:

@@ -57,6 +57,7 @@ def components() -> list[Spec]:
         Spec("arrays", "Population", "cloister.plugins.populations.arrays:Arrays", "rows in memory: NumPy, pandas, polars"),
         Spec("files", "Population", "cloister.plugins.populations.files:Files", "rows in files, a chunk at a time"),
         Spec("parties", "Population", "cloister.plugins.populations.parties:Parties", "organisations that pool masked sums, in one process", "Aggregated"),
+        Spec("messages", "Population", "cloister.plugins.populations.messages:Released", "messages that a shuffler released, in files"),
         Spec("reports", "Population", "cloister.plugins.populations.reports:Collected", "reports that people sent, in files"),
     ]  # fmt: skip
 

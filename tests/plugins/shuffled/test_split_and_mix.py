@@ -190,6 +190,19 @@ def test_a_replaced_row_is_hidden_as_declared() -> None:
         assert (worst > 0) == caught
 
 
+@pytest.mark.parametrize("buckets", [None, 16])
+def test_no_replaced_row_moves_counts_further_than_the_noise_pays_for(buckets: int | None) -> None:
+    """Every pair of buckets, also two that share a place with opposite signs, which moves it by 2 and not by sqrt(2)."""
+    space = Space((40, 9))
+    channel = SplitAndMixCounts(buckets=buckets).open(space, BUDGET, setting())
+    ids = np.stack([np.arange(-1, 40), np.arange(-1, 40) % 10 - 1], axis=1)
+    numbers = channel._numbers(channel.layout.placed(ids)).astype(float)
+    moved = max(float(np.linalg.norm(numbers - one, axis=1).max()) for one in numbers)
+    assert channel.layout.hashed == ((False, False) if buckets is None else (True, False))
+    assert moved == pytest.approx(math.sqrt(4 if buckets is None else 6) * 2.0**channel.shift)
+    assert moved <= BUDGET.mu * channel.sigma
+
+
 def test_large_spaces_are_laid_over_fewer_places_without_bias() -> None:
     """Over many public hashes, a bucket's sum is unbiased and as far off as noise and collisions say: 5.5 standard errors."""
     n, size, bound = 400, 2**40, Bound(1000, 1)

@@ -15,14 +15,14 @@ from cloister.core.encoding import absorb, merge_summaries
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.roll import Roll
+from cloister.core.roll import Roll, first_of
 from cloister.core.types import Bools, Ids, Ints
 from cloister.plugins.populations.reading import Progress, keep_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cloister.plugins.populations.report_files import Path
+    from cloister.core.report_files import Path
 
 PIECE = 2**17
 """Reports that are added up at once, whatever files they are in: a summary costs K d, however few its reports are."""
@@ -120,7 +120,7 @@ class Collected:
         earlier: Collection[str] = (),
     ) -> None:  # fmt: skip
         try:
-            from cloister.plugins.populations.report_files import listed
+            from cloister.core.report_files import listed
         except ImportError as error:
             raise MissingExtra("pyarrow", "files", "reading reports") from error
         self._files, self._others = listed(paths)
@@ -149,7 +149,7 @@ class Collected:
 
     def _pieces(self, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, Origins]]:
         """Batches of files put together to pieces, with the files that they came from."""
-        from cloister.plugins.populations.report_files import Unusable, batches
+        from cloister.core.report_files import Unusable, batches
 
         held, names, count = list[Any](), list[str](), 0
         for path in self._files:
@@ -180,7 +180,7 @@ class Collected:
         left = self._kept(left, wire.sound(_taken(piece, left), round), "not as asked", origins)
         while len(left):
             left = self._kept(left, ~seen.has(users[left]), "duplicate", origins)
-            first = _first(users[left])
+            first = first_of(users[left])
             now, left = left[first], left[~first]
             for rows, summary in self._absorbed(round, piece, now, origins):
                 seen.add(users[rows])
@@ -244,15 +244,6 @@ class Origins:
 
     def at(self, row: int) -> str:
         return self.paths[int(np.searchsorted(self.ends, row, side="right"))]
-
-
-def _first(users: Ids) -> Bools:
-    """Where each user stands first."""
-    if (users[1:] > users[:-1]).all():
-        return np.ones(len(users), bool)
-    first = np.zeros(len(users), bool)
-    first[np.unique(users, return_index=True)[1]] = True
-    return first
 
 
 def _numbers(piece: Any) -> Ids:

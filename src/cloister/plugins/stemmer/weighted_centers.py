@@ -1,13 +1,30 @@
 """WeightedCenters: k-means and k-median under local trust in a constant number of rounds.
 
-Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the accountant. Five rounds,
-whatever is answered (four with ``assign=nearest``): hash values and intervals; sizes and sums; check; a; b.
+1. Candidates Y: ``CentersProcedure`` for each of some radii and repetitions, side by side, in three rounds.
+2. a(i, x): the centre that a user created for the smallest radius, or a nearer one of a smaller radius; rows per centre: one round.
+3. W: the centres with certainly many; b(i, x) is a(i, x) or the nearest in W; rows per centre: one round.
+4. Any non-private solver on W with these weights: k-means or k-median.
+
+Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the accountant. The number of
+rounds, five (four with ``assign=nearest``), and what each spends do not depend on answers: lists have a public length. What a user works out in
+a round, she works out from her row and from published values alone. By default every user answers one question of all rounds, with all
+of epsilon (Local); deltas are for the step whose oracle spends one.
+
+Constants. What the paper hides in O() is an option; docs/rounds.md has the curves. In short: thresholds are in standard errors of the count
+that they judge, since t is proportional to that; radii and repetitions are as many as leave a cluster of n / k rows ``signal`` standard
+errors of an interval's count, since each has only its share of the users. Boxes are 2.5 r / sqrt(d) wide per interval, not
+2 r c sqrt(ln(d n / beta) / d): with its c of 18 and more (thirty projections, n = 1e6) that is never smaller than the domain. Vectors are clipped to 0.7 r, since noise is in
+proportion to the bound and a cluster tighter than r sits near the middle.
+
+Corrections to the paper: R radii at (eps / R, delta / R), where floor(log2 n) + 1 radii at delta / log n overspend; sharing by users;
+a user who created no centre is assigned to the nearest.
 
 Source: Stemmer 2021, sections 3 and 4; Kaplan and Stemmer 2018 (``assign=nearest``).
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, Generic, Literal, TypeAlias
 
 import numpy as np
@@ -15,7 +32,8 @@ import numpy as np
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem
 from cloister.core.components import component, option, slot
-from cloister.core.questions import Question, count
+from cloister.core.errors import InvalidInput
+from cloister.core.questions import Question, Setting, Space, count
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
 from cloister.core.session import Session
@@ -25,8 +43,12 @@ from cloister.plugins.oracles.local.heavy_hitters import Prefixes
 from cloister.plugins.released import held, nearest
 from cloister.plugins.stemmer.assignment import Assigned, Reassigned
 from cloister.plugins.stemmer.good_centers import Found, GoodCenters
+from cloister.plugins.stemmer.lsh import PStable
 from cloister.plugins.stemmer.procedure import Constants
 from cloister.plugins.stemmer.shares import Shares, Sharing, Step
+
+PLANS = ((3, 4), (2, 4), (1, 6), (1, 5), (1, 4), (1, 3))
+"""Radii and repetitions, the most demanding first."""
 
 Divided: TypeAlias = Literal["auto", "users", "budget"]
 
@@ -47,12 +69,33 @@ class WeightedCenters(Generic[T]):
     frequencies: FrequencyOracle[T] = slot("asked-local-hashing", help="how many rows fall in each bucket")
     vectors: VectorSumOracle[T] = slot("hadamard-vector", help="what the rows of each region add up to (LDP-AVG)")
     solver: NonPrivateSolver = slot("kmeans++", help="clusters the weighted centres (step 6)")
-    radii: int = option(default=2, low=1, high=32, help="radii, each half of the one before")
-    widest: float = option(
-        default=0.5, low=0.0, high=1.0, above=True, unit="radii of the domain", help="the largest of them; the paper: 1"
+    radii: int | None = option(
+        default=None,
+        low=1,
+        high=32,
+        help="radii, each half of the one before; none: as many as ``signal`` allows, at most three",
     )
-    repetitions: int = option(default=2, low=1, high=64, help="M: hash functions per radius")
-    projections: int = option(default=4, low=1, high=64, help="m: of a hash function")
+    widest: float = option(
+        default=0.35,
+        low=0.0,
+        high=1.0,
+        above=True,
+        unit="radii of the domain",
+        help="the largest of them; the paper: 1",
+    )
+    repetitions: int | None = option(
+        default=None,
+        low=1,
+        high=64,
+        help="M: hash functions per radius; none: as many as ``signal`` allows, three to six",
+    )
+    signal: float = option(
+        default=6.0,
+        low=0.0,
+        unit="standard errors",
+        help="of an interval's count, that n / k rows should be, where radii and repetitions are chosen",
+    )
+    projections: int = option(default=3, low=1, high=64, help="m: of a hash function")
     near: float = option(
         default=0.5, low=0.0, high=1.0, above=True, help="p: chance that points a radius apart share a hash value"
     )
@@ -64,19 +107,19 @@ class WeightedCenters(Generic[T]):
         help="q: chance that points c radii apart do: sets c, which is reported",
     )
     bits: int = option(default=12, low=1, high=62, help="of a hash value; up to 20 all values can be looked at")
-    prefix: int = option(default=20, low=1, high=20, help="bits per step of the search for heavy hash values")
+    prefix: int = option(default=12, low=1, high=20, help="bits per step of the search for heavy hash values")
     longest: int = option(default=32, low=1, high=4096, help="hash values that are followed, per radius and repetition")
     heavy: float = option(default=4.0, low=0.0, unit="standard errors", help="a hash value's count, to be followed")
     interval: float = option(
-        default=2.0, low=0.0, above=True, unit="radii over sqrt(d)", help="length of an interval; a box is three wide"
+        default=2.5, low=0.0, above=True, unit="radii over sqrt(d)", help="length of an interval; a box is three wide"
     )
     norm: float = option(
-        default=2.0, low=0.0, above=True, unit="radii", help="rows are clipped to this distance from their box's middle"
+        default=0.7, low=0.0, above=True, unit="radii", help="rows are clipped to this distance from their box's middle"
     )
     close: float = option(
         default=3.0, low=0.0, above=True, unit="radii", help="5 c: a row this near to a centre can have created it"
     )
-    sure: float = option(default=3.0, low=0.0, unit="standard errors", help="counts of steps 7 and 8, to keep a centre")
+    sure: float = option(default=2.0, low=0.0, unit="standard errors", help="counts of steps 7 and 8, to keep a centre")
     weighty: float = option(default=3.0, low=0.0, unit="standard errors", help="of a centre's weight, to be in W")
     assign: Literal["created", "nearest"] = option(
         default="created", choices=("created", "nearest"),
@@ -85,17 +128,18 @@ class WeightedCenters(Generic[T]):
     steps_share: Divided = divided("steps")
     radii_share: Divided = divided("radii")
     repetitions_share: Divided = divided("repetitions")
-    hash_share: float = option(default=0.15, low=0.0, above=True, help="of step 2: hash values")
-    axis_share: float = option(default=0.25, low=0.0, above=True, help="of step 4: intervals")
-    size_share: float = option(default=0.05, low=0.0, above=True, help="of step 7: rows per region")
-    sum_share: float = option(default=0.3, low=0.0, above=True, help="of step 7: sums per region")
-    check_share: float = option(default=0.05, low=0.0, above=True, help="of step 8")
-    assign_share: float = option(default=0.1, low=0.0, above=True, help="of a")
-    weigh_share: float = option(default=0.1, low=0.0, above=True, help="of b")
+    hash_share: float = option(default=0.1, low=0.0, above=True, help="of step 2: hash values")
+    axis_share: float = option(default=0.35, low=0.0, above=True, help="of step 4: intervals")
+    size_share: float = option(default=0.1, low=0.0, above=True, help="of step 7: rows per region")
+    sum_share: float = option(default=0.2, low=0.0, above=True, help="of step 7: sums per region")
+    check_share: float = option(default=0.1, low=0.0, above=True, help="of step 8")
+    assign_share: float = option(default=0.075, low=0.0, above=True, help="of a")
+    weigh_share: float = option(default=0.075, low=0.0, above=True, help="of b")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        shares = self.shares(problem, rng.child("users"))
-        found = Found.of(self.good_centers(problem, rng), shares, session)
+        radii, repetitions = self.plan(problem)
+        shares = self.shares(problem, radii, repetitions, rng.child("users"))
+        found = Found.of(self.good_centers(problem, radii, repetitions, rng), shares, session)
         if self.assign == "nearest":
             weights, errors = self._weighed(session, shares, found, None, problem)
             kept = np.ones(len(weights), bool)
@@ -106,10 +150,29 @@ class WeightedCenters(Generic[T]):
         coreset = self._coreset(found, kept, weights, errors)
         centers = self.solver.solve(session.release(coreset), problem.k, rng.child("solve"))
         weights = held(nearest(coreset.points, centers), coreset.weights, problem.k)
-        details = {"candidates": len(found.points), "weighted": int(kept.sum())}
+        details = {
+            "radii": radii, "repetitions": repetitions, "candidates": len(found.points), "weighted": int(kept.sum()),
+            "c": PStable(1.0, self.near, self.far, self.projections).c,
+        }  # fmt: skip
         return Clustering(problem.domain.truncate(centers + problem.domain.middle), weights, details)
 
-    def shares(self, problem: Problem, seed: PublicRng) -> Shares:
+    def plan(self, problem: Problem) -> tuple[int, int]:
+        """Radii and repetitions: as given, or the first of ``PLANS`` in which a cluster of n / k rows stands out of an interval's count."""
+        for radii, repetitions in PLANS:
+            chosen = self.radii or radii, self.repetitions or repetitions
+            if self._signal(problem, *chosen) >= self.signal:
+                return chosen
+        return self.radii or 1, self.repetitions or PLANS[-1][1]
+
+    def _signal(self, problem: Problem, radii: int, repetitions: int) -> float:
+        """n / k rows, in standard errors of a count of step 4."""
+        spend = self.shares(problem, radii, repetitions, PublicRng(bytes(32))).of_pair("axes", (0, 0))
+        fraction = 1.0 if spend.among is None else spend.among.fraction
+        space = Space((2**self.bits,) * problem.domain.dimension)
+        setting = Setting(max(1, round(problem.rows * fraction)), problem.domain.unit, PublicRng(bytes(32)))
+        return problem.rows * fraction / problem.k / math.sqrt(self.frequencies.variance(space, spend, setting))
+
+    def shares(self, problem: Problem, radii: int, repetitions: int, seed: PublicRng) -> Shares:
         """What each question may spend."""
         weights: dict[Step, float] = {
             "hashes": self.hash_share, "axes": self.axis_share, "sizes": self.size_share, "sums": self.sum_share,
@@ -119,17 +182,24 @@ class WeightedCenters(Generic[T]):
             weights["weigh"] = self.weigh_share
         oracles = {step: self.vectors if step == "sums" else self.frequencies for step in weights}
         return Shares.of(
-            problem.budget, weights, self.radii, self.repetitions, radii_by=self._by(self.radii_share),
-            repetitions_by=self._by(self.repetitions_share), steps_by=self._by(self.steps_share),
+            problem.budget, weights, radii, repetitions, radii_by=self._by(self.radii_share),
+            repetitions_by=self._by(self.repetitions_share), steps_by=self._by(self.steps_share, rounds=True),
             failing=[step for step, oracle in oracles.items() if getattr(oracle, "failing", False)], seed=seed,
         )  # fmt: skip
 
-    def _by(self, given: Divided) -> Sharing:
+    def _by(self, given: Divided, rounds: bool = False) -> Sharing:
+        """Users where that is private and helps. Under Shuffled trust people draw their role anew in each round: steps, which are asked in
+        several rounds, share everybody's epsilon; and all else does where oracles need noise from everybody."""
+        trust = self.frequencies.trust
+        if rounds and trust is Shuffled and given == "users":
+            raise InvalidInput("under Shuffled trust nobody is the same user in two rounds: set steps_share=budget")
         if given != "auto":
             return given
-        return "users" if self.frequencies.trust in (Local, Shuffled) else "budget"
+        everybody = any(getattr(oracle, "everybody", False) for oracle in (self.frequencies, self.vectors))
+        alone = trust is Local or (trust is Shuffled and not rounds and not everybody)
+        return "users" if alone else "budget"
 
-    def good_centers(self, problem: Problem, rng: PublicRng) -> list[GoodCenters[T]]:
+    def good_centers(self, problem: Problem, radii: int, repetitions: int, rng: PublicRng) -> list[GoodCenters[T]]:
         """One per radius, the largest first."""
         constants = Constants(
             near=self.near, far=self.far, projections=self.projections, prefixes=self.prefixes, longest=self.longest,
@@ -137,10 +207,10 @@ class WeightedCenters(Generic[T]):
         )  # fmt: skip
         return [
             GoodCenters.sample(
-                problem.domain, self.widest * problem.domain.reach / 2**i, self.repetitions, constants, self.frequencies,
+                problem.domain, self.widest * problem.domain.reach / 2**i, repetitions, constants, self.frequencies,
                 self.vectors, i, rng.child("radius", i),
             )
-            for i in range(self.radii)
+            for i in range(radii)
         ]  # fmt: skip
 
     @property
@@ -153,7 +223,7 @@ class WeightedCenters(Generic[T]):
     ) -> tuple[Floats, Floats]:
         """Steps 2 and 3 (no ``kept``) or 4 and 5: rows (m,) of each centre of Y, and their standard errors. One round."""
         step: Step = "assign" if kept is None else "weigh"
-        most = self.longest * self.radii * self.repetitions
+        most = self.longest * len(found.of_pairs)
         asked: list[Question[T, Any]] = []
         for group in shares.groups:
             own = found.own(group.pairs) if self.assign == "created" else ()

@@ -9,7 +9,8 @@ noise on the sums allows, but for delta:
 
 * *Sensitivity, jointly over all places, levels and coordinates.* A row that is replaced takes its vector x out of one place of each level and puts
   x' in one. Same place: it moves by x' - x, of norm at most 2 C, C the bound in lattice integers; two places: sqrt(|x|^2 + |x'|^2) <= sqrt(2) C.
-  So 2 C sqrt(levels) for sums, sqrt(2 levels) for counts (same place: 0). Vectors are integers before anything is drawn.
+  So 2 C sqrt(levels) for sums. A count moves by sqrt(2) per level; by 2 where the level is hashed, since two buckets of one place may have opposite
+  signs there. Vectors are integers before anything is drawn.
 * *Noise.* Each user draws N_Z(0, s^2) on every slot, s >= 22. h = ``least`` of them together are within a factor e^(+-tau), tau = 10 sum_{k<h}
   exp(-2 pi^2 s^2 k / (k + 1)) < e^-4000, of N_Z(0, h s^2) (Kairouz, Liu, Steinke 2021, the theorem on sums of discrete Gaussians), whose sigma =
   sensitivity / mu is at least 2^20 (numbers are scaled up by a power of two): ``cloister.accounting.discrete`` pays for the rest. A sum modulo 2^w is
@@ -73,10 +74,10 @@ def opened(
         raise InvalidInput(
             f"'{NAME}' spends a delta of its own, and its budget has none: pass delta (less than one over the number of users)"
         )
-    sensitivity = math.sqrt(space.levels) * (2 * bound.l2 if bound else math.sqrt(2))
-    sigma = sensitivity / budget.mu * UP
+    about = sensitivity_of((True,) * space.levels, bound) / budget.mu / math.sqrt(honest)
+    layout, security = _laid(space, bound, setting, least, distance, buckets, most_messages, about)
+    sigma = sensitivity_of(layout.hashed, bound) / budget.mu * UP
     shift = enough_bits(sigma)
-    layout, security = _laid(space, bound, setting, least, distance, buckets, most_messages, sigma / math.sqrt(honest))
     unit = setting.unit if bound else 1.0
     return MixingChannel(
         NAME if bound else f"{NAME}-counts", budget, layout, bound, people, least, sigma * 2.0**shift, shift, unit, security, most_messages
@@ -101,6 +102,11 @@ def _laid(
     places = chosen(setting.people, deviation / (bound.l2 if bound else 1)) if buckets is None else buckets
     layout = Layout.of(space, places, places * SMALL if buckets is None else places, seed)
     return layout, bits(layout)
+
+
+def sensitivity_of(hashed: tuple[bool, ...], bound: Bound | None) -> float:
+    """How far one replaced row moves all numbers, in L2. Args: hashed, of each level; bound, of the vectors, none for counts."""
+    return math.sqrt(sum(4 if bound or level else 2 for level in hashed)) * (bound.l2 if bound else 1)
 
 
 @component

@@ -1,0 +1,30 @@
+"""``cloister shuffle``: people's messages in, the same without senders out, where neither people nor server are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cloister.commands import AsJson, print_json, progress, say
+
+
+def shuffle(
+    plan: Annotated[Path, typer.Argument(help="Folder of the plan.")],
+    reports: Annotated[list[str], typer.Argument(help="Folders or files of people's messages, or a pattern in quotes.")],
+    out: Annotated[Path, typer.Option(help="Folder to make; its parent is worked in, and nobody else may read it.")],
+    strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or person that would be refused.")] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Take off who sent which message, and put all in random order. Runs where nobody else looks."""
+    from cloister.shuffler import shuffle as run
+
+    with progress("messages read and written") as advance:
+        done = run(plan, reports, out, strict=strict, progress=advance)
+    for line in done.tally.lines():
+        say(line)
+    if as_json:
+        print_json(done.as_dict())
+        return
+    typer.echo(f"{done.messages:,} messages of {done.people:,} people under plan {done.plan[:16]}, shuffled, in {out}")
