@@ -1,7 +1,7 @@
 """Local k-means and k-median in a constant number of rounds: the tables of docs/rounds.md.
 
     python benchmarks/rounds.py table       weighted-centers beside non-private, its predecessor, one round, naive noise and one centre
-    python benchmarks/rounds.py slope       additive error over n on data at exactly k places (the best cost is 0)
+    python benchmarks/rounds.py slope       additive error over n on data at exactly k places (the best cost is 0), SIMULATED
     python benchmarks/rounds.py speed       time and memory of all rounds at n = 1e6, d = 10
     python benchmarks/rounds.py regime      where it wins and where it loses, SIMULATED: exact sums of a sample plus noise as declared
     python benchmarks/rounds.py constants   what each constant does, SIMULATED
@@ -37,7 +37,7 @@ from cloister.runs import Plan, Request, fit, prepare, source
 
 M, C = 10**6, 10**5
 SOLVERS = {1: "kmedian++", 2: "kmeans++"}
-SAMPLE = 40_000
+SAMPLE = 20_000
 """Rows that a simulated run's exact sums, and the non-private solver, are given."""
 
 OURS, BEFORE, ONE, NAIVE = "weighted-centers", "nearest-centers", "one-round", "naive-noise"
@@ -198,7 +198,7 @@ def slopes(kept: Kept) -> Iterator[str]:
             points = []
             for n in SLOPE_ROWS:
                 per_seed = np.mean(
-                    [kept.of("exact", Case(n, 2, 4, 4.0, r=0, power=power, small=s)) for s in small], axis=0
+                    [kept.of("simulated", Case(n, 2, 4, 4.0, r=0, power=power, small=s)) for s in small], axis=0
                 )
                 points += [(math.log(n), math.log(c * n)) for c in per_seed]
             yield f"{'k-means' if power == 2 else 'k-median'}, {name}: {_fitted(points)}"
@@ -229,7 +229,7 @@ def speed() -> Iterator[str]:
 def regime_cases() -> list[Case]:
     return [
         Case(n, d, 8, eps, r, 2, method)
-        for d in (2, 10) for r in (4.0, 16.0, 100.0) for n in (C, M, 10**7) for eps in (1.0, 2.0, 4.0) for method in (OURS, BEFORE, ONE)
+        for d in (2, 10) for r in (4.0, 16.0, 100.0) for n in (C, M, 10**7) for eps in (1.0, 4.0) for method in (OURS, BEFORE, ONE)
     ]  # fmt: skip
 
 
@@ -252,9 +252,8 @@ def regime(kept: Kept) -> Iterator[str]:
 
 
 CONSTANTS: dict[str, tuple[Any, ...]] = {
-    "radii": (1, 2, 3), "widest": (0.25, 0.35, 0.5, 0.7, 1.0), "repetitions": (1, 2, 4, 8), "projections": (1, 2, 3, 4, 8),
-    "near": (0.3, 0.5, 0.7), "interval": (1.5, 2.0, 2.5, 3.0, 4.0), "norm": (0.35, 0.5, 0.7, 1.0, 2.0),
-    "sure": (1.0, 2.0, 3.0), "heavy": (3.0, 4.0, 5.0), "weighty": (1.0, 3.0, 5.0),
+    "radii": (1, 2, 3), "widest": (0.25, 0.35, 0.5, 1.0), "repetitions": (1, 2, 4, 8), "projections": (1, 2, 3, 4, 8),
+    "near": (0.3, 0.5, 0.7), "interval": (1.5, 2.5, 4.0), "norm": (0.35, 0.7, 1.5, 3.0), "sure": (1.0, 2.0, 3.0),
 }  # fmt: skip
 PLACES = (
     Case(M, 10, 8, 1.0),
@@ -299,7 +298,7 @@ def main() -> None:
     kept = Kept(given.out, work)
     how, cases, shown = {
         "table": ("exact", [r for case in table_cases() for r in rivals(case)], table),
-        "slope": ("exact", slope_cases((*SMALL, 0.0)), slopes),
+        "slope": ("simulated", slope_cases((*SMALL, 0.0)), slopes),
         "regime": ("simulated", regime_cases(), regime),
         "constants": ("simulated", constant_cases(), constants),
     }[given.what]

@@ -1,7 +1,23 @@
 """WeightedCenters: k-means and k-median under local trust in a constant number of rounds.
 
-Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the accountant. Five rounds,
-whatever is answered (four with ``assign=nearest``): hash values and intervals; sizes and sums; check; a; b.
+1. Candidates Y: ``CentersProcedure`` for each of some radii and repetitions, side by side, in three rounds.
+2. a(i, x): the centre that a user created for the smallest radius, or a nearer one of a smaller radius; rows per centre: one round.
+3. W: the centres with certainly many; b(i, x) is a(i, x) or the nearest in W; rows per centre: one round.
+4. Any non-private solver on W with these weights: k-means or k-median.
+
+Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the accountant. The number of
+rounds, five (four with ``assign=nearest``), and what each spends do not depend on answers: lists have a public length. What a user works out in
+a round, she works out from her row and from published values alone. By default every user answers one question of all rounds, with all
+of epsilon (Local); deltas are for the step whose oracle spends one.
+
+Constants. What the paper hides in O() is an option; docs/rounds.md has the curves. In short: thresholds are in standard errors of the count
+that they judge, since t is proportional to that; radii and repetitions are as many as leave a cluster of n / k rows ``signal`` standard
+errors of an interval's count, since each has only its share of the users. Boxes are 2.5 r / sqrt(d) wide per interval, not
+2 r c sqrt(ln(d n / beta) / d): with its c of 18 and more (thirty projections, n = 1e6) that is never smaller than the domain. Vectors are clipped to 0.7 r, since noise is in
+proportion to the bound and a cluster tighter than r sits near the middle.
+
+Corrections to the paper: R radii at (eps / R, delta / R), where floor(log2 n) + 1 radii at delta / log n overspend; sharing by users;
+a user who created no centre is assigned to the nearest.
 
 Source: Stemmer 2021, sections 3 and 4; Kaplan and Stemmer 2018 (``assign=nearest``).
 """
