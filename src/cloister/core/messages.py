@@ -17,6 +17,7 @@ import numpy as np
 
 from cloister.core.errors import Refused
 from cloister.core.questions import Round
+from cloister.core.shuffling import Drawing, drawings_of
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 from cloister.core.wire import FORMAT, FORMAT_KEY, PLAN_KEY, Packed, arrow_type, filled, report_types, valid, with_arrow
 
@@ -78,10 +79,10 @@ def widest(round: Round[Any]) -> int:
 
 @lru_cache(maxsize=4)
 def roles(round: Round[Any]) -> tuple[tuple[int, ...], ...]:
-    """The questions of which a user answers one: those that share the users, and every other one by itself."""
-    found = dict[object, list[int]]()
-    for number, part in enumerate(round.parts):
-        found.setdefault(number if part.among is None else part.among.rng, []).append(number)
+    """The questions of which a user answers one: those of one drawing (``core.shuffling``)."""
+    found = dict[Drawing, list[int]]()
+    for number, drawing in enumerate(drawings_of(round)):
+        found.setdefault(drawing, []).append(number)
     return tuple(tuple(numbers) for numbers in found.values())
 
 

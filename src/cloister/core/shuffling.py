@@ -11,7 +11,7 @@ would be one report at the sum of their eps0, which n people hide far worse than
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from cloister.core.budget import drawings
 from cloister.core.errors import Refused
@@ -21,18 +21,28 @@ from cloister.core.roles import Hiding, Mixing
 from cloister.core.trust import Shuffled
 from cloister.core.types import Bools, Ids
 
+Drawing: TypeAlias = tuple[PublicRng, int] | int
+
 
 def numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
     """The numbers (n,) of users (n,) that each question goes by: fresh private ones under Shuffled trust, else their own."""
     if round.trust is not Shuffled:
         return [users] * len(round.parts)
-    drawn, found = dict[tuple[PublicRng, int] | int, Ids](), list[Ids]()
-    for at, (part, drawing) in enumerate(zip(round.parts, drawings([p.among for p in round.parts]), strict=True)):
-        key = at if part.among is None else (part.among.rng, drawing)
-        if key not in drawn:
-            drawn[key] = rng.child("number", round.index, at).words(users, 1)[:, 0]
-        found.append(drawn[key])
+    drawn, found = dict[Drawing, Ids](), list[Ids]()
+    for at, drawing in enumerate(drawings_of(round)):
+        if drawing not in drawn:
+            drawn[drawing] = rng.child("number", round.index, at).words(users, 1)[:, 0]
+        found.append(drawn[drawing])
     return found
+
+
+def drawings_of(round: Round[Any]) -> list[Drawing]:
+    """The drawing of each question: those of one drawing go by one number of a person, who has one of them at most."""
+    every = drawings([part.among for part in round.parts])
+    return [
+        at if part.among is None else (part.among.rng, drawing)
+        for at, (part, drawing) in enumerate(zip(round.parts, every, strict=True))
+    ]
 
 
 def asked(round: Round[Any], numbers: list[Ids]) -> list[Bools | None]:
