@@ -16,7 +16,7 @@ from typing import Any
 from cloister.core.budget import drawings
 from cloister.core.errors import Refused
 from cloister.core.questions import Part, Round
-from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Hiding, Mixing
 from cloister.core.trust import Shuffled
 from cloister.core.types import Bools, Ids
@@ -26,13 +26,20 @@ def numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
     """The numbers (n,) of users (n,) that each question goes by: fresh private ones under Shuffled trust, else their own."""
     if round.trust is not Shuffled:
         return [users] * len(round.parts)
-    drawn, found = dict[tuple[PublicRng, int] | int, Ids](), list[Ids]()
-    for at, (part, drawing) in enumerate(zip(round.parts, drawings([p.among for p in round.parts]), strict=True)):
-        key = at if part.among is None else (part.among.rng, drawing)
-        if key not in drawn:
-            drawn[key] = rng.child("number", round.index, at).words(users, 1)[:, 0]
-        found.append(drawn[key])
-    return found
+    found = dict[int, Ids]()
+    for drawing in roles(round):
+        drawn = rng.child("number", round.index, drawing[0]).words(users, 1)[:, 0]
+        found.update(dict.fromkeys(drawing, drawn))
+    return [found[at] for at in range(len(round.parts))]
+
+
+def roles(round: Round[Any]) -> tuple[tuple[int, ...], ...]:
+    """The questions, by position, that each drawing is among: a person answers one of them, at most. In the order of the first ones."""
+    shares = [part.among for part in round.parts]
+    found = dict[object, list[int]]()
+    for at, (share, drawing) in enumerate(zip(shares, drawings(shares), strict=True)):
+        found.setdefault(at if share is None else (share.rng, drawing), []).append(at)
+    return tuple(tuple(drawing) for drawing in found.values())
 
 
 def asked(round: Round[Any], numbers: list[Ids]) -> list[Bools | None]:
