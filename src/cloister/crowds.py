@@ -7,6 +7,7 @@ from typing import Any, Self, final
 
 import attrs
 
+from cloister.accounting.spent import Spent
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.shuffling import least, messages, roles
@@ -38,15 +39,14 @@ class Crowd:
 
     @classmethod
     def of(cls, round: Round[Any]) -> Self:
-        """Of a round. Questions that share the users cost a person the largest, any other comes on top (basic composition).
+        """Of a round. Questions that share the users cost a person the largest, any other comes on top.
 
         Raises:
             InvalidInput: no person can be asked to send so much.
         """
-        alone, count, size, kinds = 0.0, 0, 0, report_types(round)
+        count, size, kinds = 0, 0, report_types(round)
         for numbers in roles(round):
             parts = [(round.parts[j], kinds[j].bytes) for j in numbers]
-            alone += max(sum(event.alone for event in part.channel.events) for part, _ in parts)
             count += max(messages(part) for part, _ in parts)
             size += max(messages(part) * (wide + QUESTION_BYTES) for part, wide in parts)
         if count > MOST_MESSAGES or size > MOST_BYTES:
@@ -54,7 +54,7 @@ class Crowd:
                 f"every person would send {count:,} messages of {size:,} bytes in all; a plan asks for at most {MOST_MESSAGES:,} and "
                 f"{MOST_BYTES:,}: choose fewer buckets, fewer columns, or other oracles (amplified-counts and amplified-vectors send one)"
             )
-        return cls(least(round), alone, count, size)
+        return cls(least(round), Spent.on(round.events).alone, count, size)
 
     def lines(self) -> list[str]:
         """For people."""
