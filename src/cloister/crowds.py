@@ -9,9 +9,8 @@ import attrs
 
 from cloister.accounting.spent import Spent
 from cloister.core.errors import InvalidInput
-from cloister.core.messages import roles
 from cloister.core.questions import Round
-from cloister.core.shuffling import least, messages
+from cloister.core.shuffling import least, messages, roles
 from cloister.core.wire import report_types
 
 MOST_MESSAGES, MOST_BYTES = 2**16, 2**22

@@ -11,11 +11,12 @@ import attrs
 import numpy as np
 
 from cloister.core.errors import MissingExtra, Refused
-from cloister.core.messages import Messages, from_batch, roles, schema
+from cloister.core.messages import Messages, from_batch, schema
 from cloister.core.questions import Round
 from cloister.core.roles import Sorting
 from cloister.core.roll import Roll, first_of
 from cloister.core.shuffling import messages as each
+from cloister.core.shuffling import roles
 from cloister.core.types import Bools, Ids, Ints
 from cloister.plans import PublishedPlan
 from cloister.schedule import covered

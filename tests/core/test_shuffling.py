@@ -25,6 +25,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry import Plugin, Registry, registry
 from cloister.core.roles import FrequencyOracle, Hiding, Mixing, Sorting
 from cloister.core.session import Pending, Session
+from cloister.core.shuffling import roles
 from cloister.core.statement import state
 from cloister.core.trust import Shuffled, T
 from cloister.core.types import Floats, Ints
@@ -227,6 +228,7 @@ def test_two_questions_to_one_share_cannot_be_linked_and_their_costs_add_up() ->
     """Each goes by a number of its own, which decides the role anew; numbers that two messages share would make them one report."""
     first, second = BUDGET.over(2).split_users(SEED, 1.0, 1.0)
     round = opened(*(count(CELLS, via=HIDDEN, spend=spend) for spend in (first, first, second, second)))
+    assert roles(round) == ((0, 2), (1, 3))
     users = [
         set(report.columns()["users"].tolist()) for report in encode_lattice(round, rows(), USERS, NoiseRng.secret())
     ]

@@ -9,7 +9,6 @@ schema's metadata names the plan; that of shuffled files also the shuffle and wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
@@ -17,7 +16,6 @@ import numpy as np
 
 from cloister.core.errors import Refused
 from cloister.core.questions import Round
-from cloister.core.shuffling import Drawing, drawings_of
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 from cloister.core.wire import FORMAT, FORMAT_KEY, PLAN_KEY, Packed, arrow_type, filled, report_types, valid, with_arrow
 
@@ -75,15 +73,6 @@ class Messages:
 def widest(round: Round[Any]) -> int:
     """Bytes of the longest message."""
     return max(kind.bytes for kind in report_types(round))
-
-
-@lru_cache(maxsize=4)
-def roles(round: Round[Any]) -> tuple[tuple[int, ...], ...]:
-    """The questions of which a user answers one: those of one drawing (``core.shuffling``)."""
-    found = dict[Drawing, list[int]]()
-    for number, drawing in enumerate(drawings_of(round)):
-        found.setdefault(drawing, []).append(number)
-    return tuple(tuple(numbers) for numbers in found.values())
 
 
 def schema(round: Round[Any], plan_hash: str, senders: bool) -> pa.Schema:

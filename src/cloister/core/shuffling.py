@@ -11,38 +11,35 @@ would be one report at the sum of their eps0, which n people hide far worse than
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 from cloister.core.budget import drawings
 from cloister.core.errors import Refused
 from cloister.core.questions import Part, Round
-from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Hiding, Mixing
 from cloister.core.trust import Shuffled
 from cloister.core.types import Bools, Ids
-
-Drawing: TypeAlias = tuple[PublicRng, int] | int
 
 
 def numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
     """The numbers (n,) of users (n,) that each question goes by: fresh private ones under Shuffled trust, else their own."""
     if round.trust is not Shuffled:
         return [users] * len(round.parts)
-    drawn, found = dict[Drawing, Ids](), list[Ids]()
-    for at, drawing in enumerate(drawings_of(round)):
-        if drawing not in drawn:
-            drawn[drawing] = rng.child("number", round.index, at).words(users, 1)[:, 0]
-        found.append(drawn[drawing])
-    return found
+    found = dict[int, Ids]()
+    for drawing in roles(round):
+        drawn = rng.child("number", round.index, drawing[0]).words(users, 1)[:, 0]
+        found.update(dict.fromkeys(drawing, drawn))
+    return [found[at] for at in range(len(round.parts))]
 
 
-def drawings_of(round: Round[Any]) -> list[Drawing]:
-    """The drawing of each question: those of one drawing go by one number of a person, who has one of them at most."""
-    every = drawings([part.among for part in round.parts])
-    return [
-        at if part.among is None else (part.among.rng, drawing)
-        for at, (part, drawing) in enumerate(zip(round.parts, every, strict=True))
-    ]
+def roles(round: Round[Any]) -> tuple[tuple[int, ...], ...]:
+    """The questions, by position, that each drawing is among: a person answers one of them, at most. In the order of the first ones."""
+    shares = [part.among for part in round.parts]
+    found = dict[object, list[int]]()
+    for at, (share, drawing) in enumerate(zip(shares, drawings(shares), strict=True)):
+        found.setdefault(at if share is None else (share.rng, drawing), []).append(at)
+    return tuple(tuple(drawing) for drawing in found.values())
 
 
 def asked(round: Round[Any], numbers: list[Ids]) -> list[Bools | None]:
