@@ -180,11 +180,12 @@ class WeightedCenters(Generic[T]):
         }  # fmt: skip
         if self.assign == "created":
             weights["weigh"] = self.weigh_share
-        oracles = {step: self.vectors if step == "sums" else self.frequencies for step in weights}
+        spender = {step: self.vectors if step == "sums" else self.frequencies for step in weights}
+        failing: list[Step] = [step for step in weights if getattr(spender[step], "failing", False)]
         return Shares.of(
             problem.budget, weights, radii, repetitions, radii_by=self._by(self.radii_share),
             repetitions_by=self._by(self.repetitions_share), steps_by=self._by(self.steps_share, rounds=True),
-            failing=[step for step, oracle in oracles.items() if getattr(oracle, "failing", False)], seed=seed,
+            failing=failing, seed=seed,
         )  # fmt: skip
 
     def _by(self, given: Divided, rounds: bool = False) -> Sharing:
