@@ -23,7 +23,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from one_round import SEEDS, Kept, columns, mixture, spread
+from one_round import SEEDS, Kept, columns, mixture
 
 from cloister.accounting import epsilon_of_mu, epsilon_of_shuffled, local_of_shuffled, mu_of
 from cloister.core.encoding import absorb, chunk_rows, encode_lattice, merge_summaries
@@ -162,7 +162,7 @@ def table_cost(kept: Kept) -> Iterator[str]:
             bar = BARS.get((n, d)) if row.trust == "Shuffled" else None
             line = [
                 d, f"{n:.0e}", row.label, row.trust, f"{alone:.2f}" if math.isfinite(alone) else "-", f"{messages:.0f}", f"{size:.0f}",
-                len(cost), spread(cost), f"{(cost - best).mean() / floor.mean():.1f}" if len(floor) else "-",
+                len(cost), f"{cost.mean():.5f} +- {cost.std(ddof=1):.5f}", f"{(cost - best).mean() / floor.mean():.1f}" if len(floor) else "-",
                 "" if bar is None else f"{bar}: {'met' if cost.mean() <= bar else 'MISSED'}",
             ]  # fmt: skip
             yield "| " + " | ".join(map(str, line)) + " |"

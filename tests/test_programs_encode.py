@@ -155,7 +155,7 @@ def test_user_numbers_of_a_column_and_no_trace_of_the_order(
 ) -> None:
     monkeypatch.setattr("cloister.collecting.CELLS", 0)  # several pieces
     assert piece_rows(D) == 1024
-    monkeypatch.setattr("cloister.collecting.piece_rows", lambda dimension: 100)
+    monkeypatch.setattr("cloister.collecting.piece_rows", lambda *_: 100)
     numbers = pq.read_table(folder / "mine.parquet")["id"].to_numpy()
     state = State(folder / "state") if remember else None
     found = encoded(folder, plan, "mine.parquet", naming=Naming(column="id"), state=state)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from shuffled_plans import D, N, folder_of, multiset, released, sent, small_plan, toy_round, write
 
-from cloister.core import messages
+from cloister.core import messages, shuffling
 from cloister.core.encoding import absorb, encode_lattice, encode_owned
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.messages import Messages
@@ -251,3 +251,20 @@ def test_a_plan_of_local_trust_is_not_shuffled(tmp_path: Path) -> None:
     local = publish(Request(k=2, method="one-round", epsilon=1.0, bounds="ball:1", rows=N, seed=1), dimension=D)
     with pytest.raises(Refused, match="trust Local"):
         shuffle(local, tmp_path, tmp_path / "out")
+
+
+def test_two_questions_to_one_share_are_two_messages_of_two_roles(plan: PublishedPlan, tmp_path: Path) -> None:
+    """Who is asked the same share's second question is drawn apart: she may have both, one or neither; who has none sends nothing."""
+    parts = plan.round().parts
+    assert shuffling.roles(plan.round()) == ((0, 1, 2, 3),)
+    round = attrs.evolve(plan.round(), parts=(*parts[:2], parts[0]))
+    assert shuffling.roles(round) == ((0, 1), (2,))
+    rows, users = np.random.default_rng(0).normal(0, 0.3, (400, D)), np.arange(400, dtype=np.uint64)
+    theirs = to_messages(from_owned(encode_owned(round, rows, users, NoiseRng.for_tests(0)), 400, round), users, round)
+    assert theirs.senders is not None
+    some = len(np.unique(theirs.senders))
+    assert some < 400
+    assert len(theirs) > some
+    senders = Senders(write(tmp_path / "r" / "a.parquet", plan, theirs, round), plan, round, False, lambda n: None)
+    assert multiset(Messages.joined(list(senders.accepted()))) == multiset(theirs)
+    assert senders.people == some

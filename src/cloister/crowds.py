@@ -7,10 +7,10 @@ from typing import Any, Self, final
 
 import attrs
 
+from cloister.accounting.spent import Spent
 from cloister.core.errors import InvalidInput
-from cloister.core.messages import roles
 from cloister.core.questions import Round
-from cloister.core.shuffling import least, messages
+from cloister.core.shuffling import least, messages, roles
 from cloister.core.wire import report_types
 
 MOST_MESSAGES, MOST_BYTES = 2**16, 2**22
@@ -39,15 +39,14 @@ class Crowd:
 
     @classmethod
     def of(cls, round: Round[Any]) -> Self:
-        """Of a round. Questions that share the users cost a person the largest, any other comes on top (basic composition).
+        """Of a round. Questions that share the users cost a person the largest, any other comes on top.
 
         Raises:
             InvalidInput: no person can be asked to send so much.
         """
-        alone, count, size, kinds = 0.0, 0, 0, report_types(round)
+        count, size, kinds = 0, 0, report_types(round)
         for numbers in roles(round):
             parts = [(round.parts[j], kinds[j].bytes) for j in numbers]
-            alone += max(sum(event.alone for event in part.channel.events) for part, _ in parts)
             count += max(messages(part) for part, _ in parts)
             size += max(messages(part) * (wide + QUESTION_BYTES) for part, wide in parts)
         if count > MOST_MESSAGES or size > MOST_BYTES:
@@ -55,16 +54,12 @@ class Crowd:
                 f"every person would send {count:,} messages of {size:,} bytes in all; a plan asks for at most {MOST_MESSAGES:,} and "
                 f"{MOST_BYTES:,}: choose fewer buckets, fewer columns, or other oracles (amplified-counts and amplified-vectors send one)"
             )
-        return cls(least(round), alone, count, size)
+        return cls(least(round), Spent.on(round.events).alone, count, size)
 
     def lines(self) -> list[str]:
         """For people."""
-        alone = f"costs her epsilon = {self.alone:.4g} then" if self.alone < math.inf else "hides nothing then"
-        return [
-            f"The shuffler takes off who sent what, keeps no copy, and releases nothing of fewer than {self.least:,} people. It is not honest if it "
-            f"works together with whoever gets the messages; what a person sends {alone}.",
-            f"A person sends at most {self.messages:,} message{'s' * (self.messages > 1)}, {self.bytes:,} bytes in all.",
-        ]
+        several = f"{self.messages:,} messages" if self.messages > 1 else "one message"
+        return [f"A person sends {several} at most, of {self.bytes:,} bytes in all."]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data; None where nothing holds."""

@@ -10,6 +10,7 @@ closed it. A closed round is never closed again: who runs ``advance`` after the 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -137,6 +138,7 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
     plan = transcript.plan
     privacy = state(
         session.rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True,
+        alone=math.inf if plan.crowd is None else plan.crowd.alone,
     )  # fmt: skip
     reports = [answers.reports for answers in transcript.closed]
     details = {**found.details, "plan": plan.hash, "reports": reports[0] if plan.length == 1 else reports}

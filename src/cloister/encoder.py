@@ -35,7 +35,7 @@ from cloister.records import Records, from_records, record_width, to_records
 from cloister.state import State
 from cloister.transcript import Transcript, opened
 
-BYTES = 2**26
+BYTES = 2**24
 """Of records that are drawn at once."""
 
 

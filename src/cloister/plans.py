@@ -140,9 +140,8 @@ class PublishedPlan:
             _registry({self.method["name"], *wires.values()}), "Method", self.method["name"], wires, values
         )
         if not composed.private or composed.trust != self.trust:
-            raise Refused(
-                f"this plan's method is {composed.trust if composed.private else 'NOT private'}, the plan {self.trust}: no report is given to it"
-            )
+            kind = f"{composed.trust}, which the plan is not" if composed.private else "NOT private"
+            raise Refused(f"this plan's method is {kind}: no report is given to it")
         return composed
 
     def round(self, record: Record | None = None) -> Round[Any]:

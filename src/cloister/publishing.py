@@ -76,11 +76,12 @@ def words(plan: PublishedPlan, rounds: Sequence[Round[Any]]) -> str:
     """The plan for people. Args: rounds (all of them, as ``plan.rounds()`` has them)."""
     columns = "any" if plan.columns is None else ", ".join(plan.columns)
     privacy = state(
-        rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True
-    )
+        rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True,
+        alone=math.inf if plan.crowd is None else plan.crowd.alone,
+    )  # fmt: skip
     lines = [
         f"A plan to find {plan.k} centres of {plan.rows:,} people's rows, of {plan.dimension} columns ({columns}), by {plan.method['name']}.",
-        "", "What a person is promised:", *_indented(privacy.text()), *([] if plan.crowd is None else plan.crowd.lines()), *_indented(_promise(plan, rounds)),
+        "", "What a person is promised:", *_indented(privacy.text()), *_indented("\n".join([] if plan.crowd is None else plan.crowd.lines())), *_indented(_promise(plan, rounds)),
         "", "What to expect:", *_indented(expectation(plan)), *_indented(_sizes(plan)),
     ]  # fmt: skip
     if plan.warnings:

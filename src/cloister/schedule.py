@@ -100,11 +100,11 @@ def asked_share(round: Round[Any]) -> float:
         shares.setdefault(part.among.rng, []).append(part.among)
     missing = 1.0
     for group in shares.values():
-        missing *= 1 - _covered(group)
+        missing *= 1 - covered(group)
     return 1 - missing
 
 
-def _covered(shares: Sequence[Share]) -> float:
+def covered(shares: Sequence[Share]) -> float:
     """Length of the union of intervals."""
     total, end = 0.0, 0.0
     for share in sorted(shares, key=lambda s: s.low):

@@ -10,14 +10,16 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.errors import InvalidInput, MissingExtra, Refused
-from cloister.core.messages import Messages, from_batch, roles, schema
+from cloister.core.errors import MissingExtra, Refused
+from cloister.core.messages import Messages, from_batch, schema
 from cloister.core.questions import Round
 from cloister.core.roles import Sorting
 from cloister.core.roll import Roll, first_of
 from cloister.core.shuffling import messages as each
+from cloister.core.shuffling import roles
 from cloister.core.types import Bools, Ids, Ints
 from cloister.plans import PublishedPlan
+from cloister.schedule import covered
 
 REASONS = {
     "another plan": "files that answer another plan",
@@ -88,9 +90,9 @@ class Senders:
         self._files, others = listed(paths)
         self._round, self._strict, self._progress = round, strict, progress
         self._schema = schema(round, plan.hash, senders=True)
-        self._asked = [(numbers, _all(round, numbers)) for numbers in roles(round)]
+        self._asked = [(numbers, _everybody(round, numbers)) for numbers in roles(round)]
         self._most = sum(max(each(round.parts[j]) for j in numbers) for numbers, _ in self._asked)
-        self._seen = _roll(plan.rows)
+        self._seen = Roll(plan.rows)
         self.tally = Tally(files=len(self._files), others=others)
 
     @property
@@ -232,16 +234,7 @@ def _last_start(messages: Messages) -> int:
     return int(changes[-1]) + 1 if len(changes) else 0
 
 
-def _all(round: Round[Any], numbers: tuple[int, ...]) -> bool:
+def _everybody(round: Round[Any], numbers: tuple[int, ...]) -> bool:
     """Whether everybody is asked one of these questions."""
-    shares = [round.parts[j].among for j in numbers]
-    found = sorted((0.0, 1.0) if share is None else (share.low, share.high) for share in shares)
-    ends = [0.0, *(high for _, high in found)]
-    return ends[-1] >= 1.0 and all(low <= end for (low, _), end in zip(found, ends, strict=False))
-
-
-def _roll(users: int) -> Roll:
-    try:
-        return Roll(users)
-    except (MemoryError, ValueError):
-        raise InvalidInput(f"a bit for each of the plan's {users:,} users is more memory than there is") from None
+    shares = [share for share in (round.parts[j].among for j in numbers) if share is not None]
+    return len(shares) < len(numbers) or covered(shares) >= 1.0

@@ -25,6 +25,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry import Plugin, Registry, registry
 from cloister.core.roles import FrequencyOracle, Hiding, Mixing, Sorting
 from cloister.core.session import Pending, Session
+from cloister.core.shuffling import roles
 from cloister.core.statement import state
 from cloister.core.trust import Shuffled, T
 from cloister.core.types import Floats, Ints
@@ -221,6 +222,30 @@ def test_roles_cost_the_largest_and_questions_to_everybody_add_up() -> None:
     assert (both.pure, both.delta, both.alone) == (1.0, 1e-6, 2.0)
     total = Total(1.0, 1e-6)
     Accountant(total, total.measured({"pure"}, failing=True)).forecast([by_roles(HIDDEN, HIDDEN).events])
+
+
+def test_two_questions_to_one_share_cannot_be_linked_and_their_costs_add_up() -> None:
+    """Each goes by a number of its own, which decides the role anew; numbers that two messages share would make them one report."""
+    first, second = BUDGET.over(2).split_users(SEED, 1.0, 1.0)
+    round = opened(*(count(CELLS, via=HIDDEN, spend=spend) for spend in (first, first, second, second)))
+    assert roles(round) == ((0, 2), (1, 3))
+    users = [
+        set(report.columns()["users"].tolist()) for report in encode_lattice(round, rows(), USERS, NoiseRng.secret())
+    ]
+    assert all(not a & b for i, a in enumerate(users) for b in users[:i])
+    assert len(users[0]) + len(users[2]) == len(users[1]) + len(users[3]) == N
+    spent = Spent.on(round.events)
+    assert (spent.pure, spent.delta, spent.alone) == (1.0, 1e-6, 2.0)
+
+
+def test_roles_that_are_drawn_anew_in_each_round_add_up() -> None:
+    """Half of the people in each of two rounds: some answer both, whatever the shares are."""
+    first, second = BUDGET.split_users(SEED, 1.0, 1.0)
+    session: Session[Any] = Session(Problem(2, BOX, N, BUDGET), SEED, forecasting=True)
+    session.ask(count(CELLS, via=HIDDEN, spend=first))
+    session.ask(count(CELLS, via=HIDDEN, spend=second))
+    spent = Spent.on(session.released)
+    assert (spent.pure, spent.delta, spent.alone) == (2.0, 2e-6, 4.0)
 
 
 def test_alone_is_an_epsilon() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import zoo_cells as cells
 import zoo_claims as claims
+import zoo_messages as messages
 import zoo_noise as noise
 import zoo_programs as programs
 import zoo_reports as reports
@@ -81,6 +82,10 @@ SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (
     (reports.LosesBitsOnTheWay(), None, "reports_travel_as_columns"),
     (reports.SilentUsers(), None, "one_report_hides_its_row"),
     (reports.DrawsInRowOrder(), None, "rows_count_the_same_in_any_chunk_and_order"),
+    (messages.NamesUsers(), None, "messages_travel_in_any_order"),
+    (messages.NeedsTheirOrder(), None, "messages_travel_in_any_order"),
+    (messages.QuieterWhenPooled(), None, "the_ideal_functionality_has_the_law_of_the_messages"),
+    (messages.CountsOnMoreThanThereAre(), None, "it_says_whom_it_counts_on"),
     (cells.made(cells._Float32), "Bucketing", "a_row_falls_in_the_same_bucket_in_any_batch"),
     (cells.made(cells._Float64), "Bucketing", "a_row_falls_in_the_same_bucket_in_any_batch"),
     (cells.made(cells._MeanCentred), "Bucketing", "a_row_falls_in_the_same_bucket_in_any_batch"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal, TypeAlias, final
 
 import attrs
@@ -32,10 +33,31 @@ class Share:
     def fraction(self) -> float:
         return self.high - self.low
 
+    def meets(self, other: Share) -> bool:
+        """Whether a number can be in both shares, of one key."""
+        return self.low < other.high and other.low < self.high
+
     def holds(self, users: Ids) -> Bools:
         """Which of the users (n,) are in this share."""
         u = unit_floats(self.rng.of_users(users))
         return (u >= self.low) & (u < self.high)
+
+
+def drawings(shares: Sequence[Share | None]) -> list[int]:
+    """Which drawing of roles each question (its share of the users, if not all) goes by, where people draw them in private.
+
+    Questions of one key whose shares are disjoint are roles of one drawing: a person plays one of them. Those whose shares meet would go
+    to the same person, who must not be known again by the second one: that one belongs to another drawing.
+    """
+    taken, found = dict[tuple[PublicRng, int], list[Share]](), list[int]()
+    for share in shares:
+        at = 0
+        while share and any(share.meets(other) for other in taken.get((share.rng, at), ())):
+            at += 1
+        if share:
+            taken.setdefault((share.rng, at), []).append(share)
+        found.append(at)
+    return found
 
 
 @final
@@ -140,3 +162,12 @@ class Event:
     delta: float = 0.0
     ratio: float = attrs.field(default=0.0, kw_only=True)
     alone: float = attrs.field(default=math.inf, kw_only=True)
+
+    def among_those_drawn(self, *drawing: int) -> Event:
+        """The same, of a share of the users that is drawn apart from the shares of all other drawings."""
+        share = self.spent.among
+        if share is None:
+            return self
+        return attrs.evolve(
+            self, spent=attrs.evolve(self.spent, among=attrs.evolve(share, rng=share.rng.child("drawn", *drawing)))
+        )

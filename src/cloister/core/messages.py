@@ -9,7 +9,6 @@ schema's metadata names the plan; that of shuffled files also the shuffle and wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
@@ -74,15 +73,6 @@ class Messages:
 def widest(round: Round[Any]) -> int:
     """Bytes of the longest message."""
     return max(kind.bytes for kind in report_types(round))
-
-
-@lru_cache(maxsize=4)
-def roles(round: Round[Any]) -> tuple[tuple[int, ...], ...]:
-    """The questions of which a user answers one: those that share the users, and every other one by itself."""
-    found = dict[object, list[int]]()
-    for number, part in enumerate(round.parts):
-        found.setdefault(number if part.among is None else part.among.rng, []).append(number)
-    return tuple(tuple(numbers) for numbers in found.values())
 
 
 def schema(round: Round[Any], plan_hash: str, senders: bool) -> pa.Schema:

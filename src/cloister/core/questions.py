@@ -12,14 +12,14 @@ from typing import Any, Generic, Protocol, TypeVar, final
 
 import attrs
 
-from cloister.core.budget import Budget, Event, Share
+from cloister.core.budget import Budget, Event, Share, drawings
 from cloister.core.digests import digest
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import Channel, Counts, FrequencyOracle, Sums, VectorSumOracle
-from cloister.core.trust import T, T_co
+from cloister.core.trust import Shuffled, T, T_co
 from cloister.core.types import Ints
 
 V_co = TypeVar("V_co", covariant=True)
@@ -177,7 +177,16 @@ class Round(Generic[T_co]):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        return tuple(event for part in self.parts for event in part.channel.events)
+        """What it costs. Under Shuffled trust people draw their numbers anew in every round, and for questions whose shares meet: shares are
+        disjoint within one drawing only, which has a key of its own here."""
+        if self.trust is not Shuffled:
+            return tuple(event for part in self.parts for event in part.channel.events)
+        drawn = drawings([part.among for part in self.parts])
+        return tuple(
+            event.among_those_drawn(self.index, at)
+            for part, at in zip(self.parts, drawn, strict=True)
+            for event in part.channel.events
+        )
 
     def digest(self) -> str:
         """A hash of everything public in this round. A data holder whose replay gives another one refuses."""

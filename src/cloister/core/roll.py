@@ -20,11 +20,17 @@ class Roll:
 
     Attributes:
         count: how many there are.
+
+    Raises:
+        InvalidInput: there is not so much memory.
     """
 
     def __init__(self, size: int) -> None:
         self.size, self.count = size, 0
-        self._bits = np.zeros(-(-size // 8), np.uint8)
+        try:
+            self._bits = np.zeros(-(-size // 8), np.uint8)
+        except (MemoryError, ValueError):
+            raise InvalidInput(f"a bit for each of the plan's {size:,} users is more memory than there is") from None
 
     def has(self, users: Ids) -> Bools:
         """Which of these (n,), all below size, are there."""

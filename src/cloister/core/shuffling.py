@@ -1,19 +1,22 @@
 """What Shuffled trust asks of a round: nothing public about a person stands in her messages, and enough people hide each other.
 
-*Fresh numbers.* Every person draws a private uniform 64-bit number v for each set of questions that share the users, and one for each
-question that is put to everybody. It takes the place of her public number: her role among the questions (``Share.holds``), her level, her
-hashes and coins all come from v, and v is sent along. v does not depend on her row and, given v, her answer is eps0-private; so her whole
-report, role included, is one eps0-private randomiser, which is what amplification by shuffling is proved for. People with
-another role hide her as well. Numbers of two questions are independent, so that messages cannot be linked.
+*Fresh numbers.* Every person draws a private uniform 64-bit number v for each *drawing*: a set of questions that share the users, no two of
+which go to one person (``budget.drawings``; a second question to the same share is of another set), or one question that is put to everybody. v
+takes the place of her public number: her role among the questions (``Share.holds``), her level, her hashes and coins all come from v, and v is
+sent along. v does not depend on her row and, given v, her answer is eps0-private; so her whole report, role included, is one eps0-private
+randomiser, which is what amplification by shuffling is proved for. People with another role hide her as well. Numbers of two drawings, and of two
+rounds, are independent, so that neither messages nor roles can be linked, and what each drawing costs adds up. Two messages of one number
+would be one report at the sum of their eps0, which n people hide far worse than two.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from cloister.core.budget import drawings
 from cloister.core.errors import Refused
 from cloister.core.questions import Part, Round
-from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Hiding, Mixing
 from cloister.core.trust import Shuffled
 from cloister.core.types import Bools, Ids
@@ -23,13 +26,20 @@ def numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
     """The numbers (n,) of users (n,) that each question goes by: fresh private ones under Shuffled trust, else their own."""
     if round.trust is not Shuffled:
         return [users] * len(round.parts)
-    drawn, found = dict[PublicRng | int, Ids](), list[Ids]()
-    for at, part in enumerate(round.parts):
-        key = at if part.among is None else part.among.rng
-        if key not in drawn:
-            drawn[key] = rng.child("number", round.index, at).words(users, 1)[:, 0]
-        found.append(drawn[key])
-    return found
+    found = dict[int, Ids]()
+    for drawing in roles(round):
+        drawn = rng.child("number", round.index, drawing[0]).words(users, 1)[:, 0]
+        found.update(dict.fromkeys(drawing, drawn))
+    return [found[at] for at in range(len(round.parts))]
+
+
+def roles(round: Round[Any]) -> tuple[tuple[int, ...], ...]:
+    """The questions, by position, that each drawing is among: a person answers one of them, at most. In the order of the first ones."""
+    shares = [part.among for part in round.parts]
+    found = dict[object, list[int]]()
+    for at, (share, drawing) in enumerate(zip(shares, drawings(shares), strict=True)):
+        found.setdefault(at if share is None else (share.rng, drawing), []).append(at)
+    return tuple(tuple(drawing) for drawing in found.values())
 
 
 def asked(round: Round[Any], numbers: list[Ids]) -> list[Bools | None]:

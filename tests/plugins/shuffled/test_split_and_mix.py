@@ -225,7 +225,9 @@ def test_the_number_of_places_follows_from_accuracy() -> None:
     assert chosen(10**6, 10.0) == 1024
     assert chosen(100, 10.0) == 128
     assert chosen(10, 10.0) == 64
-    assert opened((4096,), bound=Bound(1000, 1)).layout.places == (4096,)
+    assert opened((2**14,), people=10**6, bound=Bound(1000, 1)).layout.places == (2**14,)
+    assert opened((2**14,), people=10**6, bound=Bound(1000, 1), most_messages=2**15).layout.places == (1024,)
+    assert opened((2048, 2**17), people=10**6, bound=Bound(1000, 1)).layout.places == (2048, 1024)
     assert opened((2**40, 5), bound=Bound(1000, 1)).layout.places == (1024, 5)
 
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from cloister.core.encoding import absorb
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
-from cloister.core.messages import Messages, from_batch, roles, schema, shuffle_of
+from cloister.core.messages import Messages, from_batch, schema, shuffle_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.shuffling import messages as each
+from cloister.core.shuffling import roles
 from cloister.core.types import Ints
 from cloister.core.wire import plan_of
 from cloister.plugins.populations.reading import Progress, keep_memory

@@ -137,7 +137,7 @@ class Collected:
         """
         keep_memory()
         self.intake = Intake(questions=[0] * len(round.parts), files=len(self._files), others=self._others)
-        schema, seen = wire.schema(round, self._plan), _roll(self._users)
+        schema, seen = wire.schema(round, self._plan), Roll(self._users)
         nothing = absorb(round, wire.from_batch(_empty(schema), round))
         summaries = (
             one for piece, origins in self._pieces(schema) for one in self._counted(round, piece, origins, seen)
@@ -269,10 +269,3 @@ def _empty(schema: Any) -> Any:
     import pyarrow
 
     return pyarrow.RecordBatch.from_arrays([pyarrow.array([], field.type) for field in schema], schema=schema)
-
-
-def _roll(users: int) -> Roll:
-    try:
-        return Roll(users)
-    except (MemoryError, ValueError):
-        raise InvalidInput(f"a bit for each of the plan's {users:,} users is more memory than there is") from None

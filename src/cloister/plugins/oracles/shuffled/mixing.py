@@ -29,6 +29,9 @@ CROWD = 4
 FAR = 64
 """Standard deviations of noise that the ring has room for: beyond is less probable than e^-2000."""
 
+MOST_BITS = 62
+"""Of the ring: numbers and their signs stay within a word."""
+
 HELD = 2**21
 """Most shares that are cut at once (16 MB)."""
 
@@ -67,7 +70,7 @@ class MixingChannel:
     most_messages: int
 
     def __attrs_post_init__(self) -> None:
-        if self.bits > 62:
+        if self.bits > MOST_BITS:
             raise InvalidInput(
                 f"'{self.mechanism}' would need numbers of {self.bits} bits for {self.people} users: the budget of this question "
                 "is too small, or its bound too large"

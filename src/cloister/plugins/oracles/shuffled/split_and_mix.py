@@ -43,14 +43,12 @@ from cloister.core.questions import Setting, Space
 from cloister.core.trust import Shuffled
 from cloister.plugins.oracles.additive import UP, enough_bits
 from cloister.plugins.oracles.shuffled.hashed_buckets import SMALL, Layout, chosen
-from cloister.plugins.oracles.shuffled.mixing import MixingChannel
-from cloister.plugins.oracles.shuffled.secrecy import LEAST_USERS, most_distance
+from cloister.plugins.oracles.shuffled.mixing import MOST_BITS, MixingChannel
+from cloister.plugins.oracles.shuffled.secrecy import LEAST_USERS, enough_shares, most_distance
 
 NAME = "split-and-mix"
 HONEST = "at least this share of the planned users draw their noise and keep their shares to themselves"
-BUCKETS = (
-    "places that the buckets of a large level share, by public hashes; none: chosen by what collisions and noise do"
-)
+BUCKETS = "places that the buckets of a large level share, by public hashes; none: every bucket its own where messages allow it, else chosen by what collisions do"
 MESSAGES = "a plan that asks every user for more messages is refused"
 
 
@@ -76,18 +74,34 @@ def opened(
         raise InvalidInput(
             f"'{NAME}' spends a delta of its own, and its budget has none: pass delta (less than one over the number of users)"
         )
-    norm = bound.l2 if bound else 1
-    about = sensitivity_of((True,) * space.levels, bound) / budget.mu / math.sqrt(honest) / norm
-    places = chosen(people, about) if buckets is None else buckets
-    layout = Layout.of(space, places, places * SMALL if buckets is None else places, setting.seed.child("places"))
+    about = sensitivity_of((True,) * space.levels, bound) / budget.mu / math.sqrt(honest)
+    layout, security = _laid(space, bound, setting, least, distance, buckets, most_messages, about)
     sigma = sensitivity_of(layout.hashed, bound) / budget.mu * UP
     shift = enough_bits(sigma)
-    slots = sum(layout.places) * (bound.dimension if bound else 1)
-    security = math.log2(slots / distance) + 2.0**-20
     unit = setting.unit if bound else 1.0
     return MixingChannel(
         NAME if bound else f"{NAME}-counts", budget, layout, bound, people, least, sigma * 2.0**shift, shift, unit, security, most_messages
     )  # fmt: skip
+
+
+def _laid(
+    space: Space, bound: Bound | None, setting: Setting, least: int, distance: float, buckets: int | None, most_messages: int,
+    deviation: float,
+) -> tuple[Layout, float]:  # fmt: skip
+    """Which bucket has which place, and each slot's share of the distance, as bits: buckets keep their places where that takes few
+    enough messages, else large levels share as many as ``chosen`` says."""
+    width, seed = bound.dimension if bound else 1, setting.seed.child("places")
+
+    def bits(layout: Layout) -> float:
+        return math.log2(sum(layout.places) * width / distance) + 2.0**-20
+
+    whole = Layout(space, space.sizes, seed)
+    shares = enough_shares(least, MOST_BITS, bits(whole))
+    if buckets is None and shares is not None and sum(space.sizes) * width * shares <= most_messages:
+        return whole, bits(whole)
+    places = chosen(setting.people, deviation / (bound.l2 if bound else 1)) if buckets is None else buckets
+    layout = Layout.of(space, places, places * SMALL if buckets is None else places, seed)
+    return layout, bits(layout)
 
 
 def sensitivity_of(hashed: tuple[bool, ...], bound: Bound | None) -> float:
