@@ -1,4 +1,4 @@
-"""Local k-means and k-median in a constant number of rounds: the tables of docs/rounds.md.
+"""Local k-means and k-median in a constant number of rounds: the tables of docs/rounds_accuracy.md.
 
     python benchmarks/rounds.py table       weighted-centers beside non-private, its predecessor, one round, naive noise and one centre
     python benchmarks/rounds.py slope       additive error over n on data at exactly k places (the best cost is 0), SIMULATED
