@@ -264,12 +264,12 @@ def test_users_are_numbered_over_the_files(tmp_path: Path) -> None:
     np.save(tmp_path / "b.npy", np.array([[0.4], [0.5]]))
     seen: list[list[int]] = []
 
-    def encode(round: Any, rows: Any, users: Any, rng: Any) -> Any:
+    def summarise(round: Any, rows: Any, users: Any, rng: Any) -> Any:
         seen.append(users.tolist())
         return real(round, rows, users, rng)
 
-    real = files.encode_rows
-    with patch.object(files, "encode_rows", encode):
+    real = files.summarise_rows
+    with patch.object(files, "summarise_rows", summarise):
         totals(Files(str(tmp_path / "*.npy"), missing="drop", first=2**63), Box((0.0,), (1.0,)))
     assert seen == [[2**63, 2**63 + 1, 2**63 + 2], [2**63 + 3, 2**63 + 4]]
 

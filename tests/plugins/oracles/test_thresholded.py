@@ -180,7 +180,7 @@ def test_rows_of_a_tree_are_released_where_enough_are_together() -> None:
 def test_without_a_delta_it_is_refused_with_what_to_do() -> None:
     with pytest.raises(InvalidInput, match=r"pass delta .* or count with discrete-laplace"):
         opened(3, 1.0, 0.0)
-    with pytest.raises(InvalidInput, match=r"pass delta .* or count with discrete-laplace instead of thresholded"):
+    with pytest.raises(InvalidInput, match=r"pass delta .* or take .*discrete-laplace for thresholded"):
         Total(1.0).measured({"pure"}, failing=True)
 
 
