@@ -148,6 +148,20 @@ def test_oracles_that_pool_need_parties(folder: Path) -> None:
     )
     assert refused.returncode == 2
     assert "cloister coordinate" in refused.stderr
+    assert "--pooled" in refused.stderr
+
+
+def test_files_of_parties_are_pooled_in_one_process(folder: Path) -> None:
+    rows = np.load(folder / "rows.npy")
+    for name, part in (("north", rows[::2]), ("south", rows[1::2])):
+        np.save(folder / f"{name}.npy", part)
+    asked = (*BASE, "--pooled", "--json", "--method", "hst-means")
+    privacy = json.loads(cloister("fit", "north.npy", "south.npy", *asked, folder=folder).stdout)["privacy"]
+    assert (privacy["trust"], privacy["simulated"], privacy["private"]) == ("Aggregated", True, True)
+    for files, told in ((["north.npy"], "two parties"), (["north.npy", "north.npy"], "was given twice")):
+        refused = cloister("fit", *files, *asked, folder=folder)
+        assert refused.returncode == 2
+        assert told in refused.stderr
 
 
 BAD: dict[str, tuple[list[str], str]] = {

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -179,6 +179,7 @@ def fit(
     engine: Annotated[str | None, typer.Option(help="Where files are read: serial (default), processes or dask.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes that the engine starts; default: one per core.")] = None,
     scheduler: Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")] = None,
+    pooled: Annotated[bool, typer.Option("--pooled", help="Simulate parties that pool masked sums: each path or pattern is one party's rows.")] = False,
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
     config: Annotated[Path | None, typer.Option(help="A .toml or .json file with the same options.")] = None,
     seed: Annotated[int | None, typer.Option(help="Repeat the public choices (the start). Never the noise.")] = None,
@@ -187,21 +188,27 @@ def fit(
 ) -> None:  # fmt: skip
     """Release k private centres of the rows."""
     from cloister.core.results import checked_target
-    from cloister.runs import Account, Request, source
+    from cloister.runs import Account, Request, parties, source
     from cloister.runs import fit as run
 
     given = {
         "k": k, "method": method, "epsilon": epsilon, "delta": delta, "bounds": bounds, "rows": public_rows, "columns": columns,
         "missing": missing, "ledger": ledger, "dataset": dataset, "out": out, "seed": seed, "not_private": not_private or None,
         "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers, "scheduler": scheduler,
+        "pooled": pooled or None,
     }  # fmt: skip
     o = _merged(given, _config(config))
     for name, flag in (("k", "-k"), ("epsilon", "--epsilon")):
         if o[name] is None:
             raise InvalidInput(f"no {name}: give {flag}")
+    chosen, wires, settings = o["method"] or "fastlloyd", o["with"], o["set"]
+    if together := _flag(o["pooled"], "pooled"):
+        from cloister.pooling import pooled as filled
+
+        wires, settings = filled(chosen, wires, settings, len(rows))
     request = Request(
-        k=_typed(o["k"], int, "k"), method=o["method"] or "fastlloyd", epsilon=_typed(o["epsilon"], float, "epsilon"),
-        delta=_typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], wires=o["with"], options=o["set"],
+        k=_typed(o["k"], int, "k"), method=chosen, epsilon=_typed(o["epsilon"], float, "epsilon"),
+        delta=_typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], wires=wires, options=settings,
         not_private=_flag(o["not_private"], "not_private"), seed=o["seed"],
     )  # fmt: skip
     target = None if o["out"] is None else checked_target(o["out"])
@@ -217,10 +224,14 @@ def fit(
         "engine": o["engine"], "scheduler": o["scheduler"],
         "workers": None if o["workers"] is None else _typed(o["workers"], int, "workers"),
     }  # fmt: skip
-    with (
-        _progress() as (advance, started),
-        closing(source(rows, names, o["missing"] or "refuse", advance, **spread)) as population,
-    ):
+    with _progress() as (advance, started), ExitStack() as held:
+
+        def read(paths: list[str]) -> Any:
+            return held.enter_context(closing(source(paths, names, o["missing"] or "refuse", advance, **spread)))
+
+        population = read(rows)  # all together, which also refuses a file that is given twice, and other columns
+        if together:
+            population = parties({path: read([path]) for path in rows})
         result = run(
             request,
             population,

@@ -9,10 +9,9 @@ import attrs
 import numpy as np
 
 from cloister.core.errors import MissingExtra
-from cloister.core.registry import registry
 from cloister.core.results import Result
 from cloister.metrics import nicv
-from cloister.runs import Plan, Request, fit, source
+from cloister.runs import Plan, Request, fit, parties, source
 
 
 @attrs.frozen(eq=False)
@@ -47,8 +46,7 @@ def demonstrate(
     request = Request(k=k, epsilon=epsilon, delta=delta, bounds=(0.0, 16.0), rows=1800, wires=wires, seed=seed)
     population: Any = source(rows, None, "refuse", progress)
     if federated:
-        pool = registry().load(registry().spec("Population", "parties"))
-        population = pool(
+        population = parties(
             {name: source(rows[i::3], None, "refuse", progress) for i, name in enumerate(("north", "south", "west"))}
         )
     result = fit(request, population, started=started)

@@ -121,11 +121,8 @@ def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
     oracle = facts.get("oracle", "masked-gaussian")
     if oracle not in ORACLES:
         raise InvalidInput(f"oracle is '{oracle}': choose {' or '.join(ORACLES)}")
-    method, given = str(facts.get("method", "fastlloyd")), _table(facts, "with")
-    wires = {**dict.fromkeys(_asked(method, given), oracle), **given}
-    # shares of the noise go by the number of parties, and so does the ring
-    options = {f"{slot}.parties": len(members) for slot, name in wires.items() if name in ORACLES}
-    options.update(_table(facts, "set"))
+    method = str(facts.get("method", "fastlloyd"))
+    wires, options = pooled(method, _table(facts, "with"), _table(facts, "set"), len(members), oracle)
     seed, test_seed, columns = facts["seed"], facts.get("test_noise_seed"), facts["columns"]
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise InvalidInput(f"seed is {seed!r}: give a whole number, which everybody may know")
@@ -148,6 +145,19 @@ def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
     _check_shares(plan, masks)
     name = digest((plan.digest(), seed, test_seed))
     return PoolPlan(request, plan, Agreement(name, members, masks), str(facts.get("coordinator", "")), test_seed)
+
+
+def pooled(
+    method: str, wires: Mapping[str, Any], options: Mapping[str, Any], parties: int, oracle: str = ORACLES[0]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A method's slots and options with what pooling needs: ``oracle`` in every slot for one that nobody filled, and the number of parties, by which
+    shares of the noise go, and the ring.
+
+    Raises:
+        UnknownName: there is no such method.
+    """
+    filled = {**dict.fromkeys(_asked(method, wires), oracle), **wires}
+    return filled, {**{f"{slot}.parties": parties for slot, name in filled.items() if name in ORACLES}, **options}
 
 
 def _check_shares(plan: Plan, masks: Masks) -> None:

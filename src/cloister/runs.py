@@ -157,6 +157,15 @@ def source(
     return kind(paths if files else rows, columns=columns, missing=missing, progress=progress, **spread)
 
 
+def parties(members: Mapping[str, Any]) -> Any:
+    """The population of parties that pool masked sums, all in this process: each one's name and population.
+
+    Raises:
+        InvalidInput: fewer than two parties, or other columns at some.
+    """
+    return registry().load(registry().spec("Population", "parties"))(members)
+
+
 def fit(
     request: Request, population: Any, *, account: Account | None = None, noise: NoiseRng | None = None,
     started: Callable[[Plan, int], None] | None = None, keep: Callable[[Result], None] | None = None,
@@ -244,8 +253,8 @@ def _check_pooling(trust: str, population: Any) -> None:
     pools = getattr(population, "trust", None) is Aggregated
     if pools != (trust == "Aggregated"):
         raise InvalidInput(
-            "the method as composed adds its noise where parties pool their rows: use the population 'parties', or 'cloister coordinate' and "
-            "'cloister join'"
+            "the method as composed adds its noise where parties pool their rows: 'cloister coordinate' and 'cloister join' run it, and 'cloister fit "
+            "--pooled' (the population 'parties') simulates it with a file per party"
             if not pools
             else f"parties pool their rows with Aggregated oracles only, and the method as composed is {trust}: choose counts and sums from "
             "masked-gaussian and skellam"
