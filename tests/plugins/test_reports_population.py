@@ -170,9 +170,9 @@ def test_files_of_no_use_are_counted_and_the_others_count(
             gathered(plan, round_, path)
 
 
-def malformed(sent: pa.RecordBatch) -> dict[str, tuple[pa.RecordBatch, int]]:
-    """Batches with refused rows at 7, 8 and 300, by reason."""
-    bad, users = [7, 8, 300], list(range(N))
+def malformed(sent: pa.RecordBatch, bad: Sequence[int] = (7, 8, 300)) -> dict[str, tuple[pa.RecordBatch, int]]:
+    """Batches with refused rows, by reason."""
+    users = list(range(N))
     beyond = [N + 2**62 if u in bad else u for u in users]
     nobody = [None if u in bad else u for u in users]
     stamps = sent.schema.names.index("q0.question"), sent.schema.names.index("q1.question")
@@ -188,11 +188,11 @@ def malformed(sent: pa.RecordBatch) -> dict[str, tuple[pa.RecordBatch, int]]:
             )
     not_asked = sum(first[u] is not None for u in bad), sum(first[u] is None for u in bad)
     return {
-        "out of range": (users_of(sent, beyond), 3),
-        "out of range ": (users_of(_nullable(sent), nobody), 3),
+        "out of range": (users_of(sent, beyond), len(bad)),
+        "out of range ": (users_of(_nullable(sent), nobody), len(bad)),
         "not as asked": (changed(sent, stamps[0], emptied), not_asked[0]),
         "not as asked ": (changed(sent, stamps[0], filled), not_asked[1]),
-        "impossible": (wrong, 3),
+        "impossible": (wrong, len(bad)),
     }
 
 
@@ -232,6 +232,32 @@ def test_a_refused_report_does_not_use_a_number_up(
                 count,
                 N - count,
             )
+
+
+def test_floods_of_reports_that_nobody_sends_take_few_looks(
+    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of some kilobytes can hold a million of them: of one number, or one of each."""
+    looks, true = [0], wire.from_batch
+
+    def counted(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Any, ...]:
+        looks[0] += 1
+        return true(batch, round)
+
+    monkeypatch.setattr(wire, "from_batch", counted)
+    (wrong, _) = malformed(sent, list(range(N)))["impossible"]
+    one = wrong.slice(7, 1)
+    write(tmp_path / "a.parquet", *[one] * 2000)
+    write(tmp_path / "b.parquet", sent)
+    _, intake = gathered(plan, round_, tmp_path)
+    assert looks[0] <= 3 * reports.TRIES
+    assert intake.accepted == N - 1  # who can send so many in her place could send one that counts
+    assert intake.refused == {"impossible": 2001}
+    looks[0] = 0
+    write(tmp_path / "a.parquet", wrong)
+    _, intake = gathered(plan, round_, tmp_path)
+    assert looks[0] <= 5
+    assert (intake.accepted, intake.refused) == (N, {"impossible": N})
 
 
 def test_a_user_counts_once(plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path) -> None:
