@@ -142,6 +142,13 @@ def test_long_hash_values_are_searched_by_prefix() -> None:
     assert plan(options={"bits": 48, "prefix": 20}).composed.value.prefixes.bits == (8, 28, 48)
 
 
+@pytest.mark.parametrize("options", [{"radii": 20}, {"widest": 1e-7}, {"interval": 1e-6}, {"bits": 62}, {"bits": 61}])
+def test_more_buckets_than_can_be_asked_for_are_refused_before_anybody_pays(options: dict[str, Any]) -> None:
+    """A step later the server could not close the first round, which people have paid for, or both sides would run out of memory."""
+    with pytest.raises(InvalidInput, match="take fewer radii, a larger widest or interval, or fewer bits"):
+        plan(epsilon=8.0, options=OPTIONS | options).forecast(SEED)
+
+
 def test_nothing_at_all_still_gives_centres() -> None:
     result = run(np.zeros((50, 2)), 3, 0.1)
     assert result.centers.shape == (3, 2)
