@@ -21,7 +21,6 @@ from cloister.plugins.stemmer.boxes import Intervals
 from cloister.plugins.stemmer.buckets import AxisIntervals, Centred, Created, HashValues, Regions
 from cloister.plugins.stemmer.lsh import PStable, PStableHash
 
-
 MOST_INTERVALS = 2**14
 """On an axis: step 5 looks at all of them for every heavy value. With the defaults this is a dozen radii."""
 
