@@ -317,6 +317,34 @@ def test_a_loud_plan_is_warned_of_on_both_sides(folder: Path) -> None:
     assert "WARNING: a report of epsilon = 9 hides little" in done.stderr
 
 
+def test_a_plan_that_may_tell_a_row_as_it_is_is_warned_of_on_both_sides(folder: Path) -> None:
+    shape = (
+        "-k",
+        "3",
+        "--epsilon",
+        "1",
+        "--delta",
+        "0.25",
+        "--rows",
+        "1000",
+        "--bounds",
+        "ball:1",
+        "--columns",
+        ",".join(NAMES),
+    )
+    done = cloister("plan", *shape, "--out", "sure", folder=folder)
+    warning = (
+        "WARNING: a report of delta = 0.25 may tell its row as it is with that probability: some 250 of 1,000 people"
+    )
+    assert warning in done.stdout
+    run = "encode", "sure", "mine.parquet", "--out", "r", "--state", "s", "--lifetime", "3"
+    done = cloister(*run, folder=folder)
+    assert done.returncode == 2
+    assert warning in done.stderr
+    assert "the lifetime delta of 0.001 of 1,000 of these people" in done.stderr
+    assert cloister(*run, "--lifetime-delta", "0.3", folder=folder).returncode == 0
+
+
 def test_a_full_disk_leaves_no_file(folder: Path, plan: PublishedPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
