@@ -15,7 +15,7 @@ from cloister.core.encoding import absorb, merge_summaries
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.roll import Roll, first_of
+from cloister.core.roll import TRIES, Roll, first_of
 from cloister.core.types import Bools, Ids, Ints
 from cloister.plugins.populations.reading import Progress, keep_memory
 
@@ -30,10 +30,6 @@ PIECE = 2**17
 SPLIT = 4
 """Into how many parts reports are divided, one of which no encoder sends. Many are fewer looks where most are such, and more sums
 where few are."""
-
-TRIES = 64
-"""Of the reports of one number that no encoder sends, how many of a piece are looked at one by one: the time that a flood of them
-takes must not grow with its square. Whoever can send so many before hers could send one that counts."""
 
 REASONS = {
     "another plan": "files of reports that answer another plan",
