@@ -30,6 +30,7 @@ from cloister.encoder import Encoder, State, read
 from cloister.plans import PublishedPlan
 from cloister.publishing import publish
 from cloister.runs import Request
+from cloister.sealed import hash_of
 
 PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 NAMES = ["age", "height", "income", "x", "y"]
@@ -307,6 +308,18 @@ def test_a_refusal_is_one_line_and_exit_code_2(crooked: Path) -> None:
     done = program("encode", "changed", "mine.parquet", "--out", "r", folder=crooked)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("cloister: changed/plan.json cannot be used: it was changed")
+
+
+def test_what_a_terminal_would_obey_is_shown_as_text(crooked: Path) -> None:
+    """A plan's words and the names of files are other people's."""
+    facts = json.loads((crooked / "plan" / "plan.json").read_text())
+    facts.pop("hash")
+    facts |= {"cloister": "1\n\x1b[2Jall is well", "digest": "00" * 32}
+    (crooked / "evil").mkdir()
+    (crooked / "evil" / "plan.json").write_text(json.dumps({**facts, "hash": hash_of(facts)}))
+    done = program("encode", "evil", "mine.parquet", "--out", "r", folder=crooked)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 2)
+    assert r"made by cloister 1\n\x1b[2Jall is well: round 0 is not the one" in done.stderr.splitlines()[-1]
 
 
 def test_a_loud_plan_is_warned_of_on_both_sides(folder: Path) -> None:

@@ -185,7 +185,7 @@ class PublishedPlan:
         composed = self.compose()
         found = tuple(forecast(composed.value, self._problem(composed), self.seed))
         planned = (
-            all(step.costs(round.events) for step, round in zip(self.schedule, found, strict=False))
+            all(step.fits(round) for step, round in zip(self.schedule, found, strict=False))
             and len(found) == self.length
         )
         if not planned:
