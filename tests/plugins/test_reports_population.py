@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,59 @@ def test_a_refused_report_does_not_use_a_number_up(
                 count,
                 N - count,
             )
+
+
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+def test_an_arrow_file_that_does_not_fit_in_memory_is_refused_before_it_is_unpacked(
+    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: Any,
+) -> None:  # fmt: skip
+    """Zeros are compressed fifty thousand times: one such file ended the server's process."""
+    options = pyarrow.ipc.IpcWriteOptions(compression=compression)
+    for name, batches in (
+        ("a", [sent.slice(0, 200), sent.slice(200)]),
+        ("b", [pa.Table.from_batches([sent] * 30).combine_chunks().to_batches()[0]]),
+    ):
+        with (
+            pa.OSFile(str(tmp_path / f"{name}.arrow"), "wb") as sink,
+            pa.ipc.new_file(sink, sent.schema, options=options) as writer,
+        ):
+            for batch in batches:
+                writer.write_batch(batch)
+    monkeypatch.setattr(report_files, "MOST", 2 * sent.nbytes)
+    monkeypatch.setattr(pyarrow.ipc, "open_file", _whole_files_only(pyarrow.ipc.open_file))
+    found, intake = gathered(plan, round_, tmp_path)
+    assert same(found, expected(round_, sent))
+    assert (intake.accepted, intake.refused) == (N, {"damaged": 1})
+
+
+def _whole_files_only(true: Any) -> Any:
+    """Opened for its schema and length, but no batch is taken from it."""
+
+    def opened(*given: Any, **more: Any) -> Any:
+        reader = true(*given, **more)
+        return types.SimpleNamespace(schema=reader.schema, num_record_batches=reader.num_record_batches)
+
+    return opened
+
+
+def test_an_arrow_file_with_any_byte_changed_never_ends_the_process(
+    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
+) -> None:
+    with (
+        pa.OSFile(str(tmp_path / "true.arrow"), "wb") as sink,
+        pa.ipc.new_file(sink, sent.schema, options=pyarrow.ipc.IpcWriteOptions(compression="zstd")) as writer,
+    ):
+        writer.write_batch(sent.slice(0, 40))
+    content, g, path = (tmp_path / "true.arrow").read_bytes(), np.random.default_rng(3), tmp_path / "x" / "a.arrow"
+    path.parent.mkdir()
+    schema = wire.schema(round_, plan.hash)
+    for position in g.integers(0, len(content), 400).tolist():
+        path.write_bytes(content[:position] + bytes([int(g.integers(0, 256))]) + content[position + 1 :])
+        try:
+            rows = sum(batch.num_rows for batch in report_files.batches(str(path), schema))
+        except report_files.Unusable:
+            continue
+        assert rows <= N
 
 
 def test_floods_of_reports_that_nobody_sends_take_few_looks(
