@@ -135,6 +135,14 @@ def test_oracles_are_swapped_by_name_under_any_trust(wires: dict[str, str], delt
     assert nicv(rows, result.centers) < 0.2  # one centre: 0.64
 
 
+def test_without_noise_as_many_radii_as_there_are_plans_for() -> None:
+    rows, centers = mixture(3000, 3, 3, 624, 0.02)
+    wires = {"frequencies": "exact", "vectors": "exact"}
+    result = run(rows, 3, 1.0, wires=wires, not_private=True)
+    assert result.details["radii"] == 3
+    assert np.linalg.norm(centers[:, None] - result.centers, axis=2).min(axis=1).max() < 0.05
+
+
 def test_long_hash_values_are_searched_by_prefix() -> None:
     rows, _ = mixture(60_000, 3, 2, 624, 0.02)
     result = run(rows, 3, 4.0, options={"bits": 24, "prefix": 6})

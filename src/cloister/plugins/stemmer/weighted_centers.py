@@ -170,7 +170,8 @@ class WeightedCenters(Generic[T]):
         fraction = 1.0 if spend.among is None else spend.among.fraction
         space = Space((2**self.bits,) * problem.domain.dimension)
         setting = Setting(max(1, round(problem.rows * fraction)), problem.domain.unit, PublicRng(bytes(32)))
-        return problem.rows * fraction / problem.k / math.sqrt(self.frequencies.variance(space, spend, setting))
+        variance = self.frequencies.variance(space, spend, setting)
+        return problem.rows * fraction / problem.k / math.sqrt(variance) if variance else math.inf
 
     def shares(self, problem: Problem, radii: int, repetitions: int, seed: PublicRng) -> Shares:
         """What each question may spend."""
