@@ -88,8 +88,7 @@ def test_shares_of_a_pair_are_those_of_its_group() -> None:
     assert one.amount == pytest.approx(1 / 3)
     assert one.delta == pytest.approx(1e-6 / 3)
     assert one.among is not None
-    assert one.among.fraction == pytest.approx(3 / 8)
-    assert shares.fraction("sums") == pytest.approx(3 / 4)
+    assert one.among.fraction == pytest.approx(3 / 8)  # of the users, in each of two groups
     assert shares.groups[1].spend["sums"].among == one.among
 
 

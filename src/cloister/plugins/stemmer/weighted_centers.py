@@ -140,12 +140,10 @@ class WeightedCenters(Generic[T]):
         radii, repetitions = self.plan(problem)
         shares = self.shares(problem, radii, repetitions, rng.child("users"))
         found = Found.of(self.good_centers(problem, radii, repetitions, rng), shares, session)
-        if self.assign == "nearest":
-            weights, errors = self._weighed(session, shares, found, None, problem)
-            kept = np.ones(len(weights), bool)
-        else:
-            first, noise = self._weighed(session, shares, found, None, problem)
-            kept = in_w(first, self.weighty * noise)
+        weights, errors = self._weighed(session, shares, found, None, problem)
+        kept = np.ones(len(weights), bool)
+        if self.assign == "created":
+            kept = in_w(weights, self.weighty * errors)
             weights, errors = self._weighed(session, shares, found, kept, problem)
         coreset = self._coreset(found, kept, weights, errors)
         centers = self.solver.solve(session.release(coreset), problem.k, rng.child("solve"))
