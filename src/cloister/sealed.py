@@ -74,6 +74,11 @@ def parsed(content: bytes) -> Any:
 def write(file: BinaryIO, text: str) -> None:
     """A text and a line break, durably."""
     file.write(text.encode() + b"\n")
+    flush(file)
+
+
+def flush(file: BinaryIO) -> None:
+    """Have what was written on the disk."""
     file.flush()
     os.fsync(file.fileno())
 

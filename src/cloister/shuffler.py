@@ -22,7 +22,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -34,7 +34,7 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.wire import Packed
 from cloister.plans import PublishedPlan
 from cloister.scattering import Scattered
-from cloister.sealed import sync
+from cloister.sealed import flush, sync
 from cloister.senders import Senders, Tally
 
 GROUP, FILE = 2**17, 2**23
@@ -144,7 +144,7 @@ def _write(
                     group = next(groups)
                     out.write_batch(to_batch(_messages(group), round, shape), row_group_size=GROUP)
                     told(len(group))
-            _flush(file)
+            flush(file)
     return files
 
 
@@ -217,8 +217,3 @@ def _publish(folder: Path, target: Path) -> None:
         target.rmdir()
     folder.rename(target)
     sync(target.parent)
-
-
-def _flush(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())

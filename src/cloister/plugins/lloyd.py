@@ -32,7 +32,7 @@ from cloister.core.roles import FrequencyOracle, Method, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Floats
-from cloister.plugins.reach import equal_cells, steps
+from cloister.plugins.reach import equal_cells, shortened, steps
 from cloister.plugins.released import kept
 
 
@@ -200,9 +200,7 @@ class Lloyd(Generic[T]):
     def _settled(self, before: Floats, target: Floats, reach: float, domain: Domain) -> Floats:
         """Radius clipping, then the border."""
         if self.clip_steps and math.isfinite(reach):
-            step = target - before
-            length = np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-300)
-            target = before + step * (np.minimum(length, reach) / length)
+            target = before + shortened(target - before, reach)
         if self.border == "fold":
             return domain.fold(target)
         return domain.truncate(target) if self.border == "truncate" else target
