@@ -119,11 +119,8 @@ def prepare(request: Request, columns: Sequence[str]) -> Plan:
             "this one steers the number of rounds and the shares"
         )
     total = Total(request.epsilon, request.delta)
-    if not composed.private:
-        return Plan(
-            Problem(request.k, domain, request.rows, total.measured({"exact"})), composed, total, tuple(columns)
-        )
-    budget = total.measured(composed.measures, composed.failing)
+    measures = composed.measures if composed.private else composed.measures | {"exact"}
+    budget = total.measured(measures, composed.failing)
     return Plan(Problem(request.k, domain, request.rows, budget), composed, total, tuple(columns))
 
 

@@ -142,6 +142,11 @@ def test_without_noise_as_many_radii_as_there_are_plans_for() -> None:
     assert np.linalg.norm(centers[:, None] - result.centers, axis=2).min(axis=1).max() < 0.05
 
 
+def test_exact_counts_beside_private_sums_are_refused_before_anything_is_asked() -> None:
+    with pytest.raises(InvalidInput, match="or none"):
+        plan(wires={"frequencies": "exact", "vectors": "discrete-laplace"}, not_private=True)
+
+
 def test_long_hash_values_are_searched_by_prefix() -> None:
     rows, _ = mixture(60_000, 3, 2, 624, 0.02)
     result = run(rows, 3, 4.0, options={"bits": 24, "prefix": 6})
