@@ -62,6 +62,10 @@ class PublicRng:
         return z ^ (z >> np.uint64(31)) ^ np.uint64(int.from_bytes(self.key[8:16], "little"))
 
 
+ANY_KEY = PublicRng(bytes(32))
+"""For questions that are priced and never asked: nothing is drawn with it."""
+
+
 @final
 @attrs.frozen
 class NoiseRng:
