@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,7 @@ from cloister.commands.decode import decode
 from cloister.commands.encode import answer, encode
 from cloister.commands.evaluate import evaluate
 from cloister.commands.join import join, make_certificates, party_key, sign
+from cloister.commands.ledger import ledger_app
 from cloister.commands.plan import plan
 from cloister.commands.plot import plot
 from cloister.commands.shuffle import shuffle
@@ -31,7 +32,6 @@ app = typer.Typer(
     name="cloister", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
     help="Cluster rows that nobody is allowed to see.",
 )  # fmt: skip
-ledger_app = typer.Typer(no_args_is_help=True, help="Lifetime privacy budgets of data sets, in one file.")
 app.add_typer(ledger_app, name="ledger")
 
 Missing = Annotated[str | None, typer.Option(help="Rows with missing or infinite cells: refuse (default) or drop.")]
@@ -245,50 +245,6 @@ def fit(
         print_result(result)
         if target is not None:
             typer.echo(f"\nsaved to {target}")
-
-
-@ledger_app.command("declare")
-def ledger_declare(
-    ledger: Annotated[Path, typer.Argument(help="The ledger's file; made if it is not there.")],
-    dataset: Annotated[str, typer.Argument(help="The data set's name.")],
-    epsilon: Annotated[float, typer.Option(help="Lifetime budget, in nats.")],
-    delta: Annotated[float, typer.Option(help="Lifetime probability of failure.")] = 0.0,
-    composition: Annotated[str, typer.Option(help="basic: epsilons and deltas add; zcdp: rho adds, better for many runs.")] = "basic",
-) -> None:  # fmt: skip
-    """Give a data set a lifetime budget."""
-    from cloister.accounting.ledger import Ledger
-
-    if composition not in ("basic", "zcdp"):
-        raise InvalidInput(f"composition is '{composition}': choose basic or zcdp")
-    how: Literal["basic", "zcdp"] = "zcdp" if composition == "zcdp" else "basic"
-    Ledger.open(ledger, create=True).declare(dataset, epsilon, delta, how)
-    typer.echo(
-        f"'{dataset}' may spend epsilon = {epsilon:g}, delta = {delta:g} in its lifetime ({composition} composition)"
-    )
-
-
-@ledger_app.command("show")
-def ledger_show(ledger: Annotated[Path, typer.Argument(help="The ledger's file.")], as_json: AsJson = False) -> None:
-    """What every data set may spend, has spent, and which runs were cut off."""
-    import attrs
-
-    from cloister.accounting.ledger import Ledger
-
-    found = Ledger.open(ledger).status()
-    if as_json:
-        print_json([attrs.asdict(data) for data in found])
-        return
-    for data in found:
-        life = data.lifetime
-        typer.echo(
-            f"{data.dataset}: lifetime epsilon {life.epsilon:g}, delta {life.delta:g} ({data.composition}); left: {data.left}"
-        )
-        for run in data.runs:
-            state = (
-                "cut off or running: resume with --resume " + run.id if run.state == "open" else f"done {run.finished}"
-            )
-            cost = f"epsilon {run.epsilon:g}, delta {run.delta:g}"
-            typer.echo(f"  run {run.id}, started {run.started}, {cost}, {run.rounds} rounds, {state}")
 
 
 app.command("plan")(plan)

@@ -18,6 +18,7 @@ from cloister.accounting.accountant import Accountant
 from cloister.accounting.ledger import Ledger
 from cloister.accounting.total import Total
 from cloister.bounds import domain_of
+from cloister.core.budget import Measure
 from cloister.core.clustering import Problem
 from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
@@ -119,7 +120,9 @@ def prepare(request: Request, columns: Sequence[str]) -> Plan:
             "this one steers the number of rounds and the shares"
         )
     total = Total(request.epsilon, request.delta)
-    measures = composed.measures if composed.private else composed.measures | {"exact"}
+    measures = set[Measure](composed.measures)
+    if not composed.private:
+        measures.add("exact")
     budget = total.measured(measures, composed.failing)
     return Plan(Problem(request.k, domain, request.rows, budget), composed, total, tuple(columns))
 

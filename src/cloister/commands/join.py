@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import attrs
 import typer
 
-from cloister.commands import AsJson, Unsigned, event_log, print_json, print_result, say
+from cloister.commands import AsJson, PlanFile, Unsigned, event_log, print_json, print_result, say
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def join(
-    plan: Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")],
+    plan: PlanFile,
     party: Annotated[str, typer.Option(help="This party's name in the plan and in its certificate.")],
     data: Annotated[list[str], typer.Option(help="Files of this party's rows: Parquet, Arrow, CSV, NPY, or a pattern in quotes. Repeatable.")],
     cert: Annotated[Path, typer.Option(help="This party's certificate; its key (.key), ca.pem and NAME.pool lie beside it.")],
@@ -94,7 +94,7 @@ def explained(result: Result, trust: tuple[str, ...]) -> Result:
 
 
 def sign(
-    plan: Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")],
+    plan: PlanFile,
     party: Annotated[str, typer.Option(help="This party's name in the plan and in its certificate.")],
     cert: Annotated[Path, typer.Option(help="This party's certificate; its key (.key) and ca.pem lie beside it.")],
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
