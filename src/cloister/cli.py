@@ -26,7 +26,7 @@ from cloister.commands.shuffle import shuffle
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
-    from cloister.runs import Plan
+    from cloister.runs import Plan, Request
 
 app = typer.Typer(
     name="cloister", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -188,7 +188,7 @@ def fit(
 ) -> None:  # fmt: skip
     """Release k private centres of the rows."""
     from cloister.core.results import checked_target
-    from cloister.runs import Account, Request, parties, source
+    from cloister.runs import Account, parties, source
     from cloister.runs import fit as run
 
     given = {
@@ -198,27 +198,10 @@ def fit(
         "pooled": pooled or None,
     }  # fmt: skip
     o = _merged(given, _config(config))
-    for name, flag in (("k", "-k"), ("epsilon", "--epsilon")):
-        if o[name] is None:
-            raise InvalidInput(f"no {name}: give {flag}")
-    chosen, wires, settings = o["method"] or "fastlloyd", o["with"], o["set"]
-    if together := _flag(o["pooled"], "pooled"):
-        from cloister.pooling import pooled as filled
-
-        wires, settings = filled(chosen, wires, settings, len(rows))
-    request = Request(
-        k=_typed(o["k"], int, "k"), method=chosen, epsilon=_typed(o["epsilon"], float, "epsilon"),
-        delta=_typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], wires=wires, options=settings,
-        not_private=_flag(o["not_private"], "not_private"), seed=o["seed"],
-    )  # fmt: skip
+    together = _flag(o["pooled"], "pooled")
+    request = _requested(o, len(rows) if together else 0)
     target = None if o["out"] is None else checked_target(o["out"])
-    if (o["ledger"] is None) != (o["dataset"] is None):
-        raise InvalidInput(
-            "a ledger goes with the declared name of the data set: give both --ledger and --dataset, or none"
-        )
-    if resume is not None and o["ledger"] is None:
-        raise InvalidInput("--resume needs the ledger that the run is in: give --ledger and --dataset")
-    account = None if o["ledger"] is None else Account(ledger=o["ledger"], dataset=o["dataset"], resume=resume)
+    account = Account.of(o["ledger"], o["dataset"], resume)
     names = o["columns"].split(",") if isinstance(o["columns"], str) else o["columns"]
     spread = {
         "engine": o["engine"], "scheduler": o["scheduler"],
@@ -288,6 +271,25 @@ def demo(
     for name, cost in shown.costs.items():
         typer.echo(f"  {name:<28} {cost:8.1f}  {'#' * round(40 * cost / widest)}")
     typer.echo(f"\n{shown.result.privacy.text()}")
+
+
+def _requested(o: dict[str, Any], parties: int) -> Request:
+    """What the options ask for. Args: o (all of them), parties (how many pool their rows; 0: nobody does)."""
+    from cloister.runs import Request
+
+    for name, flag in (("k", "-k"), ("epsilon", "--epsilon")):
+        if o[name] is None:
+            raise InvalidInput(f"no {name}: give {flag}")
+    method, wires, settings = o["method"] or "fastlloyd", o["with"], o["set"]
+    if parties:
+        from cloister.pooling import pooled
+
+        wires, settings = pooled(method, wires, settings, parties)
+    return Request(
+        k=_typed(o["k"], int, "k"), method=method, epsilon=_typed(o["epsilon"], float, "epsilon"),
+        delta=_typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], wires=wires, options=settings,
+        not_private=_flag(o["not_private"], "not_private"), seed=o["seed"],
+    )  # fmt: skip
 
 
 @contextmanager

@@ -135,6 +135,23 @@ class Account:
     dataset: str
     resume: str | None = None
 
+    @classmethod
+    def of(cls, ledger: str | Path | None, dataset: str | None, resume: str | None = None) -> Account | None:
+        """What people give; None if they give nothing.
+
+        Raises:
+            InvalidInput: one of both, or a run to go on with and no ledger that it is in.
+        """
+        if resume is not None and ledger is None:
+            raise InvalidInput("--resume needs the ledger that the run is in: give --ledger and --dataset")
+        if ledger is None and dataset is None:
+            return None
+        if ledger is None or dataset is None:
+            raise InvalidInput(
+                "a ledger goes with the declared name of the data set: give both --ledger and --dataset (ledger=, dataset=), or none"
+            )
+        return cls(ledger=ledger, dataset=dataset, resume=resume)
+
 
 def source(
     rows: Any, columns: Sequence[Any] | None, missing: str, progress: Callable[[int], None] | None = None,

@@ -94,12 +94,14 @@ def sync(folder: Path) -> None:
 
 
 def whole(value: Any) -> int:
+    """A number that JSON had as a whole one. Raises TypeError."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError("not a whole number")
     return value
 
 
 def text(value: Any) -> str:
+    """What JSON had as text. Raises TypeError."""
     if not isinstance(value, str):
         raise TypeError("not text")
     return value

@@ -51,10 +51,7 @@ def join(
     target = connect or pool.coordinator
     if not target:
         raise InvalidInput("the plan does not say where the coordinator is: give --connect host:port")
-    if (ledger is None) != (dataset is None) or (resume is not None and ledger is None):
-        raise InvalidInput(
-            "a ledger goes with the declared name of the data set: give both --ledger and --dataset, or none"
-        )
+    account = Account.of(ledger, dataset, resume)
     credentials = Credentials.read(cert, key, ca)
     if not unsigned:
         check_signatures(pool.agreement, folder_of(plan), credentials.authority)
@@ -74,8 +71,7 @@ def join(
 
         rows = source(data, list(pool.plan.columns), missing)
         result = fit(
-            pool.request, Joined(rows, state, line, told), noise=pool.noise,
-            account=None if ledger is None or dataset is None else Account(ledger=ledger, dataset=dataset, resume=resume),
+            pool.request, Joined(rows, state, line, told), noise=pool.noise, account=account,
             keep=None if place is None else lambda r: explained(r, pool.trust).save(place),
         )  # fmt: skip
         write({"event": "finished", "party": party})
