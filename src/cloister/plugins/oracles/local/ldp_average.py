@@ -176,7 +176,7 @@ class LdpAverageChannel:
         for level, at in enumerate(self.layout):
             mine = self.sharing.answering(users, level)
             for some in (mine[start : start + step] for start in range(0, len(mine), step)):
-                noise = rng.child("level", level).gaussians(users[some], self.sigma, at.stop - at.start)
+                noise = rng.child("level", level).discrete_gaussian_each(users[some], self.sigma, at.stop - at.start)
                 _place(noise, items.buckets[some, level], scaled[some])
                 answers[some, at] = noise.astype(np.uint32)  # modulo 2^32: post-processing
         return Reports(users, answers, self.stamp)
