@@ -115,6 +115,10 @@ def advance(
     if only is not None and not 0 <= only <= min(transcript.index, transcript.plan.length - 1):
         raise InvalidInput(f"round {only + 1} is not open: the open one is {transcript.index + 1}")
     if not transcript.done and only in (None, transcript.index):
+        if not isinstance(reports, (str, os.PathLike)) and not reports:
+            raise InvalidInput(
+                f"round {transcript.index + 1} of {transcript.plan.length} is open: give the reports that close it (--reports)"
+            )
         collected = _collected(transcript, reports, strict, progress)
         answers, _, _ = _closed(transcript, collected)
         intake = collected.intake
