@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 Rows = Annotated[
     list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
 ]
-Columns = Annotated[str | None, typer.Option(help="Columns to use, separated by commas; default: all numeric ones (of CSV: all).")]
+Columns = Annotated[
+    str | None, typer.Option(help="Columns to use, separated by commas; default: all numeric ones (of CSV: all).")
+]
 Unsigned = Annotated[
     bool, typer.Option("--unsigned", help="Go without the parties' signatures of the plan: trust this copy of it.")
 ]
