@@ -121,6 +121,15 @@ def test_evaluate_says_that_it_is_not_private(folder: Path) -> None:
     assert {"nicv", "k_median", "silhouette", "davies_bouldin"} <= set(figures)
 
 
+def test_centres_without_column_names_are_evaluated_on_files_that_have_them(folder: Path) -> None:
+    """Plans may say how many columns there are, and not what they are called."""
+    cloister("fit", "rows.npy", *BASE, "--out", "unnamed.json", folder=folder)
+    named = json.loads(cloister("evaluate", "unnamed.json", "rows.parquet", "--json", folder=folder).stdout)
+    assert named == json.loads(cloister("evaluate", "unnamed.json", "rows.npy", "--json", folder=folder).stdout)
+    told = cloister("evaluate", "unnamed.json", "rows.npy", folder=folder).stdout
+    assert "mean squared distance to the nearest centre" in told
+
+
 def test_the_non_private_method_needs_its_flag(folder: Path) -> None:
     refused = cloister("fit", "rows.npy", *BASE, "--method", "lloyd", folder=folder)
     assert refused.returncode == 2

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
@@ -233,6 +234,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "an empty column": ("encode plan mine.parquet --columns ,,,, --out r", "no column ''"),
     "no such names": ("encode plan mine.npy --out r", "no column 'age'"),
     "no user column": ("encode plan mine.parquet --user-column who --out r", "no column 'who'"),
+    "no user column, any columns": ("encode anyhow five.parquet --user-column who --out r", "no column 'who'"),
     "a row column as users": ("encode plan mine.parquet --user-column x --out r", "holds the user numbers"),
     "users of text": ("encode plan mine.parquet --user-column name --out r", "does not hold numbers"),
     "users twice": ("encode plan users.parquet --user-column twice --out r", "stands twice"),
@@ -273,11 +275,13 @@ def crooked(tmp_path_factory: pytest.TempPathFactory, plan: PublishedPlan) -> Pa
     folder = tmp_path_factory.mktemp("crooked")
     plan.write(folder / "plan", "")
     plan.write(folder / "changed", "")
+    attrs.evolve(plan, columns=None).write(folder / "anyhow", "")
     path = folder / "changed" / "plan.json"
     path.write_text(path.read_text().replace('"epsilon": 2.0', '"epsilon": 1.0'))
     columns = dict(zip(NAMES, ROWS.T, strict=True))
     pq.write_table(pa.table({**columns, "name": ["a"] * 1000, "id": range(1000)}), folder / "mine.parquet")
     pq.write_table(pa.table(columns), folder / "more.parquet")
+    pq.write_table(pa.table({**columns, "id": range(1000)}), folder / "five.parquet")
     np.save(folder / "mine.npy", ROWS)
     (folder / "damaged.parquet").write_bytes((folder / "mine.parquet").read_bytes()[:-50])
     (folder / "empty.parquet").write_bytes(b"")

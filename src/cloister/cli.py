@@ -147,17 +147,23 @@ def list_plugins(as_json: AsJson = False) -> None:
     """Which plugins were found, what they offer, and which of them are broken."""
     from cloister.core.registry import registry
 
-    found = registry().plugins
+    mine, *strangers = registry().plugins  # what is built in is tested, and slow to load
+    found = [(mine, ()), *((p, registry().faults(p)) for p in strangers)]
     if as_json:
         print_json(
             [
-                {"name": p.name, "origin": p.origin, "error": p.error, "components": [s.name for s in p.specs]}
-                for p in found
+                {
+                    "name": p.name, "origin": p.origin, "error": p.error, "components": [s.name for s in p.specs],
+                    "faults": list(faults),
+                }
+                for p, faults in found
             ]
-        )
+        )  # fmt: skip
         return
-    for p in found:
+    for p, faults in found:
         typer.echo(f"{p.name} ({p.origin}): " + (f"BROKEN: {p.error}" if p.error else f"{len(p.specs)} components"))
+        for fault in faults:
+            typer.echo(f"  BROKEN: {fault}")
 
 
 @app.command()

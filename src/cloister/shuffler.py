@@ -100,7 +100,7 @@ def shuffle(
             if senders.people < opened.crowd.least:
                 raise Refused(
                     f"{senders.people:,} people have sent messages that can be used, and the plan's guarantee needs {opened.crowd.least:,}: nothing is "
-                    f"released. {'; '.join(senders.tally.lines())}".rstrip()
+                    f"released{''.join(f'; {line}' for line in senders.tally.lines())}"
                 )
             files = _write(scattered, folder / "release", opened, round, told)
         finally:

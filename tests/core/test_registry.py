@@ -112,6 +112,14 @@ def test_a_hook_with_a_foreign_signature_is_caught(installed: Any) -> None:
     assert "cloister_components" in found.plugins[1].error
 
 
+def test_a_component_that_cannot_be_used_is_found_where_plugins_are_shown(installed: Any) -> None:
+    lost = Spec("lost", "FrequencyOracle", "cloister.plugins.manifest:Nowhere", "counts", "Central")
+    found = installed(Point("twin", lambda: offering(counts("discrete-laplace"), counts("fine"), lost)))
+    twice, gone = found.faults(found.plugins[1])
+    assert "'discrete-laplace' is offered by two plugins" in twice
+    assert "'lost' cannot be loaded from cloister.plugins.manifest:Nowhere" in gone
+
+
 def test_two_components_of_one_name_are_an_error_that_names_both_plugins(installed: Any) -> None:
     found = installed(Point("twin", lambda: offering(counts("discrete-laplace"))))
     with pytest.raises(

@@ -195,10 +195,21 @@ def test_levels_share_users_or_budget(cls):
     users, budget = cls(share="users"), cls(share="budget")
     assert opened(users, four).asked.variance == pytest.approx(4 * opened(users, one).asked.variance)
     assert opened(budget, four).asked.variance == pytest.approx(opened(users, one, 0.25).asked.variance)
-    table = released(opened(users, four), np.zeros((10, 4), np.int64))
-    assert table.standard_error(np.array([1, 2]), 3) == pytest.approx(
-        [math.sqrt(opened(users, four).asked.variance)] * 2
-    )
+
+
+@each_class
+@pytest.mark.parametrize("came", [0, 40, 4000])
+def test_standard_errors_are_those_of_the_reports_that_came(cls, came):
+    """T parts of n users, each counted T-fold: n T times a report's noise; of whoever reports, T^2 times it for each."""
+    channel = opened(cls(share="users"), (5, 5, 5, 5), n=1000)
+    table = released(channel, np.zeros((came, 4), np.int64))
+    answers = [len(mine) for mine in channel.asked.sharing.answers(numbered(came))]
+    assert sum(answers) == came
+    for level, answered in enumerate(answers):
+        noise = channel.asked.chances(level).noise
+        assert table.standard_error(np.array([1, 2]), level) == pytest.approx(
+            [4 * math.sqrt(max(1, answered) * noise)] * 2
+        )
 
 
 @each_class
