@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands import AsJson, Columns, Rows, pairs, print_json, print_result
+from cloister.commands import AsJson, Columns, Rows, pairs, plain, print_json, print_result, say
 from cloister.commands.advance import advance, rounds
 from cloister.commands.coordinate import coordinate
 from cloister.commands.decode import decode
@@ -44,7 +44,7 @@ def main() -> None:
     try:
         app()
     except CloisterError as error:
-        typer.echo(f"cloister: {error}", err=True)
+        say(plain(f"cloister: {error}"))
         sys.exit(2)
     except BrokenPipeError:
         sys.stderr.close()

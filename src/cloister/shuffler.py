@@ -16,6 +16,7 @@ A plan is shuffled once. Whoever sees two releases of one plan, with one person 
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 import shutil
@@ -172,7 +173,7 @@ def _workshop(target: Path) -> Iterator[Path]:
     _free(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        for left in target.parent.glob(f".{target.name}.*.tmp"):
+        for left in target.parent.glob(_workshops(target)):
             with _held(left, target):
                 shutil.rmtree(left)
         folder = target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
@@ -186,6 +187,11 @@ def _workshop(target: Path) -> Iterator[Path]:
         raise InvalidInput(f"cannot write {target}: {error.strerror or error}. Nothing was released") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _workshops(target: Path) -> str:
+    """A pattern of this target's folders alone: a name may hold what patterns read as something else, or begin like another one."""
+    return f".{glob.escape(target.name)}.{'[0-9a-f]' * 16}.tmp"
 
 
 @contextmanager

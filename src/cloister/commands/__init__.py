@@ -64,7 +64,12 @@ def print_result(result: Result) -> None:
 
 def say(text: str) -> None:
     """Tell the person who runs the program, not whoever reads its output."""
-    typer.echo(text, err=True)
+    typer.echo(plain(text, keep="\n"), err=True)
+
+
+def plain(text: str, keep: str = "") -> str:
+    """Text without what a terminal would obey: names of files, and what stands in a plan, are other people's. Args: keep (as they are)."""
+    return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
 
 
 @contextmanager

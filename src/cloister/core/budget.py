@@ -114,13 +114,17 @@ class Budget:
         """Disjoint public shares of the users, each spending the whole amount.
 
         Raises:
-            InvalidInput: this budget is a share already; weigh all shares in one call.
+            InvalidInput: this budget is a share already; weigh all shares in one call. Or a weight is nothing beside the others.
         """
         if self.among is not None:
             raise InvalidInput("a share of the users is not split again: give all weights in one call")
         total, low, shares = sum(weights), 0.0, list[Budget]()
         for i, w in enumerate(weights):
             high = 1.0 if i == len(weights) - 1 else low + w / total
+            if not low < high <= 1:
+                raise InvalidInput(
+                    f"a weight of {w:g} in a sum of {total:g} is no share of the users: give a larger one"
+                )
             shares.append(attrs.evolve(self, among=Share(rng, i, low, high)))
             low = high
         return tuple(shares)

@@ -219,7 +219,11 @@ class Sorting(Protocol):
     """A ``Mixing`` channel that can tell whose messages would spoil the others': what a shuffler asks before it forgets the senders."""
 
     def whole(self, report: Any) -> Bools:
-        """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order within a user."""
+        """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order within a user.
+
+        Raises:
+            Refused: they cannot be told apart: the shuffler then asks about fewer.
+        """
         ...
 
 

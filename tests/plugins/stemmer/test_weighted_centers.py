@@ -154,6 +154,22 @@ def test_long_hash_values_are_searched_by_prefix() -> None:
     assert plan(options={"bits": 48, "prefix": 20}).composed.value.prefixes.bits == (8, 28, 48)
 
 
+@pytest.mark.parametrize("options", [{"radii": 20}, {"widest": 1e-7}, {"interval": 1e-6}, {"bits": 62}, {"bits": 61}])
+def test_more_buckets_than_can_be_asked_for_are_refused_before_anybody_pays(options: dict[str, Any]) -> None:
+    """A step later the server could not close the first round, which people have paid for, or both sides would run out of memory."""
+    with pytest.raises(InvalidInput, match="take fewer radii, a larger widest or interval, or fewer bits"):
+        plan(epsilon=8.0, options=OPTIONS | options).forecast(SEED)
+
+
+@pytest.mark.parametrize(
+    "options", [{"near": 1 - 2.0**-53}, {"interval": 1e300}, {"hash_share": 1e-300}, {"assign_share": 1e300}]
+)
+def test_options_that_make_no_sense_are_one_line(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput) as error:
+        plan(epsilon=8.0, options=OPTIONS | options).forecast(SEED)
+    assert "\n" not in str(error.value)
+
+
 def test_nothing_at_all_still_gives_centres() -> None:
     result = run(np.zeros((50, 2)), 3, 0.1)
     assert result.centers.shape == (3, 2)

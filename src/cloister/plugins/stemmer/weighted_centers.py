@@ -111,7 +111,12 @@ class WeightedCenters(Generic[T]):
     longest: int = option(default=32, low=1, high=4096, help="hash values that are followed, per radius and repetition")
     heavy: float = option(default=4.0, low=0.0, unit="standard errors", help="a hash value's count, to be followed")
     interval: float = option(
-        default=2.5, low=0.0, above=True, unit="radii over sqrt(d)", help="length of an interval; a box is three wide"
+        default=2.5,
+        low=0.0,
+        high=1e6,
+        above=True,
+        unit="radii over sqrt(d)",
+        help="length of an interval; a box is three wide",
     )
     norm: float = option(
         default=0.7, low=0.0, above=True, unit="radii", help="rows are clipped to this distance from their box's middle"

@@ -181,8 +181,10 @@ class MixingChannel:
         return Mixed(added_up(slots, shares, self.slots, self.bits), counts)
 
     def whole(self, report: Shares) -> Bools:
-        """Which users (n,) sent the right number of shares of every slot, and no others."""
+        """Which users (n,) sent the right number of shares of every slot, and no others, to this question."""
         users = len(report.slots) // self.messages
+        if report.question != self.stamp:
+            return np.zeros(users, bool)
         slots = np.sort(report.slots.reshape(users, self.messages), axis=1)
         inside = (report.shares.astype(np.uint64) >> np.uint64(self.bits)).reshape(users, self.messages) == 0
         right = slots == np.repeat(np.arange(self.slots, dtype=slots.dtype), self.each)

@@ -166,8 +166,10 @@ class BlanketChannel:
         return Gathered((report,), counts)
 
     def whole(self, report: Tagged) -> Bools:
-        """Which users (n,) sent the right number of messages for every level, with possible values."""
+        """Which users (n,) sent the right number of messages for every level, with possible values, to this question."""
         users = len(report.tags) // self.messages
+        if report.question != self.stamp:
+            return np.zeros(users, bool)
         levels = np.sort(report.levels.reshape(users, self.messages), axis=1)
         right = levels == np.repeat(np.arange(self.space.levels, dtype=levels.dtype), 1 + self.blankets)
         return np.asarray((right & (report.values.reshape(users, self.messages) < self.values)).all(axis=1))
