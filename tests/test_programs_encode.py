@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
@@ -234,6 +235,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "an empty column": ("encode plan mine.parquet --columns ,,,, --out r", "no column ''"),
     "no such names": ("encode plan mine.npy --out r", "no column 'age'"),
     "no user column": ("encode plan mine.parquet --user-column who --out r", "no column 'who'"),
+    "no user column, any columns": ("encode anyhow five.parquet --user-column who --out r", "no column 'who'"),
     "a row column as users": ("encode plan mine.parquet --user-column x --out r", "holds the user numbers"),
     "users of text": ("encode plan mine.parquet --user-column name --out r", "does not hold numbers"),
     "users twice": ("encode plan users.parquet --user-column twice --out r", "stands twice"),
@@ -254,8 +256,8 @@ WRONG: dict[str, tuple[str, str]] = {
     "a state that is none": ("encode plan mine.parquet --state mine.parquet --out r", "the state mine.parquet cannot be"),
     "a state nowhere": ("encode plan mine.parquet --state no/where --out r", "the state no/where cannot be used"),
     "a changed plan": ("encode changed mine.parquet --out r", "was changed after it was published"),
-    "no columns": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p", "either --columns a,b,c or --dimension N"),
-    "both": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --columns a --dimension 1", "either --columns"),
+    "no columns": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p", "or how many they are (--dimension 100)"),
+    "both": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --columns a --dimension 1", "give either their names (--columns a,b,c)"),
     "over a plan": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out plan --dimension 2", "is not empty"),
     "over a file": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out mine.npy --dimension 2", "it is a file"),
     "central": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --method fastlloyd", "is Central"),
@@ -274,11 +276,13 @@ def crooked(tmp_path_factory: pytest.TempPathFactory, plan: PublishedPlan) -> Pa
     folder = tmp_path_factory.mktemp("crooked")
     plan.write(folder / "plan", "")
     plan.write(folder / "changed", "")
+    attrs.evolve(plan, columns=None).write(folder / "anyhow", "")
     path = folder / "changed" / "plan.json"
     path.write_text(path.read_text().replace('"epsilon": 2.0', '"epsilon": 1.0'))
     columns = dict(zip(NAMES, ROWS.T, strict=True))
     pq.write_table(pa.table({**columns, "name": ["a"] * 1000, "id": range(1000)}), folder / "mine.parquet")
     pq.write_table(pa.table(columns), folder / "more.parquet")
+    pq.write_table(pa.table({**columns, "id": range(1000)}), folder / "five.parquet")
     np.save(folder / "mine.npy", ROWS)
     (folder / "damaged.parquet").write_bytes((folder / "mine.parquet").read_bytes()[:-50])
     (folder / "empty.parquet").write_bytes(b"")

@@ -122,6 +122,8 @@ def test_refusals_are_one_line(folder: Path) -> None:
     assert code == 2
     assert "this plan has 3 rounds: give a state that remembers" in error
     assert not (folder / "elsewhere").exists()
+    code, _, error = cloister(folder, "advance", "plan")
+    assert (code, error) == (2, "round 2 of 3 is open: give the reports that close it (--reports)")
     code, _, error = cloister(folder, "decode", "plan", "reports")
     assert (code, "cloister advance" in error) == (2, True)
     assert cloister(folder, "answer", "plan", "mine.npy", "--out", "reports")[0] == 2  # no state

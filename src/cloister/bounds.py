@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,16 +77,27 @@ def _from_file(path: Path) -> Any:
 
 def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ball:
     if set(bounds) == {"lower", "upper"}:
-        return _from_sequence(list(zip(bounds["lower"], bounds["upper"], strict=False)), len(columns))
+        lower, upper = _list(bounds["lower"]), _list(bounds["upper"])
+        if len(lower) != len(upper):
+            raise InvalidInput(f"the bounds have {len(lower)} lower ends and {len(upper)} upper ones: {HELP}")
+        return _from_sequence(list(zip(lower, upper, strict=True)), len(columns))
     if set(bounds) == {"center", "radius"}:
-        return domain_of(Ball(tuple(bounds["center"]), _number(bounds["radius"])), columns)
+        middle = tuple(_number(value) for value in _list(bounds["center"]))
+        return domain_of(Ball(middle, _number(bounds["radius"])), columns)
     for name in bounds:
         if name not in columns:
-            raise UnknownName("column", str(name), columns, "(in the bounds)")
+            raise UnknownName("column", str(name), columns, "(in the bounds; --columns says which columns are used)")
     missing = [name for name in columns if name not in bounds]
     if missing:
-        raise InvalidInput(f"no bounds for column {', '.join(missing)}: {HELP}")
-    return _box([tuple(bounds[name]) for name in columns])
+        raise InvalidInput(f"no bounds for column {', '.join(missing)}: leave it out with --columns, or {HELP}")
+    return _box([_list(bounds[name]) for name in columns])
+
+
+def _list(value: Any) -> tuple[Any, ...]:
+    """Raises: InvalidInput for a single value, or a text, where several belong."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{value!r} in the bounds is one value where two or more belong: {HELP}")
+    return tuple(value)
 
 
 def _from_sequence(bounds: Any, d: int) -> Box:

@@ -26,7 +26,7 @@ from cloister.core.types import Bools, Floats, Ids
 from cloister.encoder import BYTES, Encoded, Encoder
 from cloister.records import Records
 from cloister.runs import source
-from cloister.sealed import sync
+from cloister.sealed import flush, sync
 from cloister.state import State
 
 if TYPE_CHECKING:
@@ -69,6 +69,9 @@ class Table:
         if not 0 <= naming.first < plan.rows:
             raise InvalidInput(f"the first user's number is {naming.first}: the plan's are 0 to {plan.rows - 1}")
         wanted = columns or plan.columns
+        if naming.column is not None:
+            # a name that is not there is refused before its columns are one too many
+            source(paths, [naming.column], missing)
         if wanted is None:
             wanted = [name for name in source(paths, None, missing).columns if name != naming.column]
         if len(wanted) != plan.dimension:
@@ -238,8 +241,7 @@ def _file(folder: Path, format: Format, schema: pa.Schema) -> Iterator[tuple[Cal
         with temporary.open("xb") as file:
             with _writer(file, format, schema) as writer:
                 yield writer.write_batch, path
-            file.flush()
-            os.fsync(file.fileno())
+            flush(file)
         temporary.rename(path)
         sync(folder)
     except OSError as error:

@@ -66,8 +66,8 @@ def decode(
 
     Counts and weights are of those who reported: people who did not are missing from them, and from nothing else. Where half of the
     planned users report, whoever they are, weights add up to about half of the planned rows, centres are those of these people, and
-    noise moves them by sqrt 2 times as much as planned; standard errors stay those of the plan, which are then too large by
-    sqrt 2. If who reports depends on her row, so do the centres: nothing can tell.
+    noise moves them by sqrt 2 times as much as planned; standard errors of local oracles are those of the reports that came, so that
+    what counts as significant goes with them. If who reports depends on her row, so do the centres: nothing can tell.
 
     The result is a pure function of the plan and the accepted reports. Whoever computes it from the same reports gets the same.
 
@@ -115,6 +115,10 @@ def advance(
     if only is not None and not 0 <= only <= min(transcript.index, transcript.plan.length - 1):
         raise InvalidInput(f"round {only + 1} is not open: the open one is {transcript.index + 1}")
     if not transcript.done and only in (None, transcript.index):
+        if not isinstance(reports, (str, os.PathLike)) and not reports:
+            raise InvalidInput(
+                f"round {transcript.index + 1} of {transcript.plan.length} is open: give the reports that close it (--reports)"
+            )
         collected = _collected(transcript, reports, strict, progress)
         answers, _, _ = _closed(transcript, collected)
         intake = collected.intake

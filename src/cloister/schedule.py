@@ -37,7 +37,7 @@ class Size:
         stamp and her private number say so, and two bytes."""
         answers, stamps, mixed = 0.0, 0.0, round.trust is Shuffled
         for part, kind in zip(round.parts, report_types(round), strict=True):
-            share = messages(part) * (1.0 if part.among is None else part.among.fraction)
+            share = messages(part) * part.fraction
             says = [
                 c.bytes for c in kind.columns if (c.name not in ("users", "question") if mixed else c.width is not None)
             ]

@@ -23,7 +23,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -35,7 +35,7 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.wire import Packed
 from cloister.plans import PublishedPlan
 from cloister.scattering import Scattered
-from cloister.sealed import sync
+from cloister.sealed import flush, sync
 from cloister.senders import Senders, Tally
 
 GROUP, FILE = 2**17, 2**23
@@ -101,7 +101,7 @@ def shuffle(
             if senders.people < opened.crowd.least:
                 raise Refused(
                     f"{senders.people:,} people have sent messages that can be used, and the plan's guarantee needs {opened.crowd.least:,}: nothing is "
-                    f"released. {'; '.join(senders.tally.lines())}".rstrip()
+                    f"released{''.join(f'; {line}' for line in senders.tally.lines())}"
                 )
             files = _write(scattered, folder / "release", opened, round, told)
         finally:
@@ -145,7 +145,7 @@ def _write(
                     group = next(groups)
                     out.write_batch(to_batch(_messages(group), round, shape), row_group_size=GROUP)
                     told(len(group))
-            _flush(file)
+            flush(file)
     return files
 
 
@@ -223,8 +223,3 @@ def _publish(folder: Path, target: Path) -> None:
         target.rmdir()
     folder.rename(target)
     sync(target.parent)
-
-
-def _flush(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())

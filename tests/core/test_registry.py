@@ -12,6 +12,7 @@ import pytest
 
 from cloister.core import registry as module
 from cloister.core.components import ROLES, Spec
+from cloister.core.describe import describe
 from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry import Plugin, Registry, hookimpl, registry
 from cloister.plugins.oracles.discrete_laplace import DiscreteLaplaceCounts
@@ -111,6 +112,14 @@ def test_a_hook_with_a_foreign_signature_is_caught(installed: Any) -> None:
     assert "cloister_components" in found.plugins[1].error
 
 
+def test_a_component_that_cannot_be_used_is_found_where_plugins_are_shown(installed: Any) -> None:
+    lost = Spec("lost", "FrequencyOracle", "cloister.plugins.manifest:Nowhere", "counts", "Central")
+    found = installed(Point("twin", lambda: offering(counts("discrete-laplace"), counts("fine"), lost)))
+    twice, gone = found.faults(found.plugins[1])
+    assert "'discrete-laplace' is offered by two plugins" in twice
+    assert "'lost' cannot be loaded from cloister.plugins.manifest:Nowhere" in gone
+
+
 def test_two_components_of_one_name_are_an_error_that_names_both_plugins(installed: Any) -> None:
     found = installed(Point("twin", lambda: offering(counts("discrete-laplace"))))
     with pytest.raises(
@@ -175,6 +184,16 @@ def test_every_built_in_component_loads_and_is_what_its_spec_says() -> None:
         assert spec.summary
         assert (getattr(cls, "trust", None) is None) == (spec.trust is None)
         assert spec.private == (spec.name not in {"exact", "lloyd"})
+
+
+def test_every_built_in_component_can_be_described() -> None:
+    pytest.importorskip("pyarrow")
+    for spec in registry().plugins[0].specs:
+        told = describe(registry(), spec)
+        assert (told["name"], told["role"]) == (spec.name, spec.role)
+        assert told["documentation"]
+        assert told["runs under"]
+        assert bool(told["options"] or told["slots"]) <= (spec.role != "Population")
 
 
 def test_listing_imports_nothing_heavy() -> None:

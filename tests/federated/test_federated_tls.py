@@ -92,6 +92,9 @@ def test_a_port_that_is_taken_is_one_line(echo: tuple[Echo, int, Path]) -> None:
     _, port, folder = echo
     with pytest.raises(InvalidInput, match="cannot listen"):
         Server(Echo(), f"127.0.0.1:{port}", Credentials.read(folder / "ours" / "coordinator.pem"), 3, 2**16)  # type: ignore[arg-type]
+    for listen in ("localhost", "localhost:99999", ":7443", "localhost:http"):
+        with pytest.raises(InvalidInput, match=f"cannot listen on '{listen}': give host:port"):
+            Server(Echo(), listen, Credentials.read(folder / "ours" / "coordinator.pem"), 3, 2**16)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="already"):
         make_test_certificates(folder / "ours", ("north",))
     with pytest.raises(InvalidInput, match="different names"):

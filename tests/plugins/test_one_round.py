@@ -117,6 +117,19 @@ def test_oracles_trees_and_solvers_are_swapped_by_name(wires: dict[str, str]) ->
     assert nicv(rows, result.centers) < 0.3  # one centre: 0.7
 
 
+def test_centres_are_as_good_as_those_who_report_allow_however_many_were_planned() -> None:
+    """Errors of all planned users would call the cells of a tenth of them insignificant: a cost of 0.18 to 0.65."""
+    rows, _ = mixture(15_000, 4, 20, 3)
+
+    def found(planned: int) -> Floats:
+        request = Request(k=4, method="one-round", epsilon=2.0, bounds="ball:1", rows=planned, seed=0)
+        return fit(request, source(rows, None, "refuse"), noise=NoiseRng.for_tests(0)).centers
+
+    few = found(150_000)
+    assert few == pytest.approx(found(15_000), abs=1e-9)
+    assert nicv(rows, few) < 0.1
+
+
 def test_oracles_of_different_trust_are_refused() -> None:
     with pytest.raises(WrongComposition, match="'frequencies'"):
         compose(registry(), "Method", "one-round", {"frequencies": "discrete-laplace"}, {})

@@ -77,7 +77,7 @@ def lifetime_of(db: sqlite3.Connection, dataset: str) -> Lifetime:
     """
     known = lifetimes(db)
     if dataset not in known:
-        raise UnknownName("data set", dataset, known, "Declare its lifetime budget first.")
+        raise UnknownName("data set", dataset, known, "(declare its lifetime budget first: 'cloister ledger declare')")
     return known[dataset]
 
 

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 Rows = Annotated[
     list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
 ]
-Columns = Annotated[str | None, typer.Option(help="Columns to use, separated by commas; default: all numeric ones.")]
+PlanFolder = Annotated[Path, typer.Argument(help="Folder of the plan.")]
+PlanFile = Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")]
+Columns = Annotated[
+    str | None, typer.Option(help="Columns to use, separated by commas; default: all numeric ones (of CSV: all).")
+]
 Unsigned = Annotated[
     bool, typer.Option("--unsigned", help="Go without the parties' signatures of the plan: trust this copy of it.")
 ]

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cloister.commands import Unsigned, event_log, say
+from cloister.commands import PlanFile, Unsigned, event_log, say
 
 
 def coordinate(
-    plan: Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")],
+    plan: PlanFile,
     listen: Annotated[str, typer.Option(help="Where to listen: host:port.")],
     cert: Annotated[Path, typer.Option(help="The coordinator's certificate; its key (.key) and ca.pem lie beside it.")],
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
@@ -48,7 +48,7 @@ def coordinate(
         def told(entry: dict[str, Any]) -> None:
             write(entry)
             if entry["event"] in ("refused", "given up", "answered", "idle"):
-                say(" ".join(f"{name}={value}" for name, value in entry.items()))
+                say(_told(entry, len(rounds)))
 
         desk = Desk(coordinator, len(rounds), patience=patience, timeout=timeout, attempts=attempts, log=told)
         server = Server(desk, listen, credentials, parties, pool.most_bytes)
@@ -65,3 +65,10 @@ def coordinate(
     say("all rounds are answered" if done else f"ended after {coordinator.round} of {len(rounds)} rounds")
     if not done:
         raise typer.Exit(1)
+
+
+def _told(entry: dict[str, Any], rounds: int) -> str:
+    """An event in words. Rounds count from 1, as parties are told; the log's count from 0."""
+    where = f"round {entry['round'] + 1} of {rounds}: " if entry.get("round", -1) >= 0 else ""
+    more = " ".join(f"{name}={value}" for name, value in entry.items() if name not in ("event", "round"))
+    return f"{where}{entry['event']} {more}".rstrip()

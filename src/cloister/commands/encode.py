@@ -7,13 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands import AsJson, names, print_json, progress, say
+from cloister.commands import AsJson, PlanFolder, Rows, names, print_json, progress, say
 from cloister.core.errors import InvalidInput
 
-PlanFolder = Annotated[Path, typer.Argument(help="Folder of the plan.")]
-Rows = Annotated[
-    list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
-]
 Out = Annotated[Path, typer.Option(help="Folder that the reports are put in.")]
 First = Annotated[int | None, typer.Option(help="User number of the first row; the others follow. Default: 0.")]
 UserColumn = Annotated[str | None, typer.Option(help="Column that holds the user numbers.")]

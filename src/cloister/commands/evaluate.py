@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cloister.commands import AsJson, Columns, Rows, print_json
+from cloister.commands import AsJson, Rows, names, print_json
+
+MEANING = {
+    "nicv": "mean squared distance to the nearest centre",
+    "k_median": "sum of distances to the nearest centre",
+    "silhouette": "of at most 10,000 rows drawn at random; from -1 to 1, the best",
+    "davies_bouldin": "spread of clusters over their distances; 0 is the best",
+    "center_mse": "mean squared distance from the non-private centres: with --reference",
+}
 
 
 def evaluate(
-    result: Annotated[Path, typer.Argument(help="A result that fit saved.")],
+    result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
     rows: Rows,
-    columns: Columns = None,
+    columns: Annotated[str | None, typer.Option(help="Columns to use, separated by commas; default: the result's.")] = None,
     reference: Annotated[bool, typer.Option(help="Also compare with non-private k-means++ on the same rows.")] = False,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """How well released centres fit rows. NOT private: the figures tell about the rows."""
     from cloister import metrics
     from cloister.core.results import Result
     from cloister.runs import source
 
     loaded = Result.load(result)
-    names = columns.split(",") if columns else list(loaded.columns)
-    table = source(rows, names, "drop").table()
+    table = source(rows, names(columns) or _columns(rows, loaded.columns), "drop").table()
     other = metrics.reference_centers(table, len(loaded.centers), seed=0) if reference else None
     figures = metrics.evaluate(table, loaded.centers, other).as_dict()
     if as_json:
@@ -34,4 +42,15 @@ def evaluate(
         "NOT private: these figures were computed from the rows themselves. Do not publish them with the result."
     )
     for name, value in figures.items():
-        typer.echo(f"  {name:<16} {'-' if value is None else value}")
+        shown = "-" if value is None else value if isinstance(value, str) else f"{value:.6g}"
+        typer.echo(f"  {name:<16} {shown:<13} {MEANING[name]}")
+
+
+def _columns(rows: list[str], wanted: Sequence[str]) -> list[str] | None:
+    """The result's columns; where it has no names for them (0, 1, ...) and the files have, all columns of numbers, in their order."""
+    from cloister.runs import source
+
+    if list(wanted) != [str(i) for i in range(len(wanted))]:
+        return list(wanted)
+    found = source(rows, None, "drop").columns
+    return list(wanted) if set(wanted) & set(found) else None

@@ -12,7 +12,7 @@ from cloister.core.errors import InvalidInput
 
 
 def plot(
-    result: Annotated[Path, typer.Argument(help="A result that fit or decode saved.")],
+    result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The picture: .png or .svg.")],
     curve: Annotated[bool, typer.Option("--curve", help="The tree program's cost against k, not the map.")] = False,
     axes: Annotated[str | None, typer.Option(help="Two columns, separated by a comma; default: the first two.")] = None,

@@ -84,6 +84,11 @@ class Budget:
         if not 0 <= self.delta < 1:
             raise InvalidInput(f"a budget's delta is a probability in [0, 1), not {self.delta}")
 
+    @property
+    def fraction(self) -> float:
+        """Of the users who are asked."""
+        return 1.0 if self.among is None else self.among.fraction
+
     def over(self, rounds: int) -> Budget:
         """The equal share of one of ``rounds`` rounds."""
         return attrs.evolve(self, amount=self.amount / rounds, delta=self.delta / rounds)

@@ -96,6 +96,16 @@ class Registry:
             raise InvalidInput(f"the spec of '{spec.name}' says trust {spec.trust}, its class says {trust.__name__}")
         return cls
 
+    def faults(self, plugin: Plugin) -> tuple[str, ...]:
+        """What is wrong with the components that a plugin offers, each loaded: a line for each that cannot be used."""
+        found = list[str]()
+        for spec in plugin.specs:
+            try:
+                self.load(self.spec(spec.role, spec.name))
+            except CloisterError as error:
+                found.append(str(error))
+        return tuple(found)
+
 
 def _plugin(name: str, origin: str, load: Any) -> Plugin:
     from cloister.core.hooks import offered

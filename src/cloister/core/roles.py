@@ -182,25 +182,6 @@ class Population(Protocol[T_contra]):
 
 
 @runtime_checkable
-class Ring(Protocol):
-    """What an Aggregated report is: a vector of 64-bit words, so that a party can mask it and a coordinator add it."""
-
-    @property
-    def vector(self) -> Ids: ...
-
-
-@runtime_checkable
-class Noisy(Protocol):
-    """A channel whose noise is drawn by a coordinator or in shares by the parties (Aggregated trust).
-
-    Laws: neither ``encode`` nor ``decode`` draws; ``decode`` refuses a sum that does not hold its noise. ``noise`` gives words
-    to add. See ``core.aggregated`` for the rest of what parties need to know.
-    """
-
-    def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids: ...
-
-
-@runtime_checkable
 class Hiding(Protocol):
     """A channel whose guarantee needs others: a Shuffled one.
 
@@ -298,5 +279,5 @@ class Charging(Protocol):
 
 __all__ = [
     "Bucketing", "Channel", "Charging", "Costing", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Hiding", "Method", "Mixing",
-    "NonPrivateSolver", "Noisy", "Population", "Predicting", "Responding", "Ring", "Sorting", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
+    "NonPrivateSolver", "Population", "Predicting", "Responding", "Sorting", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
 ]  # fmt: skip

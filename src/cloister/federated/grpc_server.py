@@ -55,6 +55,7 @@ class Server:
             root_certificates=credentials.authority,
             require_client_auth=True,
         )
+        _check_address(listen)
         try:
             self.port = int(self._server.add_secure_port(listen, secure))
         except RuntimeError:
@@ -74,3 +75,16 @@ class Server:
         if len(names) != 1:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "a certificate with one common name is needed")
         return self._desk.handle(names[0].decode(errors="replace"), data)
+
+
+def _check_address(listen: str) -> None:
+    """gRPC takes a port modulo 65536, and 443 where there is none.
+
+    Raises:
+        InvalidInput: it is not host:port.
+    """
+    host, _, port = listen.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise InvalidInput(
+            f"cannot listen on '{listen}': give host:port, with a port from 0 (any that is free) to 65535"
+        )

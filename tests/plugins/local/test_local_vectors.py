@@ -125,6 +125,15 @@ def test_levels_share_users_or_budget(oracle: Any, share: Share) -> None:
     assert [event.spent.amount for event in channel.events] == [4.0]
 
 
+@pytest.mark.parametrize("oracle", [HadamardVector, ExplicitHistogramVector])
+def test_noise_is_as_wide_as_declared_where_a_fifth_of_the_users_report(oracle: Any) -> None:
+    """3% on 20,000 numbers is six standard errors of the sd."""
+    n, d, size = 4_000, 100, 200
+    items = Placed(np.random.default_rng(1).integers(0, size, (n, 1)), points(n, d))
+    table, ids = released(opened(oracle(randomiser="one-byte"), (size,), d, 5 * n), items), np.arange(size)
+    assert (table.at(ids) - truth(items, size)).std() == pytest.approx(table.standard_error(ids)[0], rel=0.03)
+
+
 @pytest.mark.parametrize("share", ["users", "budget"])
 def test_noise_with_levels_is_as_wide_as_declared(share: Share) -> None:
     n, d, sizes = 12_000, 50, (50, 100)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 import pickle
+import socketserver
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,14 @@ from cloister.plugins.populations import engines, sources
 from cloister.plugins.populations.engines import Engine, Failure, attempt, engine_of, packed, settled
 from cloister.plugins.populations.files import Files
 from cloister.runs import source
+
+
+class Pages(socketserver.BaseRequestHandler):
+    """What a web server says to those who do not speak its language."""
+
+    def handle(self) -> None:
+        self.request.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n" + b" " * 64)
+        self.request.recv(1)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -226,6 +236,18 @@ def test_a_scheduler_that_does_not_answer_is_named(many: list[Path], monkeypatch
     for address in ("tcp://127.0.0.1:9", "nonsense://x"):
         with pytest.raises(InvalidInput, match=f"no Dask scheduler answers at '{address}'"):
             answers(Files(many, engine="dask", scheduler=address))
+
+
+def test_another_service_on_the_scheduler_s_port_is_refused_in_one_line(
+    many: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloister.plugins.populations.engine_dask.PATIENCE", 2)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Pages) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.server_address[1]}"
+        with pytest.raises(InvalidInput, match=f"no Dask scheduler answers at '{address}'"):
+            answers(Files(many, engine="dask", scheduler=address))
+        server.shutdown()
 
 
 def test_an_unknown_engine_offers_near_names() -> None:

@@ -88,8 +88,7 @@ def test_shares_of_a_pair_are_those_of_its_group() -> None:
     assert one.amount == pytest.approx(1 / 3)
     assert one.delta == pytest.approx(1e-6 / 3)
     assert one.among is not None
-    assert one.among.fraction == pytest.approx(3 / 8)
-    assert shares.fraction("sums") == pytest.approx(3 / 4)
+    assert one.among.fraction == pytest.approx(3 / 8)  # of the users, in each of two groups
     assert shares.groups[1].spend["sums"].among == one.among
 
 
@@ -133,6 +132,19 @@ def test_oracles_are_swapped_by_name_under_any_trust(wires: dict[str, str], delt
     rows, _ = mixture(40_000, 3, 3, 623, 0.03)
     result = run(rows, 3, 4.0, delta, wires=wires)
     assert nicv(rows, result.centers) < 0.2  # one centre: 0.64
+
+
+def test_without_noise_as_many_radii_as_there_are_plans_for() -> None:
+    rows, centers = mixture(3000, 3, 3, 624, 0.02)
+    wires = {"frequencies": "exact", "vectors": "exact"}
+    result = run(rows, 3, 1.0, wires=wires, not_private=True)
+    assert result.details["radii"] == 3
+    assert np.linalg.norm(centers[:, None] - result.centers, axis=2).min(axis=1).max() < 0.05
+
+
+def test_exact_counts_beside_private_sums_are_refused_before_anything_is_asked() -> None:
+    with pytest.raises(InvalidInput, match="or none"):
+        plan(wires={"frequencies": "exact", "vectors": "discrete-laplace"}, not_private=True)
 
 
 def test_long_hash_values_are_searched_by_prefix() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar, final
 
@@ -93,9 +95,15 @@ class Dask:
 
     def _connected(self, address: str) -> distributed.Client:
         try:
+            with ThreadPoolExecutor(1) as apart:  # a notebook has a running loop already
+                apart.submit(asyncio.run, _greeted(address)).result()
             client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
-        except (OSError, ValueError, TimeoutError):
-            raise InvalidInput(f"no Dask scheduler answers at '{address}'") from None
+        except (
+            Exception
+        ):  # of any kind: what another service says on that port is read as lengths and messages of Dask's
+            raise InvalidInput(
+                f"no Dask scheduler answers at '{address}': give the address that the scheduler prints, not its pages' (dashboard)"
+            ) from None
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError:
@@ -110,6 +118,14 @@ class Dask:
         if self._cluster is not None:
             self._cluster.close()
             self._cluster = None
+
+
+async def _greeted(address: str) -> None:
+    """Shake hands and leave. A ``Client`` that fails at it reports that once more, at length, when it is thrown away."""
+    from distributed.comm.core import connect
+
+    arguments = distributed.Security().get_connection_args("client")
+    await (await connect(address, timeout=PATIENCE, **arguments)).close()
 
 
 def _fetched(future: Any) -> Any:

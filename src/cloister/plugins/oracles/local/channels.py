@@ -10,13 +10,13 @@ import attrs
 import numpy as np
 
 from cloister.core.budget import Budget, Event
-from cloister.core.digests import digest
+from cloister.core.digests import stamp
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.levels import Sharing
 from cloister.plugins.oracles.local.randomisers import Response
-from cloister.plugins.oracles.local.reports import Kept, Reports, Tallies
+from cloister.plugins.oracles.local.reports import Kept, Reports, Tallies, turnout
 from cloister.plugins.oracles.local.supports import Asked, Chances, Randomiser, Tallied
 
 DRAWN = 2**19
@@ -51,7 +51,7 @@ class Answers(Generic[R]):
     @cached_property
     def stamp(self) -> int:
         """64 bits that tell this question from any other."""
-        return int(digest(self)[:16], 16)
+        return stamp(self)
 
     @property
     def layout(self) -> tuple[slice, ...]:
@@ -109,12 +109,13 @@ class Answers(Generic[R]):
 
 @final
 class Estimates:
-    """Counts from supports. ``standard_error`` is that of an empty bucket: what a bucket with few of the users has."""
+    """Counts from supports. ``standard_error`` is that of an empty bucket: what a bucket with few of those who reported has."""
 
     def __init__(self, asked: Answers[R], reports: tuple[int, ...], support: Callable[[Ints, int], Ints]) -> None:
         self._factor, self._reports, self._support = asked.sharing.factor, reports, support
         self._chances = [level.chances for level in asked.levels]
-        self._errors = [asked.error(level) for level in range(len(asked.levels))]
+        shares = turnout(reports, asked.rows, asked.sharing.factor)
+        self._errors = [asked.error(level) * share for level, share in enumerate(shares)]
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
         return self._factor * self._chances[level].estimate(self._support(ids, level), self._reports[level])

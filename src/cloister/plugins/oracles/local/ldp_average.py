@@ -37,7 +37,7 @@ from cloister.accounting.discrete import BEYOND, eta
 from cloister.accounting.gaussian import mu_of
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.components import component
-from cloister.core.digests import digest
+from cloister.core.digests import stamp
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound, shrink
 from cloister.core.questions import Placed, Setting, Space
@@ -45,7 +45,7 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.levels import Share, Sharing, share_option
-from cloister.plugins.oracles.local.reports import Reports, Tallies
+from cloister.plugins.oracles.local.reports import Reports, Tallies, turnout
 
 NAME = "ldp-average"
 LEAST = 2**22
@@ -147,7 +147,7 @@ class LdpAverageChannel:
     @cached_property
     def stamp(self) -> int:
         """64 bits that tell this question from any other."""
-        return int(digest(self)[:16], 16)
+        return stamp(self)
 
     @property
     def layout(self) -> tuple[slice, ...]:
@@ -176,7 +176,7 @@ class LdpAverageChannel:
         for level, at in enumerate(self.layout):
             mine = self.sharing.answering(users, level)
             for some in (mine[start : start + step] for start in range(0, len(mine), step)):
-                noise = rng.child("level", level).gaussians(users[some], self.sigma, at.stop - at.start)
+                noise = rng.child("level", level).discrete_gaussian_each(users[some], self.sigma, at.stop - at.start)
                 _place(noise, items.buckets[some, level], scaled[some])
                 answers[some, at] = noise.astype(np.uint32)  # modulo 2^32: post-processing
         return Reports(users, answers, self.stamp)
@@ -196,7 +196,7 @@ class LdpAverageChannel:
         worth = self.value * self.sharing.factor
         return BlockSums(
             tuple(np.asarray(t.reshape(-1, self.bound.dimension) * worth, np.float64) for t in summary.totals),
-            self.error,
+            tuple(self.error * share for share in turnout(summary.reports, self.rows, self.sharing.factor)),
         )
 
 
@@ -216,14 +216,14 @@ def _signed(answers: AnyArray) -> Ints:
 class BlockSums:
     """Sums that came with every bucket's noise. Answers are looked up; nothing is drawn."""
 
-    def __init__(self, sums: tuple[Floats, ...], error: float) -> None:
-        self._sums, self._error = sums, error
+    def __init__(self, sums: tuple[Floats, ...], errors: tuple[float, ...]) -> None:
+        self._sums, self._errors = sums, errors
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
         return self._sums[level][ids]
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        return np.full(len(ids), self._error)
+        return np.full(len(ids), self._errors[level])
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("tables do not travel: keep what at() gave")

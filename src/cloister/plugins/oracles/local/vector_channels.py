@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, final
 
 import attrs
@@ -13,7 +13,7 @@ from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.fast import ran
-from cloister.plugins.oracles.local.reports import Kept, Reports, Tallies
+from cloister.plugins.oracles.local.reports import Kept, Reports, Tallies, turnout
 from cloister.plugins.oracles.local.vector_answers import VectorAnswers
 from cloister.plugins.oracles.local.vector_transforms import parity, transform
 
@@ -23,21 +23,23 @@ LOOKED = 2**8
 
 @final
 class VectorTable:
-    """Sums in the caller's units. ``standard_error`` is that of a bucket whose rows are few among the users.
+    """Sums in the caller's units. ``standard_error`` is that of a bucket whose rows are few among those who reported.
 
     Args:
         asked: the question.
+        reports: how many answered each level.
         total: ids (m,) of a level to exact integers (m, d).
     """
 
-    def __init__(self, asked: VectorAnswers, total: Callable[[Ints, int], Ints]) -> None:
-        self._value, self._error, self._total = asked.value, asked.error, total
+    def __init__(self, asked: VectorAnswers, reports: Sequence[int], total: Callable[[Ints, int], Ints]) -> None:
+        self._value, self._total = asked.value, total
+        self._errors = [asked.error * share for share in turnout(reports, asked.rows, asked.sharing.factor)]
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
         return np.asarray(self._total(ids, level) * self._value, np.float64)
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        return np.full(len(ids), self._error)
+        return np.full(len(ids), self._errors[level])
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("tables do not travel: keep what at() gave")
@@ -86,7 +88,7 @@ class HadamardVectorChannel:
 
     def decode(self, summary: Tallies, rng: NoiseRng) -> VectorTable:
         found = [transform(total.reshape(-1, self.asked.dimension)) for total in summary.totals]
-        return VectorTable(self.asked, lambda ids, level: found[level][ids])
+        return VectorTable(self.asked, summary.reports, lambda ids, level: found[level][ids])
 
 
 @final
@@ -120,7 +122,10 @@ class ExplicitVectorChannel:
                 self._look(out, ids, *self.asked.of_level(piece, level), level)
             return out
 
-        return VectorTable(self.asked, total)
+        levels = range(len(self.asked.sizes))
+        answering = self.asked.sharing.answering
+        reports = [sum(len(answering(piece.users, level)) for piece in summary.pieces) for level in levels]
+        return VectorTable(self.asked, reports, total)
 
     def _look(self, out: Ints, ids: Ints, users: Ids, answers: AnyArray, level: int) -> None:
         """Add what these users say to the sums (m, d). Products of a block are below 2^53: exact in any order."""
