@@ -13,7 +13,7 @@ from shuffled_plans import N, folder_of, multiset, released, sent, small_plan
 from cloister.core.errors import InvalidInput
 from cloister.core.messages import Messages
 from cloister.plans import PublishedPlan
-from cloister.shuffler import shuffle
+from cloister.shuffler import _workshop, shuffle
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +89,20 @@ def test_what_a_killed_run_left_is_cleared_away_by_the_next_one_and_holds_no_mes
     plan: PublishedPlan, theirs: Messages, tmp_path: Path
 ) -> None:
     """The order of scattered messages nearly tells who sent them: it is gone before the folder appears."""
-    (left,) = (tmp_path / ".shuffled.0.tmp",)
+    (left,) = (tmp_path / ".shuffled.0123456789abcdef.tmp",)
     (left / "scattered").mkdir(parents=True)
     (left / "scattered" / "0000").write_bytes(b"messages")
     shuffle(plan, folder_of(tmp_path / "reports", plan, theirs), tmp_path / "shuffled")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["reports", "shuffled"]
+
+
+@pytest.mark.parametrize("name", ["out", "out[1]", "*", "?ut"])
+def test_what_another_run_left_is_not_touched_whatever_folders_are_called(tmp_path: Path, name: str) -> None:
+    """Neither that of a folder whose name begins alike, nor what a name means as a pattern."""
+    mine = tmp_path / f".{name}.0123456789abcdef.tmp"
+    others = [tmp_path / f".{other}.0123456789abcdef.tmp" for other in ("out.v2", "out1", "but", "x")]
+    for folder in (mine, *others):
+        folder.mkdir()
+    with _workshop(tmp_path / name):
+        assert not mine.exists()
+    assert all(folder.exists() for folder in others)

@@ -49,18 +49,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_fifty_processes_never_overspend_and_lose_no_row(folder: Path) -> None:
-    """Lifetime 1, fifty fits of 1/8: exactly eight are admitted, and each of them is in the ledger with its own result."""
+def test_twenty_processes_never_overspend_and_lose_no_row(folder: Path) -> None:
+    """Lifetime 1, twenty fits of 1/8: exactly eight are admitted, and each of them is in the ledger with its own result. (Fifty at once
+    reserve in ``accounting/test_ledger_processes``.)"""
     running = []
     ends = []
-    for _ in range(50):
+    for _ in range(20):
         running.append(start(folder))
-        if len(running) == 10:  # fifty interpreters at once would only measure this machine's memory
+        if len(running) == 10:  # more interpreters at once would only measure this machine's memory
             ends += [(p.communicate(timeout=120), p.returncode) for p in running]
             running = []
-    ends += [(p.communicate(timeout=120), p.returncode) for p in running]
     good = [json.loads(out) for (out, _), code in ends if code == 0]
-    assert [code for _, code in ends].count(2) == 42
+    assert [code for _, code in ends].count(2) == 12
     assert all("was asked: nothing was read or spent" in err for (_, err), code in ends if code == 2)
     data = show(folder)
     assert len(good) == len(data["runs"]) == 8
@@ -72,7 +72,7 @@ def test_a_killed_fit_is_recorded_in_full_and_goes_on_with_the_same_values(folde
     """kill -9 at random moments after the reservation: whatever was released is in the ledger, the run stays reserved, and
     the resumed run releases those very values and ends with nothing more spent."""
     ledger, moments, cut_off = Ledger.open(folder / "budget.db"), random.Random(1), 0
-    for count in range(1, 9):
+    for count in range(1, 6):
         process = start(folder, "--set", "rounds=80")
         while len(ledger.runs("mine")) < count and process.poll() is None:
             time.sleep(0.002)
@@ -94,7 +94,7 @@ def test_a_killed_fit_is_recorded_in_full_and_goes_on_with_the_same_values(folde
         after = ledger.status()[0]
         assert before.spent.epsilon - 1e-9 <= after.spent.epsilon <= before.spent.epsilon  # what is left comes back
         assert after.runs[-1].state == "done"
-    assert cut_off >= 3, "too few kills fell between reservation and end"
+    assert cut_off >= 2, "too few kills fell between reservation and end"
 
 
 def test_a_run_cut_off_at_every_look_releases_the_same_values_when_resumed(folder: Path) -> None:

@@ -31,6 +31,7 @@ from cloister.encoder import Encoder, State, read
 from cloister.plans import PublishedPlan
 from cloister.publishing import publish
 from cloister.runs import Request
+from cloister.sealed import hash_of
 
 PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 NAMES = ["age", "height", "income", "x", "y"]
@@ -255,8 +256,8 @@ WRONG: dict[str, tuple[str, str]] = {
     "a state that is none": ("encode plan mine.parquet --state mine.parquet --out r", "the state mine.parquet cannot be"),
     "a state nowhere": ("encode plan mine.parquet --state no/where --out r", "the state no/where cannot be used"),
     "a changed plan": ("encode changed mine.parquet --out r", "was changed after it was published"),
-    "no columns": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p", "either --columns a,b,c or --dimension N"),
-    "both": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --columns a --dimension 1", "either --columns"),
+    "no columns": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p", "or how many they are (--dimension 100)"),
+    "both": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --columns a --dimension 1", "give either their names (--columns a,b,c)"),
     "over a plan": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out plan --dimension 2", "is not empty"),
     "over a file": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out mine.npy --dimension 2", "it is a file"),
     "central": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --method fastlloyd", "is Central"),
@@ -313,12 +314,52 @@ def test_a_refusal_is_one_line_and_exit_code_2(crooked: Path) -> None:
     assert done.stderr.startswith("cloister: changed/plan.json cannot be used: it was changed")
 
 
+def test_what_a_terminal_would_obey_is_shown_as_text(crooked: Path) -> None:
+    """A plan's words and the names of files are other people's."""
+    facts = json.loads((crooked / "plan" / "plan.json").read_text())
+    facts.pop("hash")
+    facts |= {"cloister": "1\n\x1b[2Jall is well", "digest": "00" * 32}
+    (crooked / "evil").mkdir()
+    (crooked / "evil" / "plan.json").write_text(json.dumps({**facts, "hash": hash_of(facts)}))
+    done = program("encode", "evil", "mine.parquet", "--out", "r", folder=crooked)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 2)
+    assert r"made by cloister 1\n\x1b[2Jall is well: round 0 is not the one" in done.stderr.splitlines()[-1]
+
+
 def test_a_loud_plan_is_warned_of_on_both_sides(folder: Path) -> None:
     shape = "-k", "3", "--epsilon", "9", "--rows", "1000", "--bounds", "ball:1", "--columns", ",".join(NAMES)
     done = cloister("plan", *shape, "--out", "loud", folder=folder)
     assert "WARNING: a report of epsilon = 9 hides little: it may be e^9 = 8,103 times as likely" in done.stdout
     done = cloister("encode", "loud", "mine.parquet", "--out", "r", folder=folder)
     assert "WARNING: a report of epsilon = 9 hides little" in done.stderr
+
+
+def test_a_plan_that_may_tell_a_row_as_it_is_is_warned_of_on_both_sides(folder: Path) -> None:
+    shape = (
+        "-k",
+        "3",
+        "--epsilon",
+        "1",
+        "--delta",
+        "0.25",
+        "--rows",
+        "1000",
+        "--bounds",
+        "ball:1",
+        "--columns",
+        ",".join(NAMES),
+    )
+    done = cloister("plan", *shape, "--out", "sure", folder=folder)
+    warning = (
+        "WARNING: a report of delta = 0.25 may tell its row as it is with that probability: some 250 of 1,000 people"
+    )
+    assert warning in done.stdout
+    run = "encode", "sure", "mine.parquet", "--out", "r", "--state", "s", "--lifetime", "3"
+    done = cloister(*run, folder=folder)
+    assert done.returncode == 2
+    assert warning in done.stderr
+    assert "the lifetime delta of 0.001 of 1,000 of these people" in done.stderr
+    assert cloister(*run, "--lifetime-delta", "0.3", folder=folder).returncode == 0
 
 
 def test_a_full_disk_leaves_no_file(folder: Path, plan: PublishedPlan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from shuffled_plans import WIRES, D, N, folder_of, sent, small_plan
+from shuffled_plans import WIRES, D, N, folder_of, sent, small_plan, write
 from typer.testing import CliRunner
 
 from cloister.cli import app
@@ -146,6 +146,28 @@ def test_shares_of_a_sum_come_back_together(tmp_path: Path) -> None:
     done = shuffle(plan, again, tmp_path / "less")
     assert (done.people, done.tally.refused["not as asked"]) == (99, 1)
     assert decode(plan, tmp_path / "less").intake.accepted == 99
+
+
+@pytest.mark.parametrize("frequencies", ["split-and-mix-counts", "blanket-histogram"])
+@pytest.mark.parametrize("which", ["some", "all"])
+def test_messages_under_a_foreign_stamp_are_refused_with_their_sender_alone(
+    tmp_path: Path, frequencies: str, which: str
+) -> None:
+    """Her messages spoil nobody else's: neither the shuffler nor the server stops for her."""
+    plan = split_plan(wires={"frequencies": frequencies, "vectors": "split-and-mix"})
+    theirs = sent_of(plan, 100)
+    assert theirs.senders is not None
+    bodies = theirs.bodies.copy()
+    for person in (7, 42):
+        hers = np.flatnonzero(theirs.senders == person)
+        bodies[hers[:3] if which == "some" else hers, 0] ^= 1  # question comes first in a message
+    folder = tmp_path / "reports"
+    bad = attrs.evolve(theirs, bodies=bodies)
+    folder_of(folder, plan, bad.of(theirs.senders != 42))
+    write(folder / "hers.parquet", plan, bad.of(theirs.senders == 42))
+    done = shuffle(plan, folder, tmp_path / "out")
+    assert (done.people, dict(done.tally.refused)) == (98, {"impossible": 2})
+    assert decode(plan, tmp_path / "out").intake.accepted == 98
 
 
 def sent_of(plan: PublishedPlan, people: int) -> Any:

@@ -89,7 +89,7 @@ def resealed(path: Path, **changes: Any) -> None:
     "changes",
     [
         {"plan": "00" * 32}, {"previous": "00" * 32}, {"round": 1}, {"round": 3}, {"digest": "00" * 32}, {"next": None}, {"format": 2},
-        {"looks": [{}]}, {"looks": {}}, {"more": 1}, {"reports": {"accepted": 5}, "previous": "11" * 32},
+        {"reports": {}}, {"reports": {"accepted": "five"}}, {"reports": {"accepted": -1}}, {"looks": [{}]}, {"looks": {}}, {"more": 1}, {"reports": {"accepted": 5}, "previous": "11" * 32},
     ],
 )  # fmt: skip
 def test_answers_that_do_not_fit_are_refused(folder: Path, changes: dict[str, Any]) -> None:
@@ -211,11 +211,30 @@ def test_a_round_that_costs_more_than_planned_gets_no_report(folder: Path, monke
 def test_a_plan_whose_schedule_was_changed_gets_no_report(tmp_path: Path, plan: PublishedPlan) -> None:
     first, *rest = plan.schedule
     cheap = attrs.evolve(first, events=tuple({**event, "amount": 0.1} for event in first.events))
-    for schedule in ((cheap, *rest), plan.schedule[:2], (*plan.schedule, first), tuple(rest)):
+    fewer = attrs.evolve(first, asked=0.5)
+    for schedule in ((cheap, *rest), (fewer, *rest), plan.schedule[:2], (*plan.schedule, first), tuple(rest)):
         false = attrs.evolve(plan, schedule=schedule)
         with pytest.raises(Refused, match="what its rounds cost comes out differently here"):
             encode(false, ROWS, USERS, state=tmp_path / "mine.state")
     assert not (tmp_path / "mine.state").exists()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"asked": 0.0}, {"asked": -1.0}, {"asked": float("1e999")}, {"events": [{}]}, {"events": [[]]}]
+)
+def test_a_schedule_that_makes_no_sense_is_no_plan(
+    tmp_path: Path, plan: PublishedPlan, changes: dict[str, Any]
+) -> None:
+    """Whoever only looks at the plan is told so, too."""
+    facts = json.loads(json.dumps(plan.as_dict()))
+    facts.pop("hash")
+    facts["rounds"][1].update(changes)
+    with pytest.raises((ValueError, KeyError)):
+        PublishedPlan.from_dict({**facts, "hash": hash_of({**facts, "rounds": []})})
+    prepared(tmp_path, plan)
+    (tmp_path / "plan" / "plan.json").write_text(json.dumps({**facts, "hash": "00" * 32}))
+    with pytest.raises(Damaged):
+        Transcript.read(tmp_path / "plan")
 
 
 def test_changed_parameters_are_another_plan_for_the_ledger(tmp_path: Path, plan: PublishedPlan) -> None:

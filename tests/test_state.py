@@ -27,8 +27,9 @@ ROWS = np.random.default_rng(0).normal(0, 0.3, (N, D))
 USERS = np.arange(N, dtype=np.uint64)
 
 
-def planned(seed: int = 1, epsilon: float = 2.0) -> PublishedPlan:
-    return publish(Request(k=3, method="one-round", epsilon=epsilon, bounds="ball:1", rows=N, seed=seed), dimension=D)
+def planned(seed: int = 1, epsilon: float = 2.0, delta: float = 0.0) -> PublishedPlan:
+    request = Request(k=3, method="one-round", epsilon=epsilon, delta=delta, bounds="ball:1", rows=N, seed=seed)
+    return publish(request, dimension=D)
 
 
 @pytest.fixture
@@ -107,6 +108,24 @@ def test_a_lifetime_is_met_exactly(state: Path) -> None:
         encode(planned(10, 0.1), ROWS[:3], USERS[:3], state=state, lifetime=1.0)
     with pytest.raises(BudgetExceeded):
         encode(planned(11, 1.0 + 1e-6), ROWS[5:6], USERS[5:6], state=state, lifetime=1.0)
+
+
+def test_a_lifetime_bounds_delta_too(state: Path) -> None:
+    """A plan of a small epsilon with delta next to 1 could have her row as it is; so could many plans of a smaller one each."""
+    with pytest.raises(
+        BudgetExceeded, match=r"the lifetime delta of 0.001 of 3 of these people has 0.001 \(at least\) left, 0.9 was"
+    ):
+        encode(planned(1, 0.1, 0.9), ROWS[:3], USERS[:3], state=state, lifetime=3.0)
+    for seed in range(4):
+        encode(planned(seed, 0.1, 2.5e-4), ROWS[:3], USERS[:3], state=state, lifetime=3.0)
+    with pytest.raises(BudgetExceeded, match="left, 1e-06 was asked"):
+        encode(planned(5, 0.1, 1e-6), ROWS[:3], USERS[:3], state=state, lifetime=3.0)
+    encode(planned(5, 0.1), ROWS[:3], USERS[:3], state=state, lifetime=3.0)
+    encode(planned(6, 0.1, 0.5), ROWS[:3], USERS[:3], state=State(state, 3.0, lifetime_delta=0.6))
+    assert State(state).spent_delta(0) == 0.501
+    for delta in (-1e-9, 1.0, float("nan")):
+        with pytest.raises(InvalidInput, match="the lifetime's delta is"):
+            State(state, 3.0, lifetime_delta=delta)
 
 
 @pytest.mark.parametrize("lifetime", [0.0, -1.0, float("nan"), float("inf")])

@@ -8,30 +8,30 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands import AsJson, Columns, Rows, pairs, print_json, print_result
+from cloister.commands import AsJson, Columns, Rows, pairs, plain, print_json, print_result, say
 from cloister.commands.advance import advance, rounds
 from cloister.commands.coordinate import coordinate
 from cloister.commands.decode import decode
 from cloister.commands.encode import answer, encode
 from cloister.commands.evaluate import evaluate
 from cloister.commands.join import join, make_certificates, party_key, sign
+from cloister.commands.ledger import ledger_app
 from cloister.commands.plan import plan
 from cloister.commands.plot import plot
 from cloister.commands.shuffle import shuffle
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
-    from cloister.runs import Plan
+    from cloister.runs import Plan, Request
 
 app = typer.Typer(
     name="cloister", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
     help="Cluster rows that nobody is allowed to see.",
 )  # fmt: skip
-ledger_app = typer.Typer(no_args_is_help=True, help="Lifetime privacy budgets of data sets, in one file.")
 app.add_typer(ledger_app, name="ledger")
 
 Missing = Annotated[str | None, typer.Option(help="Rows with missing or infinite cells: refuse (default) or drop.")]
@@ -44,7 +44,7 @@ def main() -> None:
     try:
         app()
     except CloisterError as error:
-        typer.echo(f"cloister: {error}", err=True)
+        say(plain(f"cloister: {error}"))
         sys.exit(2)
     except BrokenPipeError:
         sys.stderr.close()
@@ -194,7 +194,7 @@ def fit(
 ) -> None:  # fmt: skip
     """Release k private centres of the rows."""
     from cloister.core.results import checked_target
-    from cloister.runs import Account, Request, parties, source
+    from cloister.runs import Account, parties, source
     from cloister.runs import fit as run
 
     given = {
@@ -204,27 +204,10 @@ def fit(
         "pooled": pooled or None,
     }  # fmt: skip
     o = _merged(given, _config(config))
-    for name, flag in (("k", "-k"), ("epsilon", "--epsilon")):
-        if o[name] is None:
-            raise InvalidInput(f"no {name}: give {flag}")
-    chosen, wires, settings = o["method"] or "fastlloyd", o["with"], o["set"]
-    if together := _flag(o["pooled"], "pooled"):
-        from cloister.pooling import pooled as filled
-
-        wires, settings = filled(chosen, wires, settings, len(rows))
-    request = Request(
-        k=_typed(o["k"], int, "k"), method=chosen, epsilon=_typed(o["epsilon"], float, "epsilon"),
-        delta=_typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], wires=wires, options=settings,
-        not_private=_flag(o["not_private"], "not_private"), seed=o["seed"],
-    )  # fmt: skip
+    together = _flag(o["pooled"], "pooled")
+    request = _requested(o, len(rows) if together else 0)
     target = None if o["out"] is None else checked_target(o["out"])
-    if (o["ledger"] is None) != (o["dataset"] is None):
-        raise InvalidInput(
-            "a ledger goes with the declared name of the data set: give both --ledger and --dataset, or none"
-        )
-    if resume is not None and o["ledger"] is None:
-        raise InvalidInput("--resume needs the ledger that the run is in: give --ledger and --dataset")
-    account = None if o["ledger"] is None else Account(ledger=o["ledger"], dataset=o["dataset"], resume=resume)
+    account = Account.of(o["ledger"], o["dataset"], resume)
     names = o["columns"].split(",") if isinstance(o["columns"], str) else o["columns"]
     spread = {
         "engine": o["engine"], "scheduler": o["scheduler"],
@@ -251,50 +234,6 @@ def fit(
         print_result(result)
         if target is not None:
             typer.echo(f"\nsaved to {target}")
-
-
-@ledger_app.command("declare")
-def ledger_declare(
-    ledger: Annotated[Path, typer.Argument(help="The ledger's file; made if it is not there.")],
-    dataset: Annotated[str, typer.Argument(help="The data set's name.")],
-    epsilon: Annotated[float, typer.Option(help="Lifetime budget, in nats.")],
-    delta: Annotated[float, typer.Option(help="Lifetime probability of failure.")] = 0.0,
-    composition: Annotated[str, typer.Option(help="basic: epsilons and deltas add; zcdp: rho adds, better for many runs.")] = "basic",
-) -> None:  # fmt: skip
-    """Give a data set a lifetime budget."""
-    from cloister.accounting.ledger import Ledger
-
-    if composition not in ("basic", "zcdp"):
-        raise InvalidInput(f"composition is '{composition}': choose basic or zcdp")
-    how: Literal["basic", "zcdp"] = "zcdp" if composition == "zcdp" else "basic"
-    Ledger.open(ledger, create=True).declare(dataset, epsilon, delta, how)
-    typer.echo(
-        f"'{dataset}' may spend epsilon = {epsilon:g}, delta = {delta:g} in its lifetime ({composition} composition)"
-    )
-
-
-@ledger_app.command("show")
-def ledger_show(ledger: Annotated[Path, typer.Argument(help="The ledger's file.")], as_json: AsJson = False) -> None:
-    """What every data set may spend, has spent, and which runs were cut off."""
-    import attrs
-
-    from cloister.accounting.ledger import Ledger
-
-    found = Ledger.open(ledger).status()
-    if as_json:
-        print_json([attrs.asdict(data) for data in found])
-        return
-    for data in found:
-        life = data.lifetime
-        typer.echo(
-            f"{data.dataset}: lifetime epsilon {life.epsilon:g}, delta {life.delta:g} ({data.composition}); left: {data.left}"
-        )
-        for run in data.runs:
-            state = (
-                "cut off or running: resume with --resume " + run.id if run.state == "open" else f"done {run.finished}"
-            )
-            cost = f"epsilon {run.epsilon:g}, delta {run.delta:g}"
-            typer.echo(f"  run {run.id}, started {run.started}, {cost}, {run.rounds} rounds, {state}")
 
 
 app.command("plan")(plan)
@@ -338,6 +277,25 @@ def demo(
     for name, cost in shown.costs.items():
         typer.echo(f"  {name:<28} {cost:8.1f}  {'#' * round(40 * cost / widest)}")
     typer.echo(f"\n{shown.result.privacy.text()}")
+
+
+def _requested(o: dict[str, Any], parties: int) -> Request:
+    """What the options ask for. Args: o (all of them), parties (how many pool their rows; 0: nobody does)."""
+    from cloister.runs import Request
+
+    for name, flag in (("k", "-k"), ("epsilon", "--epsilon")):
+        if o[name] is None:
+            raise InvalidInput(f"no {name}: give {flag}")
+    method, wires, settings = o["method"] or "fastlloyd", o["with"], o["set"]
+    if parties:
+        from cloister.pooling import pooled
+
+        wires, settings = pooled(method, wires, settings, parties)
+    return Request(
+        k=_typed(o["k"], int, "k"), method=method, epsilon=_typed(o["epsilon"], float, "epsilon"),
+        delta=_typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], wires=wires, options=settings,
+        not_private=_flag(o["not_private"], "not_private"), seed=o["seed"],
+    )  # fmt: skip
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from cloister.core.types import Bools, Floats, Ids
 from cloister.encoder import BYTES, Encoded, Encoder
 from cloister.records import Records
 from cloister.runs import source
-from cloister.sealed import sync
+from cloister.sealed import flush, sync
 from cloister.state import State
 
 if TYPE_CHECKING:
@@ -242,8 +242,7 @@ def _file(folder: Path, format: Format, schema: pa.Schema) -> Iterator[tuple[Cal
         with temporary.open("xb") as file:
             with _writer(file, format, schema) as writer:
                 yield writer.write_batch, path
-            file.flush()
-            os.fsync(file.fileno())
+            flush(file)
         temporary.rename(path)
         sync(folder)
     except OSError as error:

@@ -85,13 +85,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _fitted(self, rows: Any) -> Result:
         checked = self._checked(rows, reset=True)
-        if (self.ledger is None) != (self.dataset is None):
-            raise InvalidInput(
-                "a ledger goes with the declared name of the data set: give both ledger= and dataset=, or none"
-            )
-        account = (
-            None if self.ledger is None or self.dataset is None else Account(ledger=self.ledger, dataset=self.dataset)
-        )
+        account = Account.of(self.ledger, self.dataset)
         names = getattr(self, "feature_names_in_", None)
         bounds = self.bounds
         if isinstance(bounds, Mapping) and names is not None:

@@ -52,7 +52,7 @@ TRUSTS = ("Local", "Shuffled")
 @final
 @attrs.frozen
 class Outlook:
-    """How well the method will do. Args: error (v of ``Predicting``), rows_needed (for v = 0.1: v falls as 1 / n)."""
+    """How well the method will do. Args: error (v of ``Predicting``), rows_needed (for v = 0.1, at most: v falls as 1 / n or faster)."""
 
     error: float
     rows_needed: int
@@ -185,7 +185,7 @@ class PublishedPlan:
         composed = self.compose()
         found = tuple(forecast(composed.value, self._problem(composed), self.seed))
         planned = (
-            all(step.costs(round.events) for step, round in zip(self.schedule, found, strict=False))
+            all(step.fits(round) for step, round in zip(self.schedule, found, strict=False))
             and len(found) == self.length
         )
         if not planned:
@@ -304,15 +304,21 @@ def read(folder: str | os.PathLike[str]) -> PublishedPlan:
     return PublishedPlan.read(folder)
 
 
-def loud(total: Total) -> tuple[str, ...]:
-    """A warning for a report that hides little, whatever its plan says of itself."""
-    epsilon = total.epsilon
-    if epsilon <= LOUD:
-        return ()
+def loud(total: Total, rows: int) -> tuple[str, ...]:
+    """Warnings of a report that hides little, whatever its plan says of itself. Args: rows (public number of users)."""
+    epsilon, delta = total.epsilon, total.delta
     times = f"e^{epsilon:g} = {math.exp(epsilon):,.0f}" if epsilon < 20 else f"e^{epsilon:g}"
-    return (
-        f"a report of epsilon = {epsilon:g} hides little: it may be {times} times as likely under one row as under another",
-    )
+    found = list[str]()
+    if epsilon > LOUD:
+        found.append(
+            f"a report of epsilon = {epsilon:g} hides little: it may be {times} times as likely under one row as under another"
+        )
+    if delta * rows >= 1:
+        found.append(
+            f"a report of delta = {delta:g} may tell its row as it is with that probability: some {delta * rows:,.0f} of "
+            f"{rows:,} people. Less than one over their number is customary"
+        )
+    return tuple(found)
 
 
 def checked_folder(folder: str | os.PathLike[str]) -> Path:

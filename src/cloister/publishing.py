@@ -152,7 +152,7 @@ def warnings(plan: Plan, outlook: Outlook | None) -> tuple[str, ...]:
             f"at this n, epsilon and d ({n:,}, {epsilon:g}, {d}) expect no better than one centre. About {outlook.rows_needed:,} rows "
             f"would be needed for an expected error of {WELL:g}, or a larger epsilon, fewer columns, or a smaller k"
         )
-    return (*found, *loud(plan.total))
+    return (*found, *loud(plan.total, n))
 
 
 def _outlook(plan: Plan) -> Outlook | None:

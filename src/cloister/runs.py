@@ -18,6 +18,7 @@ from cloister.accounting.accountant import Accountant
 from cloister.accounting.ledger import Ledger
 from cloister.accounting.total import Total
 from cloister.bounds import domain_of
+from cloister.core.budget import Measure
 from cloister.core.clustering import Problem
 from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
@@ -119,11 +120,10 @@ def prepare(request: Request, columns: Sequence[str]) -> Plan:
             "this one steers the number of rounds and the shares"
         )
     total = Total(request.epsilon, request.delta)
+    measures = set[Measure](composed.measures)
     if not composed.private:
-        return Plan(
-            Problem(request.k, domain, request.rows, total.measured({"exact"})), composed, total, tuple(columns)
-        )
-    budget = total.measured(composed.measures, composed.failing)
+        measures.add("exact")
+    budget = total.measured(measures, composed.failing)
     return Plan(Problem(request.k, domain, request.rows, budget), composed, total, tuple(columns))
 
 
@@ -134,6 +134,23 @@ class Account:
     ledger: str | Path
     dataset: str
     resume: str | None = None
+
+    @classmethod
+    def of(cls, ledger: str | Path | None, dataset: str | None, resume: str | None = None) -> Account | None:
+        """What people give; None if they give nothing.
+
+        Raises:
+            InvalidInput: one of both, or a run to go on with and no ledger that it is in.
+        """
+        if resume is not None and ledger is None:
+            raise InvalidInput("--resume needs the ledger that the run is in: give --ledger and --dataset")
+        if ledger is None and dataset is None:
+            return None
+        if ledger is None or dataset is None:
+            raise InvalidInput(
+                "a ledger goes with the declared name of the data set: give both --ledger and --dataset (ledger=, dataset=), or none"
+            )
+        return cls(ledger=ledger, dataset=dataset, resume=resume)
 
 
 def source(

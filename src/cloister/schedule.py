@@ -37,7 +37,7 @@ class Size:
         stamp and her private number say so, and two bytes."""
         answers, stamps, mixed = 0.0, 0.0, round.trust is Shuffled
         for part, kind in zip(round.parts, report_types(round), strict=True):
-            share = messages(part) * (1.0 if part.among is None else part.among.fraction)
+            share = messages(part) * part.fraction
             says = [
                 c.bytes for c in kind.columns if (c.name not in ("users", "question") if mixed else c.width is not None)
             ]
@@ -81,14 +81,18 @@ class Step:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Step:
-        return cls(tuple(dict(e) for e in given["events"]), float(given["asked"]), Size.from_dict(given["bytes"]))
+        """What ``as_dict`` gave. Raises: ValueError, TypeError, KeyError."""
+        events, asked = tuple(dict(e) for e in given["events"]), float(given["asked"])
+        if not 0 < asked <= 1 or not all(isinstance(e["mechanism"], str) for e in events):
+            raise ValueError("a step asks some of the users, by mechanisms that have names")
+        return cls(events, asked, Size.from_dict(given["bytes"]))
 
     def as_dict(self) -> dict[str, Any]:
         return {"events": [dict(e) for e in self.events], "asked": self.asked, "bytes": self.size.as_dict()}
 
-    def costs(self, events: Sequence[Event]) -> bool:
-        """Whether a round with these events is what was planned."""
-        return self.events == tuple(_plain(event) for event in events)
+    def fits(self, round: Round[Any]) -> bool:
+        """Whether a round costs what was planned, of those whom it was planned to be asked of."""
+        return self.events == tuple(_plain(event) for event in round.events) and self.asked == asked_share(round)
 
 
 def asked_share(round: Round[Any]) -> float:

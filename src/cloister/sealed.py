@@ -74,6 +74,11 @@ def parsed(content: bytes) -> Any:
 def write(file: BinaryIO, text: str) -> None:
     """A text and a line break, durably."""
     file.write(text.encode() + b"\n")
+    flush(file)
+
+
+def flush(file: BinaryIO) -> None:
+    """Have what was written on the disk."""
     file.flush()
     os.fsync(file.fileno())
 
@@ -89,12 +94,14 @@ def sync(folder: Path) -> None:
 
 
 def whole(value: Any) -> int:
+    """A number that JSON had as a whole one. Raises TypeError."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError("not a whole number")
     return value
 
 
 def text(value: Any) -> str:
+    """What JSON had as text. Raises TypeError."""
     if not isinstance(value, str):
         raise TypeError("not text")
     return value

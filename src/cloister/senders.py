@@ -14,12 +14,15 @@ from cloister.core.errors import MissingExtra, Refused
 from cloister.core.messages import Messages, from_batch, schema
 from cloister.core.questions import Round
 from cloister.core.roles import Sorting
-from cloister.core.roll import Roll, first_of
+from cloister.core.roll import TRIES, Roll, first_of
 from cloister.core.shuffling import messages as each
 from cloister.core.shuffling import roles
 from cloister.core.types import Bools, Ids, Ints
 from cloister.plans import PublishedPlan
 from cloister.schedule import covered
+
+SPLIT = 4
+"""Into how many parts people are divided, one of whom has sent what cannot be read."""
 
 REASONS = {
     "another plan": "files that answer another plan",
@@ -63,7 +66,7 @@ class Senders:
     """Files of messages of a plan, whose senders stand together.
 
     A file counts only if it can be read to its end. A person counts once: the first time that she has sent what the plan asks for, files
-    being read in the order of their names. What was refused does not use her number up.
+    being read in the order of their names. What was refused does not use her number up, unless it was sent ``TRIES`` times at once.
 
     Args:
         paths: folders, files or patterns.
@@ -146,7 +149,9 @@ class Senders:
         left = np.arange(len(people.numbers))
         left = self._kept(left, people.numbers < self._seen.size, "out of range", path)
         left = self._kept(left, self._as_asked(messages, good, people)[left], "not as asked", path)
-        while len(left):
+        for _ in range(TRIES):
+            if not len(left):
+                break
             left = self._kept(left, ~self._seen.has(people.numbers[left]), "duplicate", path)
             first = first_of(people.numbers[left])
             now, left = left[first], left[~first]
@@ -154,6 +159,10 @@ class Senders:
             if len(now):
                 self._seen.add(people.numbers[now])
                 yield messages.of(people.rows(now))
+        left = self._kept(
+            left, ~self._seen.has(people.numbers[left]), "duplicate", path
+        )  # of more than there are tries
+        self._kept(left, np.zeros(len(left), bool), "impossible", path)
 
     def _as_asked(self, messages: Messages, good: Bools, people: _People) -> Bools:
         """Who has sent one of her roles' messages for every group of questions, and nothing else."""
@@ -180,10 +189,23 @@ class Senders:
         theirs = people.rows(who)
         for j, part in enumerate(self._round.parts):
             if isinstance(part.channel, Sorting):
-                mine = theirs & (messages.questions == j)
-                asked = people.of_message[mine][:: each(part)]
-                good[asked] &= part.channel.whole(messages.of(mine).report(j, self._round))
+                mine = np.flatnonzero(theirs & (messages.questions == j)).reshape(-1, each(part))
+                asked = people.of_message[mine[:, 0]]
+                good[asked] &= self._whole(j, messages, mine)
         return good[who]
+
+    def _whole(self, j: int, messages: Messages, mine: Ints) -> Bools:
+        """Which people's messages to question j, at the positions (n, each), are a whole set. Divided until what cannot even be read
+        together with others' is alone: nobody's nonsense stops the others."""
+        channel: Any = self._round.parts[j].channel
+        try:
+            good: Bools = channel.whole(messages.of(mine.ravel()).report(j, self._round))
+        except Refused:
+            if len(mine) == 1:
+                return np.zeros(1, bool)
+            parts = np.array_split(mine, min(SPLIT, len(mine)))
+            return np.concatenate([self._whole(j, messages, part) for part in parts])
+        return good
 
     def _kept(self, who: Ints, good: Bools, reason: str, path: str) -> Ints:
         if not good.all():

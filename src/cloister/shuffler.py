@@ -16,13 +16,14 @@ A plan is shuffled once. Whoever sees two releases of one plan, with one person 
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -34,7 +35,7 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.wire import Packed
 from cloister.plans import PublishedPlan
 from cloister.scattering import Scattered
-from cloister.sealed import sync
+from cloister.sealed import flush, sync
 from cloister.senders import Senders, Tally
 
 GROUP, FILE = 2**17, 2**23
@@ -144,7 +145,7 @@ def _write(
                     group = next(groups)
                     out.write_batch(to_batch(_messages(group), round, shape), row_group_size=GROUP)
                     told(len(group))
-            _flush(file)
+            flush(file)
     return files
 
 
@@ -172,7 +173,7 @@ def _workshop(target: Path) -> Iterator[Path]:
     _free(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        for left in target.parent.glob(f".{target.name}.*.tmp"):
+        for left in target.parent.glob(_workshops(target)):
             with _held(left, target):
                 shutil.rmtree(left)
         folder = target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
@@ -186,6 +187,11 @@ def _workshop(target: Path) -> Iterator[Path]:
         raise InvalidInput(f"cannot write {target}: {error.strerror or error}. Nothing was released") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _workshops(target: Path) -> str:
+    """A pattern of this target's folders alone: a name may hold what patterns read as something else, or begin like another one."""
+    return f".{glob.escape(target.name)}.{'[0-9a-f]' * 16}.tmp"
 
 
 @contextmanager
@@ -217,8 +223,3 @@ def _publish(folder: Path, target: Path) -> None:
         target.rmdir()
     folder.rename(target)
     sync(target.parent)
-
-
-def _flush(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())

@@ -36,6 +36,10 @@ VERSION = 2
 PATIENCE = 300.0
 """Seconds to wait for other processes."""
 
+LIFETIME_DELTA = 1e-3
+"""The most delta that whoever has a lifetime may spend, unless more is given: with delta next to 1 a plan of a small epsilon could have her
+row as it is."""
+
 BATCH = 2**14
 """Users per look into the file."""
 
@@ -84,16 +88,21 @@ class State:
     Args:
         path: the file.
         lifetime: the most epsilon that a user may ever spend; None: no limit.
+        lifetime_delta: the most delta beside it.
         durable: False for a scratch file that nothing depends on.
 
     Raises (all methods):
         Damaged: the file is something else. CloisterError: it cannot be used now.
     """
 
-    def __init__(self, path: str | os.PathLike[str], lifetime: float | None = None, *, durable: bool = True) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], lifetime: float | None = None, *, lifetime_delta: float = LIFETIME_DELTA, durable: bool = True,
+    ) -> None:  # fmt: skip
         if lifetime is not None and not 0 < lifetime < math.inf:
             raise InvalidInput(f"the lifetime is {lifetime}: give the most epsilon that a person may ever spend, > 0")
-        self.path, self.lifetime, self._durable = Path(path), lifetime, durable
+        if not 0 <= lifetime_delta < 1:
+            raise InvalidInput(f"the lifetime's delta is {lifetime_delta}: give a probability in [0, 1)")
+        self.path, self.lifetime, self.lifetime_delta, self._durable = Path(path), lifetime, lifetime_delta, durable
 
     def charge(self, asking: Asking, users: Iterable[Ids]) -> None:
         """Charge a plan's epsilon to all these users who have not paid for it: to all, or, if one cannot pay, to nobody. And note
@@ -106,28 +115,28 @@ class State:
             BudgetExceeded: says how many cannot pay, and what the poorest has left.
             Refused: other answers of earlier rounds were published before.
         """
-        total = asking.total
+        limits = np.array([self.lifetime or math.inf, self.lifetime_delta])
+        asked, poor, left = np.array([asking.total.epsilon, asking.total.delta]), np.zeros(2, int), limits.copy()
         with self._transaction() as db:
-            at, poor, left = _place(db, asking), 0, math.inf
+            at = _place(db, asking)
             for some in _cut(users):
                 _list(db, some)
                 if self.lifetime is not None:
                     new = some[~np.isin(some, _paid(db, at[0]))]
                     _list(db, new)
-                    room = self.lifetime - _spent(db, at[0], new)
-                    short = ~(total.epsilon <= room + self.lifetime * (ROUNDING - 1))
-                    poor, left = poor + int(short.sum()), min(left, room[short].min(initial=math.inf))
+                    room = limits - _spent(db, at[0], new)
+                    short = ~(asked <= room + limits * (ROUNDING - 1))
+                    poor += short.sum(axis=0)
+                    left = np.minimum(left, np.where(short, room, math.inf).min(axis=0, initial=math.inf))
                 db.executemany(
                     "insert or ignore into reports (plan, user, round) values (?, ?, ?)",
                     ((at[0], user, at[1]) for user in some.tolist()),
                 )
-            if poor:
-                where = f"the lifetime epsilon of {self.lifetime:g} of {poor:,} of these people"
-                raise BudgetExceeded(
-                    f"{total.epsilon:g}",
-                    f"{max(left, 0.0):g} (at least)" if poor > 1 else f"{max(left, 0.0):g}",
-                    where,
-                )
+            for i, name in enumerate(("epsilon", "delta")):
+                if poor[i]:
+                    few = "" if poor[i] == 1 else " (at least)"
+                    where = f"the lifetime {name} of {limits[i]:g} of {poor[i]:,} of these people"
+                    raise BudgetExceeded(f"{asked[i]:g}", f"{max(left[i], 0.0):g}{few}", where)
 
     def fill(self, asking: Asking, users: Ids, width: int, draw: Callable[[Bools], Records]) -> Records:
         """The records (n, width) of charged users: those that are remembered, and fresh ones for the others, remembered from now on.
@@ -232,14 +241,14 @@ def _list(db: sqlite3.Connection, users: Ids) -> None:
 
 
 def _spent(db: sqlite3.Connection, plan: int, users: Ids) -> Floats:
-    """What each of the users (n,), ascending, who are listed has spent on other plans."""
+    """The epsilon and the delta (n, 2) that each of the users (n,), ascending, who are listed has spent on other plans."""
     query = (
-        "select listed.user, sum(plans.epsilon) from listed cross join plans where plans.id != ? and "
+        "select listed.user, sum(plans.epsilon), sum(plans.delta) from listed cross join plans where plans.id != ? and "
         "exists (select 1 from reports where plan = plans.id and user = listed.user) group by listed.user"
     )
-    spent = np.zeros(len(users))
-    for user, epsilon in db.execute(query, [plan]):
-        spent[np.searchsorted(users, np.uint64(user))] = epsilon
+    spent = np.zeros((len(users), 2))
+    for user, *both in db.execute(query, [plan]):
+        spent[np.searchsorted(users, np.uint64(user))] = both
     return spent
 
 

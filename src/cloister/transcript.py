@@ -77,6 +77,8 @@ class Answers:
     def from_dict(cls, given: dict[str, Any]) -> Answers:
         sealed.unsealed(given, FORMAT)
         following = given["next"]
+        if not sealed.whole(given["reports"]["accepted"]) >= 0:
+            raise ValueError("so many reports cannot have counted")
         return cls(
             plan=sealed.text(given["plan"]), round=sealed.whole(given["round"]) - 1, previous=sealed.text(given["previous"]),
             digest=sealed.text(given["digest"]), following=None if following is None else sealed.text(following),

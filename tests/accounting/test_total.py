@@ -56,7 +56,13 @@ def test_mixed_noise_gets_rho(measures: list[Measure]) -> None:
 
 
 def test_exact_answers_get_an_infinite_budget() -> None:
-    assert Total(1.0).measured(["exact", "pure"]) == Budget("exact", math.inf)
+    assert Total(1.0).measured(["exact", "exact"]) == Budget("exact", math.inf)
+
+
+@pytest.mark.parametrize("private", ["pure", "gaussian", "zcdp"])
+def test_exact_answers_share_no_budget_with_private_ones(private: Measure) -> None:
+    with pytest.raises(InvalidInput, match="or none"):
+        Total(1.0, 1e-6).measured(["exact", private])
 
 
 @pytest.mark.parametrize("measures", [["gaussian"], ["zcdp"], ["pure", "gaussian"]])

@@ -11,6 +11,7 @@ from cloister.core.clustering import Problem, Released
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
+from cloister.core.randomness import PublicRng
 
 BOX = Box((0.0,), (1.0,))
 
@@ -43,3 +44,11 @@ def test_a_problem_that_is_none_is_refused(k: Any, rows: Any, message: str) -> N
 def test_released_values_compare_by_identity() -> None:
     """A comparison by value would fail on arrays."""
     assert Released(1, ()) != Released(1, ())
+
+
+def test_a_share_of_the_users_is_asked_and_all_of_them_can_hide_each_other() -> None:
+    asked = problem(2, 1000)
+    few, _ = asked.budget.split_users(PublicRng.from_seed(1), 1, 3)
+    setting = asked.setting(few)
+    assert (few.fraction, setting.rows, setting.people, setting.unit) == (0.25, 250, 1000, BOX.unit)
+    assert asked.setting(asked.budget).rows == 1000

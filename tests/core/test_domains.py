@@ -312,3 +312,9 @@ def test_extreme_bounds_are_either_refused_or_right(size: float) -> None:
     assert ball.diameter == pytest.approx(2 * size, **expected)
     assert ball.truncate(np.array([[3 * size, 4 * size]]))[0] == pytest.approx([0.6 * size, 0.8 * size], **expected)
     assert ball.fold(np.array([[1.25 * size, 0.0]]))[0] == pytest.approx([0.75 * size, 0.0], **expected)
+
+
+def test_a_wide_balls_middle_is_inside_without_a_warning() -> None:
+    """Its radius over a norm of zero is beyond 64-bit numbers."""
+    with np.errstate(all="raise"):
+        assert Ball((0.0, 0.0), 9e99).truncate(np.zeros((1, 2))).tolist() == [[0.0, 0.0]]

@@ -12,6 +12,7 @@ import pytest
 
 from cloister.core import registry as module
 from cloister.core.components import ROLES, Spec
+from cloister.core.describe import describe
 from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry import Plugin, Registry, hookimpl, registry
 from cloister.plugins.oracles.discrete_laplace import DiscreteLaplaceCounts
@@ -183,6 +184,16 @@ def test_every_built_in_component_loads_and_is_what_its_spec_says() -> None:
         assert spec.summary
         assert (getattr(cls, "trust", None) is None) == (spec.trust is None)
         assert spec.private == (spec.name not in {"exact", "lloyd"})
+
+
+def test_every_built_in_component_can_be_described() -> None:
+    pytest.importorskip("pyarrow")
+    for spec in registry().plugins[0].specs:
+        told = describe(registry(), spec)
+        assert (told["name"], told["role"]) == (spec.name, spec.role)
+        assert told["documentation"]
+        assert told["runs under"]
+        assert bool(told["options"] or told["slots"]) <= (spec.role != "Population")
 
 
 def test_listing_imports_nothing_heavy() -> None:

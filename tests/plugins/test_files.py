@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import zipfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -28,6 +30,7 @@ from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import forecast
 from cloister.plugins.lloyd import Lloyd
@@ -40,10 +43,14 @@ from cloister.plugins.populations.files import Files
 SQUARE, CUBE = Box((0.0,) * 2, (1.0,) * 2), Box((0.0,) * 3, (1.0,) * 3)
 
 
-def totals(population: Any, domain: Domain) -> list[list[int]]:
+@cache
+def round_of(domain: Domain) -> Round[Any]:
     method = Lloyd(start=SpherePacking(), counts=ExactCounts(), sums=ExactSums(), rounds=2)
-    round = forecast(method, Problem(3, domain, 1000, Budget("exact", 1.0)), PublicRng.from_seed(7))[1]
-    return [s.vector.tolist() for s in population.gather(round, NoiseRng.for_tests(0))]
+    return forecast(method, Problem(3, domain, 1000, Budget("exact", 1.0)), PublicRng.from_seed(7))[1]
+
+
+def totals(population: Any, domain: Domain) -> list[list[int]]:
+    return [s.vector.tolist() for s in population.gather(round_of(domain), NoiseRng.for_tests(0))]
 
 
 def values(population: Files) -> np.ndarray:
@@ -536,10 +543,16 @@ def test_importing_the_population_imports_no_reader() -> None:
     assert out == "False\n"
 
 
+def packed(path: Path, rows: np.ndarray) -> None:
+    """What ``np.savez_compressed`` writes, seven times as fast."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file, file.open("X.npy", "w") as out:
+        np.lib.format.write_array(out, rows)
+
+
 BIG: dict[str, Callable[[Path, np.ndarray], Any]] = {
     **{name: WRITERS[name] for name in ("rows.npy", "columns.npy")},
     "one.parquet": lambda path, rows: pyarrow.parquet.write_table(table(rows), path, row_group_size=len(rows)),
-    "packed.npz": lambda path, rows: np.savez_compressed(path, X=np.round(rows)),
+    "packed.npz": lambda path, rows: packed(path, np.round(rows)),
     "plain.arrow": lambda path, rows: pyarrow.feather.write_feather(
         table(rows), str(path), compression="uncompressed", chunksize=len(rows)
     ),

@@ -6,6 +6,7 @@ import decimal
 import subprocess
 import sys
 import tracemalloc
+from functools import cache
 from typing import Any
 from unittest.mock import patch
 
@@ -37,6 +38,7 @@ def unit_box(dimension: int) -> Box:
     return Box((0.0,) * dimension, (1.0,) * dimension)
 
 
+@cache
 def round_of(domain: Domain, k: int = 3) -> Round[Any]:
     """The second round of an exact Lloyd: rows beyond the radius count nowhere."""
     method = Lloyd(start=SpherePacking(), counts=ExactCounts(), sums=ExactSums(), rounds=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from cloister.core.encoding import absorb
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.roll import TRIES
 from cloister.encoder import Encoder
 from cloister.plans import PublishedPlan
 from cloister.plugins.populations import reports
@@ -170,9 +172,9 @@ def test_files_of_no_use_are_counted_and_the_others_count(
             gathered(plan, round_, path)
 
 
-def malformed(sent: pa.RecordBatch) -> dict[str, tuple[pa.RecordBatch, int]]:
-    """Batches with refused rows at 7, 8 and 300, by reason."""
-    bad, users = [7, 8, 300], list(range(N))
+def malformed(sent: pa.RecordBatch, bad: Sequence[int] = (7, 8, 300)) -> dict[str, tuple[pa.RecordBatch, int]]:
+    """Batches with refused rows, by reason."""
+    users = list(range(N))
     beyond = [N + 2**62 if u in bad else u for u in users]
     nobody = [None if u in bad else u for u in users]
     stamps = sent.schema.names.index("q0.question"), sent.schema.names.index("q1.question")
@@ -188,11 +190,11 @@ def malformed(sent: pa.RecordBatch) -> dict[str, tuple[pa.RecordBatch, int]]:
             )
     not_asked = sum(first[u] is not None for u in bad), sum(first[u] is None for u in bad)
     return {
-        "out of range": (users_of(sent, beyond), 3),
-        "out of range ": (users_of(_nullable(sent), nobody), 3),
+        "out of range": (users_of(sent, beyond), len(bad)),
+        "out of range ": (users_of(_nullable(sent), nobody), len(bad)),
         "not as asked": (changed(sent, stamps[0], emptied), not_asked[0]),
         "not as asked ": (changed(sent, stamps[0], filled), not_asked[1]),
-        "impossible": (wrong, 3),
+        "impossible": (wrong, len(bad)),
     }
 
 
@@ -232,6 +234,85 @@ def test_a_refused_report_does_not_use_a_number_up(
                 count,
                 N - count,
             )
+
+
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+def test_an_arrow_file_that_does_not_fit_in_memory_is_refused_before_it_is_unpacked(
+    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: Any,
+) -> None:  # fmt: skip
+    """Zeros are compressed fifty thousand times: one such file ended the server's process."""
+    options = pyarrow.ipc.IpcWriteOptions(compression=compression)
+    for name, batches in (
+        ("a", [sent.slice(0, 200), sent.slice(200)]),
+        ("b", [pa.Table.from_batches([sent] * 30).combine_chunks().to_batches()[0]]),
+    ):
+        with (
+            pa.OSFile(str(tmp_path / f"{name}.arrow"), "wb") as sink,
+            pa.ipc.new_file(sink, sent.schema, options=options) as writer,
+        ):
+            for batch in batches:
+                writer.write_batch(batch)
+    monkeypatch.setattr(report_files, "MOST", 2 * sent.nbytes)
+    monkeypatch.setattr(pyarrow.ipc, "open_file", _whole_files_only(pyarrow.ipc.open_file))
+    found, intake = gathered(plan, round_, tmp_path)
+    assert same(found, expected(round_, sent))
+    assert (intake.accepted, intake.refused) == (N, {"damaged": 1})
+
+
+def _whole_files_only(true: Any) -> Any:
+    """Opened for its schema and length, but no batch is taken from it."""
+
+    def opened(*given: Any, **more: Any) -> Any:
+        reader = true(*given, **more)
+        return types.SimpleNamespace(schema=reader.schema, num_record_batches=reader.num_record_batches)
+
+    return opened
+
+
+def test_an_arrow_file_with_any_byte_changed_never_ends_the_process(
+    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
+) -> None:
+    with (
+        pa.OSFile(str(tmp_path / "true.arrow"), "wb") as sink,
+        pa.ipc.new_file(sink, sent.schema, options=pyarrow.ipc.IpcWriteOptions(compression="zstd")) as writer,
+    ):
+        writer.write_batch(sent.slice(0, 40))
+    content, g, path = (tmp_path / "true.arrow").read_bytes(), np.random.default_rng(3), tmp_path / "x" / "a.arrow"
+    path.parent.mkdir()
+    schema = wire.schema(round_, plan.hash)
+    for position in g.integers(0, len(content), 400).tolist():
+        path.write_bytes(content[:position] + bytes([int(g.integers(0, 256))]) + content[position + 1 :])
+        try:
+            rows = sum(batch.num_rows for batch in report_files.batches(str(path), schema))
+        except report_files.Unusable:
+            continue
+        assert rows <= N
+
+
+def test_floods_of_reports_that_nobody_sends_take_few_looks(
+    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of some kilobytes can hold a million of them: of one number, or one of each."""
+    looks, true = [0], wire.from_batch
+
+    def counted(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Any, ...]:
+        looks[0] += 1
+        return true(batch, round)
+
+    monkeypatch.setattr(wire, "from_batch", counted)
+    (wrong, _) = malformed(sent, list(range(N)))["impossible"]
+    one = wrong.slice(7, 1)
+    write(tmp_path / "a.parquet", *[one] * 2000)
+    write(tmp_path / "b.parquet", sent)
+    _, intake = gathered(plan, round_, tmp_path)
+    assert looks[0] <= 3 * TRIES
+    assert intake.accepted == N - 1  # who can send so many in her place could send one that counts
+    assert intake.refused == {"impossible": 2001}
+    looks[0] = 0
+    write(tmp_path / "a.parquet", wrong)
+    _, intake = gathered(plan, round_, tmp_path)
+    assert looks[0] <= 5
+    assert (intake.accepted, intake.refused) == (N, {"impossible": N})
 
 
 def test_a_user_counts_once(plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ class Total:
 
         All pure: epsilon. All Gaussian: mu^2, calibrated at (epsilon, delta) less ``SLACK``, which the discreteness of
         the noise then spends. Pure and Gaussian together, or anything in rho: rho (basic composition would fix the
-        split between the two in advance; zCDP leaves it to the method). Anything exact: no privacy, an infinite budget.
+        split between the two in advance; zCDP leaves it to the method). All exact: no privacy, an infinite budget.
 
         Where an oracle has a delta of its own (``failing``), the budget carries one, shared as the budget is: all of delta where
         all noise is pure, otherwise ``ASIDE`` of it, and the noise is calibrated at the rest.
@@ -80,7 +80,7 @@ class Total:
             failing: whether one of them spends delta itself, as thresholding does.
 
         Raises:
-            InvalidInput: noise or thresholds that need delta > 0 at delta = 0.
+            InvalidInput: noise or thresholds that need delta > 0 at delta = 0; exact answers beside private ones.
         """
         kinds = set(measures)
         if failing and self.delta == 0:
@@ -90,6 +90,11 @@ class Total:
                 "thresholded, hadamard-vector for ldp-average"
             )
         if "exact" in kinds:
+            if len(kinds) > 1:
+                raise InvalidInput(
+                    "exact answers have an infinite budget, in which no noise is calibrated: fill every slot that takes an oracle with an "
+                    "exact one (--with slot=exact), or none"
+                )
             return Budget("exact", math.inf, delta=self.delta if failing else 0.0)
         if kinds <= {"pure"}:
             return Budget("pure", self.epsilon, delta=self.delta if failing else 0.0)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Rows = Annotated[
     list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
 ]
+PlanFolder = Annotated[Path, typer.Argument(help="Folder of the plan.")]
+PlanFile = Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")]
 Columns = Annotated[
     str | None, typer.Option(help="Columns to use, separated by commas; default: all numeric ones (of CSV: all).")
 ]
@@ -62,7 +64,12 @@ def print_result(result: Result) -> None:
 
 def say(text: str) -> None:
     """Tell the person who runs the program, not whoever reads its output."""
-    typer.echo(text, err=True)
+    typer.echo(plain(text, keep="\n"), err=True)
+
+
+def plain(text: str, keep: str = "") -> str:
+    """Text without what a terminal would obey: names of files, and what stands in a plan, are other people's. Args: keep (as they are)."""
+    return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
 
 
 @contextmanager

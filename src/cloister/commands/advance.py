@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cloister.commands import AsJson, print_json, print_result, progress, say
+from cloister.commands import AsJson, PlanFolder, print_json, print_result, progress, say
 
 
 def advance(
-    plan: Annotated[Path, typer.Argument(help="Folder of the plan.")],
+    plan: PlanFolder,
     reports: Annotated[list[str] | None, typer.Option(help="Folder or file of reports, or a pattern in quotes. Repeatable.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the result, once there is one: .json or .npz.")] = None,
     only: Annotated[int | None, typer.Option("--round", help="Close this round, from 1; nothing happens if it is closed. Default: the open one.")] = None,
@@ -48,7 +48,7 @@ def advance(
         typer.echo(f"\nsaved to {target}")
 
 
-def rounds(plan: Annotated[Path, typer.Argument(help="Folder of the plan.")], as_json: AsJson = False) -> None:
+def rounds(plan: PlanFolder, as_json: AsJson = False) -> None:
     """Say which round of a plan is open, who is asked in each, by what, how many bytes she sends, and how many the server publishes."""
     from cloister.transcript import Transcript
 

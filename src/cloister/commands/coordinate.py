@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cloister.commands import Unsigned, event_log, say
+from cloister.commands import PlanFile, Unsigned, event_log, say
 
 
 def coordinate(
-    plan: Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")],
+    plan: PlanFile,
     listen: Annotated[str, typer.Option(help="Where to listen: host:port.")],
     cert: Annotated[Path, typer.Option(help="The coordinator's certificate; its key (.key) and ca.pem lie beside it.")],
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,

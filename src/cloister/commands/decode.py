@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands import AsJson, print_json, print_result, progress, say
+from cloister.commands import AsJson, PlanFolder, print_json, print_result, progress, say
 
 if TYPE_CHECKING:
     from cloister.plans import PublishedPlan
 
 
 def decode(
-    plan: Annotated[Path, typer.Argument(help="Folder of the plan.")],
+    plan: PlanFolder,
     reports: Annotated[list[str], typer.Argument(help="Folders or files of reports, or a pattern in quotes.")],
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be refused.")] = False,

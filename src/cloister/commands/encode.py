@@ -7,20 +7,19 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands import AsJson, names, print_json, progress, say
+from cloister.commands import AsJson, PlanFolder, Rows, names, print_json, progress, say
 from cloister.core.errors import InvalidInput
 
-PlanFolder = Annotated[Path, typer.Argument(help="Folder of the plan.")]
-Rows = Annotated[
-    list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
-]
 Out = Annotated[Path, typer.Option(help="Folder that the reports are put in.")]
 First = Annotated[int | None, typer.Option(help="User number of the first row; the others follow. Default: 0.")]
 UserColumn = Annotated[str | None, typer.Option(help="Column that holds the user numbers.")]
 Columns = Annotated[
     str | None, typer.Option(help="Columns to use, in the plan's order, separated by commas; default: the plan's.")
 ]
-Lifetime = Annotated[float | None, typer.Option(help="Most epsilon that a person may ever spend; needs --state.")]
+Lifetime = Annotated[
+    float | None, typer.Option(help="Most epsilon that a person may ever spend, over all plans; needs --state.")
+]
+LifetimeDelta = Annotated[float, typer.Option(help="Most delta that she may ever spend, where there is a --lifetime.")]
 Missing = Annotated[
     str, typer.Option(help="Rows with missing or infinite cells: refuse, or drop (which tells who has such a row).")
 ]
@@ -30,25 +29,25 @@ Format = Annotated[str, typer.Option(help="parquet or arrow.")]  # fmt: skip
 def answer(
     plan: PlanFolder, rows: Rows, out: Out,
     state: Annotated[Path, typer.Option(help="File that remembers what was answered and spent; made if it is not there.")],
-    first: First = None, user_column: UserColumn = None, columns: Columns = None, lifetime: Lifetime = None, missing: Missing = "refuse",
-    format: Format = "parquet", as_json: AsJson = False,
+    first: First = None, user_column: UserColumn = None, columns: Columns = None, lifetime: Lifetime = None,
+    lifetime_delta: LifetimeDelta = 1e-3, missing: Missing = "refuse", format: Format = "parquet", as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Answer a plan's open round. Runs where the rows are; refuses what was changed since, and pays for a plan once."""
-    _reported(plan, rows, out, state, first, user_column, columns, lifetime, missing, format, as_json)
+    _reported(plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, as_json)
 
 
 def encode(
     plan: PlanFolder, rows: Rows, out: Out, first: First = None, user_column: UserColumn = None, columns: Columns = None,
     state: Annotated[Path | None, typer.Option(help="File that remembers what was answered and spent; made if it is not there.")] = None,
-    lifetime: Lifetime = None, missing: Missing = "refuse", format: Format = "parquet", as_json: AsJson = False,
+    lifetime: Lifetime = None, lifetime_delta: LifetimeDelta = 1e-3, missing: Missing = "refuse", format: Format = "parquet", as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Randomise rows into reports that may leave. Runs where the rows are; nothing else leaves."""
-    _reported(plan, rows, out, state, first, user_column, columns, lifetime, missing, format, as_json)
+    _reported(plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, as_json)
 
 
 def _reported(
     plan: Path, rows: list[str], out: Path, state: Path | None, first: int | None, user_column: str | None, columns: str | None,
-    lifetime: float | None, missing: str, format: str, as_json: bool,
+    lifetime: float | None, lifetime_delta: float, missing: str, format: str, as_json: bool,
 ) -> None:  # fmt: skip
     if first is not None and user_column is not None:
         raise InvalidInput(
@@ -65,10 +64,10 @@ def _reported(
         raise InvalidInput(f"format is '{format}': choose parquet or arrow")
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
-    kept = None if state is None else State(state, lifetime)
+    kept = None if state is None else State(state, lifetime, lifetime_delta=lifetime_delta)
     transcript = opened(plan)
     total, length = transcript.total, transcript.plan.length
-    for warning in loud(total):
+    for warning in loud(total, transcript.plan.rows):
         say(f"WARNING: {warning}")
     if kept is None and length == 1:
         say(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import attrs
 import typer
 
-from cloister.commands import AsJson, Unsigned, event_log, print_json, print_result, say
+from cloister.commands import AsJson, PlanFile, Unsigned, event_log, print_json, print_result, say
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def join(
-    plan: Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")],
+    plan: PlanFile,
     party: Annotated[str, typer.Option(help="This party's name in the plan and in its certificate.")],
     data: Annotated[list[str], typer.Option(help="Files of this party's rows: Parquet, Arrow, CSV, NPY, or a pattern in quotes. Repeatable.")],
     cert: Annotated[Path, typer.Option(help="This party's certificate; its key (.key), ca.pem and NAME.pool lie beside it.")],
@@ -51,10 +51,7 @@ def join(
     target = connect or pool.coordinator
     if not target:
         raise InvalidInput("the plan does not say where the coordinator is: give --connect host:port")
-    if (ledger is None) != (dataset is None) or (resume is not None and ledger is None):
-        raise InvalidInput(
-            "a ledger goes with the declared name of the data set: give both --ledger and --dataset, or none"
-        )
+    account = Account.of(ledger, dataset, resume)
     credentials = Credentials.read(cert, key, ca)
     if not unsigned:
         check_signatures(pool.agreement, folder_of(plan), credentials.authority)
@@ -74,8 +71,7 @@ def join(
 
         rows = source(data, list(pool.plan.columns), missing)
         result = fit(
-            pool.request, Joined(rows, state, line, told), noise=pool.noise,
-            account=None if ledger is None or dataset is None else Account(ledger=ledger, dataset=dataset, resume=resume),
+            pool.request, Joined(rows, state, line, told), noise=pool.noise, account=account,
             keep=None if place is None else lambda r: explained(r, pool.trust).save(place),
         )  # fmt: skip
         write({"event": "finished", "party": party})
@@ -94,7 +90,7 @@ def explained(result: Result, trust: tuple[str, ...]) -> Result:
 
 
 def sign(
-    plan: Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")],
+    plan: PlanFile,
     party: Annotated[str, typer.Option(help="This party's name in the plan and in its certificate.")],
     cert: Annotated[Path, typer.Option(help="This party's certificate; its key (.key) and ca.pem lie beside it.")],
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from cloister.commands import AsJson, names, pairs, print_json, say
-from cloister.core.errors import InvalidInput
 
 
 def plan(
@@ -31,8 +30,6 @@ def plan(
     from cloister.publishing import publish, words
     from cloister.runs import Request
 
-    if (columns is None) == (dimension is None):
-        raise InvalidInput("say what the columns are: give either --columns a,b,c or --dimension N")
     checked_folder(out)
     request = Request(
         k=k, method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=rows, seed=seed,

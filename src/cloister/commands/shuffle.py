@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands import AsJson, print_json, progress, say
+from cloister.commands import AsJson, PlanFolder, print_json, progress, say
 
 
 def shuffle(
-    plan: Annotated[Path, typer.Argument(help="Folder of the plan.")],
+    plan: PlanFolder,
     reports: Annotated[list[str], typer.Argument(help="Folders or files of people's messages, or a pattern in quotes.")],
     out: Annotated[Path, typer.Option(help="Folder to make; its parent is worked in, and nobody else may read it.")],
     strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or person that would be refused.")] = False,

@@ -56,7 +56,10 @@ class Words:
 
 @runtime_checkable
 class Pooled(Protocol):
-    """What Aggregated trust asks of a channel beside ``core.roles.Noisy``: all of it public."""
+    """What Aggregated trust asks of a channel: noise that a coordinator draws, or the parties in shares, and public facts of its messages.
+
+    Laws: reports are ``Words``. Neither ``encode`` nor ``decode`` draws; ``decode`` refuses a sum that does not hold its noise.
+    """
 
     @property
     def shares(self) -> int:
@@ -83,7 +86,9 @@ class Pooled(Protocol):
         """Parties that the ring's size was proved with, at most (for shares: exactly)."""
         ...
 
-    def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids: ...
+    def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids:
+        """Words to add: the whole noise, or one party's share of it."""
+        ...
 
 
 def pooled(channel: Any, parties: int) -> Pooled:

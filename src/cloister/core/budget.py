@@ -84,6 +84,11 @@ class Budget:
         if not 0 <= self.delta < 1:
             raise InvalidInput(f"a budget's delta is a probability in [0, 1), not {self.delta}")
 
+    @property
+    def fraction(self) -> float:
+        """Of the users who are asked."""
+        return 1.0 if self.among is None else self.among.fraction
+
     def over(self, rounds: int) -> Budget:
         """The equal share of one of ``rounds`` rounds."""
         return attrs.evolve(self, amount=self.amount / rounds, delta=self.delta / rounds)
@@ -109,13 +114,17 @@ class Budget:
         """Disjoint public shares of the users, each spending the whole amount.
 
         Raises:
-            InvalidInput: this budget is a share already; weigh all shares in one call.
+            InvalidInput: this budget is a share already; weigh all shares in one call. Or a weight is nothing beside the others.
         """
         if self.among is not None:
             raise InvalidInput("a share of the users is not split again: give all weights in one call")
         total, low, shares = sum(weights), 0.0, list[Budget]()
         for i, w in enumerate(weights):
             high = 1.0 if i == len(weights) - 1 else low + w / total
+            if not low < high <= 1:
+                raise InvalidInput(
+                    f"a weight of {w:g} in a sum of {total:g} is no share of the users: give a larger one"
+                )
             shares.append(attrs.evolve(self, among=Share(rng, i, low, high)))
             low = high
         return tuple(shares)

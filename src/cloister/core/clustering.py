@@ -10,6 +10,8 @@ from cloister.core.budget import Budget, Event
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
+from cloister.core.questions import Setting
+from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.types import Floats, Ints
 
 V_co = TypeVar("V_co", covariant=True)
@@ -39,6 +41,10 @@ class Problem:
             raise InvalidInput(f"k is {self.k}: ask for at least one centre")
         if self.k > self.rows:
             raise InvalidInput(f"k is {self.k}, but the public number of rows is {self.rows}: ask for fewer centres")
+
+    def setting(self, spend: Budget, seed: PublicRng = ANY_KEY) -> Setting:
+        """What everybody knows about a question that may spend this. Args: seed, of a question that is asked and not only priced."""
+        return Setting(max(1, round(self.rows * spend.fraction)), self.domain.unit, seed, self.rows)
 
     def split(self, share: float) -> tuple[Problem, Problem]:
         """The problem for the first part of a method, with this share of the budget, and for the rest. With share 0 both have all of

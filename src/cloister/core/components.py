@@ -125,8 +125,8 @@ class Slot:
 
 
 def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
-    """The attrs fields of a class that is known to be one."""
-    return tuple(attrs.fields(cls))
+    """The attrs fields of a class; none of one that declares none, as populations do."""
+    return tuple(attrs.fields(cls)) if attrs.has(cls) else ()
 
 
 def option(

@@ -15,8 +15,7 @@ def describe(registry: Registry, spec: Spec) -> dict[str, Any]:
     """What ``cloister describe`` prints."""
     cls = registry.load(spec)
     options, slots = [], []
-    declared = describe_fields(cls) if hasattr(cls, "__attrs_attrs__") else ()
-    for name, facts, default, hint in declared:
+    for name, facts, default, hint in describe_fields(cls):
         if isinstance(facts, Option):
             value = spec.presets.get(name, default)
             kind = getattr(hint, "__name__", None) if isinstance(hint, type) else str(hint).replace("typing.", "")

@@ -242,7 +242,7 @@ class Ball:
         away = points - self.middle
         with np.errstate(over="ignore"):
             norms = np.linalg.norm(away, axis=1, keepdims=True)
-        inside: Floats = self.middle + away * np.minimum(1.0, self.radius / np.maximum(norms, 1e-300))
+            inside: Floats = self.middle + away * np.minimum(1.0, self.radius / np.maximum(norms, 1e-300))
         return inside
 
     def fold(self, points: Floats) -> Floats:

@@ -163,6 +163,11 @@ class Part:
     among: Share | None
     channel: Channel[Any, Any, Any, Any]
 
+    @property
+    def fraction(self) -> float:
+        """Of the users who are asked."""
+        return 1.0 if self.among is None else self.among.fraction
+
 
 @final
 @attrs.frozen(eq=False)

@@ -62,6 +62,10 @@ class PublicRng:
         return z ^ (z >> np.uint64(31)) ^ np.uint64(int.from_bytes(self.key[8:16], "little"))
 
 
+ANY_KEY = PublicRng(bytes(32))
+"""For questions that are priced and never asked: nothing is drawn with it."""
+
+
 @final
 @attrs.frozen
 class NoiseRng:
@@ -109,7 +113,7 @@ class NoiseRng:
             drawn[:, i] = self._seed.child(i).of_users(users)
         return drawn
 
-    def gaussians(self, users: Ids, sigma: float, each: int) -> Ints:
+    def discrete_gaussian_each(self, users: Ids, sigma: float, each: int) -> Ints:
         """Discrete Gaussian integers (n, each): what every person adds to her own numbers, a fixed number per user.
 
         Secret ones are ``discrete_gaussian``. Seeded ones, for tests only, belong to the user's number, as ``words`` do: rounded
@@ -145,17 +149,6 @@ class NoiseRng:
         if self._seed is not None:
             return _seeded_gaussian(self._seed.generator(), sigma, size)
         return _drawn(_gaussian(float(sigma)), size)
-
-    def discrete_gaussian_each(self, users: Ids, sigma: float, each: int) -> Ints:
-        """A fixed number of ``discrete_gaussian`` integers from every user: (n, each).
-
-        Seeded ones belong to the user's number, as ``words`` do; they are rounded Gaussian numbers (Box and Muller), for tests only.
-        """
-        if self._seed is None:
-            return self.discrete_gaussian(sigma, len(users) * each).reshape(len(users), each)
-        u = unit_floats(self.words(users, 2 * each).reshape(len(users), each, 2))
-        turned = np.sqrt(-2 * np.log1p(-u[..., 0])) * np.cos(2 * np.pi * u[..., 1])
-        return np.asarray(np.rint(sigma * turned), np.int64)
 
     def skellam(self, variance: float, size: int) -> Ints:
         """Integers of Skellam's law (a difference of two Poisson numbers) with this variance V of at least 2^32.

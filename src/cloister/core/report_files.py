@@ -12,6 +12,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from cloister.core import wire
+from cloister.core.arrow_batches import record_batches
 from cloister.core.errors import InvalidInput
 
 Path: TypeAlias = str | os.PathLike[str]
@@ -21,6 +22,9 @@ EXTENSIONS = (".parquet", ".arrow")
 
 BATCH = 2**17
 """Rows that are read at once."""
+
+MOST = 2**28
+"""Bytes of one batch of an Arrow file, in memory: its writer chose how many rows it has. Ours have a sixteenth of it."""
 
 HELD = 2**25
 """Bytes of a file that are kept until its end is reached; larger files are read twice."""
@@ -112,13 +116,16 @@ def _parquet(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def _arrow(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Without a memory map: a file that another program cuts short would end the process."""
+    """Without a memory map: a file that another program cuts short would end the process. Without a batch that memory does not hold."""
     with pa.OSFile(path) as file:
         reader = pyarrow.ipc.open_file(file, options=pyarrow.ipc.IpcReadOptions(use_threads=False))
         _fits(reader.schema, schema)
-        for i in range(reader.num_record_batches):
-            batch = reader.get_batch(i)
-            yield from _whole((batch.slice(s, BATCH) for s in range(0, batch.num_rows, BATCH)), batch.num_rows)
+        whole, announced, found = reader.schema, reader.num_record_batches, 0
+    for batch in record_batches(path, whole, MOST):
+        yield from _whole((batch.slice(s, BATCH) for s in range(0, batch.num_rows, BATCH)), batch.num_rows)
+        found += 1
+    if found != announced:
+        raise Unusable("damaged")
 
 
 def _whole(pieces: Iterator[Any], rows: int) -> Iterator[pa.RecordBatch]:

@@ -182,25 +182,6 @@ class Population(Protocol[T_contra]):
 
 
 @runtime_checkable
-class Ring(Protocol):
-    """What an Aggregated report is: a vector of 64-bit words, so that a party can mask it and a coordinator add it."""
-
-    @property
-    def vector(self) -> Ids: ...
-
-
-@runtime_checkable
-class Noisy(Protocol):
-    """A channel whose noise is drawn by a coordinator or in shares by the parties (Aggregated trust).
-
-    Laws: neither ``encode`` nor ``decode`` draws; ``decode`` refuses a sum that does not hold its noise. ``noise`` gives words
-    to add. See ``core.aggregated`` for the rest of what parties need to know.
-    """
-
-    def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids: ...
-
-
-@runtime_checkable
 class Hiding(Protocol):
     """A channel whose guarantee needs others: a Shuffled one.
 
@@ -238,7 +219,11 @@ class Sorting(Protocol):
     """A ``Mixing`` channel that can tell whose messages would spoil the others': what a shuffler asks before it forgets the senders."""
 
     def whole(self, report: Any) -> Bools:
-        """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order within a user."""
+        """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order within a user.
+
+        Raises:
+            Refused: they cannot be told apart: the shuffler then asks about fewer.
+        """
         ...
 
 
@@ -294,5 +279,5 @@ class Charging(Protocol):
 
 __all__ = [
     "Bucketing", "Channel", "Charging", "Costing", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Hiding", "Method", "Mixing",
-    "NonPrivateSolver", "Noisy", "Population", "Predicting", "Responding", "Ring", "Sorting", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
+    "NonPrivateSolver", "Population", "Predicting", "Responding", "Sorting", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
 ]  # fmt: skip

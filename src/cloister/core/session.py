@@ -17,7 +17,7 @@ import numpy as np
 from cloister.core.budget import Event
 from cloister.core.clustering import Problem, Released
 from cloister.core.errors import InvalidInput, Refused
-from cloister.core.questions import Part, Question, Round, Setting, Space
+from cloister.core.questions import Part, Question, Round, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Journal, Look, Record
 from cloister.core.roles import Charging, Method, Population, Table
@@ -175,7 +175,7 @@ class Session(Generic[T]):
         tables = self._answered(round)
         return tuple(
             Looked(
-                (round.index, i), part.cells.space, _dimension(part), 1 / part.among.fraction if part.among else 1.0,
+                (round.index, i), part.cells.space, _dimension(part), 1 / part.fraction,
                 [look for look in self._past if (look.round, look.question) == (round.index, i)],
                 self._write, partial(tables, i),
             )
@@ -192,10 +192,8 @@ class Session(Generic[T]):
         return Round(index, questions[0].trust, self.problem.domain, parts)
 
     def _part(self, index: int, number: int, q: Question[T, Any]) -> Part:
-        among = q.spend.among
-        rows = self.problem.rows if among is None else max(1, round(self.problem.rows * among.fraction))
-        setting = Setting(rows, self.problem.domain.unit, self.seed.child("round", index, number), self.problem.rows)
-        part = Part(q.cells, q.vectors, among, q.open(setting))
+        setting = self.problem.setting(q.spend, self.seed.child("round", index, number))
+        part = Part(q.cells, q.vectors, q.spend.among, q.open(setting))
         if q.trust is Shuffled:
             check_shuffled(part)
         return part

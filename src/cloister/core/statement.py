@@ -179,7 +179,6 @@ def state(
     for round in rounds:
         for number, part in enumerate(round.parts):
             kind = "counts" if part.vectors is None else "sums"
-            users = part.among.fraction if part.among else 1.0
             for event in part.channel.events:
                 amount = event.spent.amount
                 spends.append(
@@ -189,7 +188,7 @@ def state(
                         event.mechanism,
                         event.spent.measure,
                         amount,
-                        users,
+                        part.fraction,
                         event.delta,
                     )
                 )

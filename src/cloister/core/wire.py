@@ -181,17 +181,27 @@ def from_batch(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Any, ...]:
     Raises:
         Refused: no encoder of this round sends such rows.
     """
+    found = zip(report_types(round), columns_of(batch, round), strict=True)
+    return tuple(kind.load(columns) for kind, columns in found)
+
+
+def columns_of(batch: pa.RecordBatch, round: Round[Any]) -> list[dict[str, AnyArray]]:
+    """What each question's reports are loaded from, in the order of the rows.
+
+    Raises:
+        Refused: as for ``from_batch``, but for what ``load`` refuses.
+    """
     if not sound(batch, round).all():
         raise Refused("a row answers a question that its user is not asked, or leaves one out: no encoder sends that")
     users = _values(batch.column(0), Column(USER, "<u8", None))
-    reports, at = list[Any](), 1
+    found, at = list[dict[str, AnyArray]](), 1
     for kind, who in zip(report_types(round), asked(round, users), strict=True):
         columns = {"users": users if who.all() else users[who]}
         for column in kind.columns:
             columns[column.name] = _values(batch.column(at), column)
             at += 1
-        reports.append(kind.load(columns))
-    return tuple(reports)
+        found.append(columns)
+    return found
 
 
 def _checked(batch: pa.RecordBatch, round: Round[Any]) -> None:

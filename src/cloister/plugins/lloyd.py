@@ -26,13 +26,13 @@ from cloister.core.components import component, option, slot
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Rows, Setting, Space, Vectors, add_up, count
+from cloister.core.questions import Rows, Space, Vectors, add_up, count
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import FrequencyOracle, Method, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Floats
-from cloister.plugins.reach import equal_cells, steps
+from cloister.plugins.reach import equal_cells, shortened, steps
 from cloister.plugins.released import kept
 
 
@@ -162,11 +162,11 @@ class Lloyd(Generic[T]):
         columns: k^3 / n^2 (4 rho^2 H^2 Var(count) + d Var(sum)) with H half the domain's diagonal.
         """
         domain, space = problem.domain, Space((problem.k,))
-        setting = Setting(problem.rows, domain.unit, PublicRng(bytes(32)))
         eta = self.radii(problem, 2)[-1]
         near = NearestCenter(np.zeros((problem.k, domain.dimension), np.int64), domain.reach, steps(eta, domain))
-        of_count = self.counts.variance(space, per_count, setting)
-        of_sum = domain.dimension * self.sums.variance(space, self._vectors(near, domain).bound, per_sum, setting)
+        of_count = self.counts.variance(space, per_count, problem.setting(per_count))
+        bound = self._vectors(near, domain).bound
+        of_sum = domain.dimension * self.sums.variance(space, bound, per_sum, problem.setting(per_sum))
         scale = problem.k**3 / problem.rows**2
         if self.updates == "relative":
             return scale * of_count * (eta if math.isfinite(eta) else domain.diameter / 2) ** 2 / 4, scale * of_sum
@@ -200,9 +200,7 @@ class Lloyd(Generic[T]):
     def _settled(self, before: Floats, target: Floats, reach: float, domain: Domain) -> Floats:
         """Radius clipping, then the border."""
         if self.clip_steps and math.isfinite(reach):
-            step = target - before
-            length = np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-300)
-            target = before + step * (np.minimum(length, reach) / length)
+            target = before + shortened(target - before, reach)
         if self.border == "fold":
             return domain.fold(target)
         return domain.truncate(target) if self.border == "truncate" else target

@@ -37,7 +37,7 @@ from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Floats, Ints
-from cloister.plugins.reach import steps
+from cloister.plugins.reach import shortened, steps
 from cloister.plugins.released import kept
 
 STEPS: Final = 2**15
@@ -142,9 +142,7 @@ def median_round(
     # the oracle takes lattice steps for lengths in the caller's units; these are steps of unit vectors
     scale = 1 / (domain.unit * STEPS)
     moved = weiszfeld(sums.at(every) * scale, sums.standard_error(every) * scale, smoothing * domain.unit, step)
-    longest = min(step.within, domain.diameter / 2)
-    lengths = np.maximum(np.linalg.norm(moved, axis=1), 1e-300)
-    moved *= (np.minimum(lengths, longest) / lengths)[:, None]
+    moved = shortened(moved, min(step.within, domain.diameter / 2))
     return domain.truncate(domain.real(near.centers) + moved), np.maximum(sizes.at(every), 0.0)
 
 

@@ -43,8 +43,8 @@ from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem
 from cloister.core.components import component, option, slot
 from cloister.core.domains import Domain
-from cloister.core.questions import Question, Rows, Setting, Space, add_up, count
-from cloister.core.randomness import PublicRng
+from cloister.core.questions import Question, Rows, Space, add_up, count
+from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Sums, Tree, TreeBuilder, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
@@ -173,25 +173,19 @@ class OneRound(Generic[T]):
     def variances(self, problem: Problem, space: Space, per_count: Budget, per_sum: Budget) -> tuple[float, float]:
         """Of a count, in rows^2, and of one coordinate of a sum, in rows^2 R^2, scaled to all rows where users are divided."""
         domain = problem.domain
-
-        def setting(part: Budget) -> Setting:
-            rows = problem.rows if part.among is None else max(1, round(problem.rows * part.among.fraction))
-            return Setting(rows, domain.unit, PublicRng(bytes(32)), problem.rows)
-
-        scale = [1.0 if part.among is None else 1 / part.among.fraction for part in (per_count, per_sum)]
-        of_count = self.frequencies.variance(space, per_count, setting(per_count))
-        of_sum = self.vectors.variance(space, Rows.of(Everywhere(space), domain).bound, per_sum, setting(per_sum))
-        return of_count * scale[0] ** 2, of_sum * (scale[1] / (domain.diameter / 2)) ** 2
+        bound = Rows.of(Everywhere(space), domain).bound
+        of_count = self.frequencies.variance(space, per_count, problem.setting(per_count))
+        of_sum = self.vectors.variance(space, bound, per_sum, problem.setting(per_sum))
+        return of_count * (1 / per_count.fraction) ** 2, of_sum * (1 / per_sum.fraction / (domain.diameter / 2)) ** 2
 
     def expected_error(self, problem: Problem) -> float:
         """v of the module's docstring; on a grid the noise of all cells, each within R of its centre."""
-        seed = PublicRng(bytes(32))
         if problem.domain.dimension <= self.grid_up_to:
-            space = self.grid.open(problem, seed).space
-            setting = Setting(problem.rows, problem.domain.unit, seed)
-            return space.sizes[0] * self.frequencies.variance(space, problem.budget, setting) / problem.rows**2
-        space = self.tree.open(problem, seed).space
-        (per_count,), (per_sum,) = self.shares(problem, space, 1, seed)
+            space = self.grid.open(problem, ANY_KEY).space
+            of_count = self.frequencies.variance(space, problem.budget, problem.setting(problem.budget))
+            return space.sizes[0] * of_count / problem.rows**2
+        space = self.tree.open(problem, ANY_KEY).space
+        (per_count,), (per_sum,) = self.shares(problem, space, 1, ANY_KEY)
         _, of_sum = self.variances(problem, space, per_count, per_sum)
         return problem.k**2 * (problem.domain.dimension + 2) * of_sum / problem.rows**2
 

@@ -1,11 +1,14 @@
-"""How far a row may be from its centre to count there: public radii (FastLloyd, equations 22-25)."""
+"""How far a row may be from its centre to count there, and a centre may move: public radii (FastLloyd, equations 22-25)."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from cloister.core.clustering import Problem
 from cloister.core.domains import Domain
+from cloister.core.types import Floats
 
 
 def equal_cells(problem: Problem, scale: float) -> float:
@@ -18,3 +21,10 @@ def equal_cells(problem: Problem, scale: float) -> float:
 def steps(radius: float, domain: Domain) -> int | None:
     """A radius in whole lattice steps, rounded down; at least one. None for no limit."""
     return max(1, int(radius / domain.unit)) if math.isfinite(radius) else None
+
+
+def shortened(moves: Floats, most: float) -> Floats:
+    """Moves (k, d) that are no longer than ``most``, in the same units."""
+    lengths = np.maximum(np.linalg.norm(moves, axis=1, keepdims=True), 1e-300)
+    found: Floats = moves * (np.minimum(lengths, most) / lengths)
+    return found

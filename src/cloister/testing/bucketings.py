@@ -111,9 +111,8 @@ def _batches(locate: Any, rows: Ints) -> Iterator[tuple[str, Ints, Ints]]:
     n, g = len(rows), np.random.default_rng(52)
     everyone = np.arange(n)
     for size in (1, 2, 3, 7, 64):
-        starts = (
-            range(0, n, size) if size > 3 else range(max(0, n - 2600), n, size)
-        )  # the last ones are on the grid or close to where buckets meet
+        # of small chunks every third, of the last rows: those are on the grid or close to where buckets meet
+        starts = range(0, n, size) if size > 7 else range(max(0, n - 2600), n, 3 * size)
         chunks = [everyone[i : i + size] for i in starts]
         yield f"in chunks of {size}", np.concatenate(chunks), np.concatenate([locate(rows[c]) for c in chunks])
     order = g.permutation(n)

@@ -200,7 +200,7 @@ def check_correlations(where: str, a: Floats, b: Floats) -> None:
 
 def noise_comes_from_the_rng_it_is_given(oracle: Any) -> None:
     """All noise is drawn from the ``NoiseRng`` handed in: the same seed repeats a release, secret noise never repeats."""
-    shape = wide_shapes(role_of(oracle), 8 if getattr(oracle, "everybody", False) else 64)[-1]
+    shape = wide_shapes(role_of(oracle), 8 if getattr(oracle, "everybody", False) else 16)[-1]
     probe, items = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2)), spread(shape)
 
     def released(rng: NoiseRng) -> Floats:

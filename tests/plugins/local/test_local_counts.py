@@ -87,7 +87,7 @@ def test_noise_is_unbiased_and_as_wide_as_declared(oracle, epsilon):
 
 @each_class
 def test_the_variance_of_a_full_bucket_is_the_formula_s(cls):
-    """All users in one bucket of each of 3 levels: T n noise + n (T (presence + 1) - 1). False alarm 1e-6 (900 normal
+    """All users in one bucket of each of 3 levels: T n noise + n (T (1 - 2 q) / (p - q) - 1). False alarm 1e-6 (900 normal
     samples); the sampling of users is half of it."""
     n, repeats, sizes = 150, 300, (3, 4, 5)
     items, found = np.zeros((n, 3), np.int64), []
@@ -95,7 +95,7 @@ def test_the_variance_of_a_full_bucket_is_the_formula_s(cls):
         table = released(opened(cls(), sizes, 4.0, n, 1000 + seed), items, seed)
         found.append([table.at(np.array([0]), level)[0] - n for level in range(3)])
     chances = [opened(cls(), sizes, 4.0, n).asked.chances(level) for level in range(3)]
-    formula = np.array([n * (3 * c.noise + 3 * (c.presence + 1) - 1) for c in chances])
+    formula = np.array([n * (3 * c.noise + 3 * (1 - 2 * c.other) / (c.own - c.other) - 1) for c in chances])
     ratio = (np.array(found) ** 2 / formula).mean()
     assert abs(ratio - 1) < 0.23
 

@@ -13,7 +13,6 @@ import pytest
 
 from cloister.accounting.gaussian import delta_of_mu
 from cloister.plugins.oracles.shuffled.secrecy import (
-    cited_shares,
     enough_shares,
     log2_distance,
     most_distance,
@@ -115,6 +114,11 @@ def test_the_closed_bound_is_above_the_exact_one_and_near_it(users: int, bits: i
         b = exact_b(users, 2**bits, shares - 1)
         exact = (math.log2(b.numerator) - math.log2(b.denominator)) / 2
         assert exact <= log2_distance(users, bits, shares) <= exact + 0.1
+
+
+def cited_shares(users: int, bits: int, security: float) -> int:
+    """As many as Balle et al. ask for."""
+    return math.ceil((2 * security + bits) / (math.log2(users) - math.log2(math.e))) + 2
 
 
 @pytest.mark.parametrize("users", [19, 100, 9_000, 900_000, 9 * 10**8])

@@ -88,8 +88,7 @@ def test_shares_of_a_pair_are_those_of_its_group() -> None:
     assert one.amount == pytest.approx(1 / 3)
     assert one.delta == pytest.approx(1e-6 / 3)
     assert one.among is not None
-    assert one.among.fraction == pytest.approx(3 / 8)
-    assert shares.fraction("sums") == pytest.approx(3 / 4)
+    assert one.among.fraction == pytest.approx(3 / 8)  # of the users, in each of two groups
     assert shares.groups[1].spend["sums"].among == one.among
 
 
@@ -135,11 +134,40 @@ def test_oracles_are_swapped_by_name_under_any_trust(wires: dict[str, str], delt
     assert nicv(rows, result.centers) < 0.2  # one centre: 0.64
 
 
+def test_without_noise_as_many_radii_as_there_are_plans_for() -> None:
+    rows, centers = mixture(3000, 3, 3, 624, 0.02)
+    wires = {"frequencies": "exact", "vectors": "exact"}
+    result = run(rows, 3, 1.0, wires=wires, not_private=True)
+    assert result.details["radii"] == 3
+    assert np.linalg.norm(centers[:, None] - result.centers, axis=2).min(axis=1).max() < 0.05
+
+
+def test_exact_counts_beside_private_sums_are_refused_before_anything_is_asked() -> None:
+    with pytest.raises(InvalidInput, match="or none"):
+        plan(wires={"frequencies": "exact", "vectors": "discrete-laplace"}, not_private=True)
+
+
 def test_long_hash_values_are_searched_by_prefix() -> None:
     rows, _ = mixture(60_000, 3, 2, 624, 0.02)
     result = run(rows, 3, 4.0, options={"bits": 24, "prefix": 6})
     assert nicv(rows, result.centers) < 0.05
     assert plan(options={"bits": 48, "prefix": 20}).composed.value.prefixes.bits == (8, 28, 48)
+
+
+@pytest.mark.parametrize("options", [{"radii": 20}, {"widest": 1e-7}, {"interval": 1e-6}, {"bits": 62}, {"bits": 61}])
+def test_more_buckets_than_can_be_asked_for_are_refused_before_anybody_pays(options: dict[str, Any]) -> None:
+    """A step later the server could not close the first round, which people have paid for, or both sides would run out of memory."""
+    with pytest.raises(InvalidInput, match="take fewer radii, a larger widest or interval, or fewer bits"):
+        plan(epsilon=8.0, options=OPTIONS | options).forecast(SEED)
+
+
+@pytest.mark.parametrize(
+    "options", [{"near": 1 - 2.0**-53}, {"interval": 1e300}, {"hash_share": 1e-300}, {"assign_share": 1e300}]
+)
+def test_options_that_make_no_sense_are_one_line(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput) as error:
+        plan(epsilon=8.0, options=OPTIONS | options).forecast(SEED)
+    assert "\n" not in str(error.value)
 
 
 def test_nothing_at_all_still_gives_centres() -> None:

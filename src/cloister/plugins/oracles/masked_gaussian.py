@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from cloister.core.budget import Budget, Measure
 from cloister.core.components import component, option
-from cloister.core.lattice import CAP, Bound
+from cloister.core.lattice import Bound
 from cloister.core.questions import Setting, Space
 from cloister.core.trust import Aggregated
 from cloister.plugins.oracles.additive import wide_gaussian
-from cloister.plugins.oracles.rings import RingChannel
+from cloister.plugins.oracles.rings import RingChannel, most_rows_option
 from cloister.plugins.oracles.tensors import TensorChannel
 
 
@@ -31,9 +31,7 @@ class MaskedGaussianCounts:
 
     trust = Aggregated
     parties: int = option(default=32, low=1, high=1024, help="most parties that pool their rows")
-    most_rows: int = option(
-        default=CAP, low=1, high=CAP, unit="rows", help="hard cap of a party's rows: with fewer, messages are shorter"
-    )
+    most_rows: int = most_rows_option()
 
     @property
     def measure(self) -> Measure:
@@ -53,9 +51,7 @@ class MaskedGaussianSums:
 
     trust = Aggregated
     parties: int = option(default=32, low=1, high=1024, help="most parties that pool their rows")
-    most_rows: int = option(
-        default=CAP, low=1, high=CAP, unit="rows", help="hard cap of a party's rows: with fewer, messages are shorter"
-    )
+    most_rows: int = most_rows_option()
 
     @property
     def measure(self) -> Measure:

@@ -7,19 +7,28 @@ so that parties who pool their rows release what a curator of all rows would hav
 from __future__ import annotations
 
 import math
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.aggregated import WORD, Words, to_integers, to_words
 from cloister.core.budget import Event
+from cloister.core.components import option
 from cloister.core.errors import InvalidInput, Refused
+from cloister.core.lattice import CAP
 from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ids, Ints
 from cloister.plugins.oracles.additive import Skellam
 from cloister.plugins.oracles.tensors import Noised, TensorChannel
+
+
+def most_rows_option() -> Any:
+    """The option ``most_rows`` of an oracle of trust Aggregated."""
+    return option(
+        default=CAP, low=1, high=CAP, unit="rows", help="hard cap of a party's rows: with fewer, messages are shorter"
+    )
 
 
 @final

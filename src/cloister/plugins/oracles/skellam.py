@@ -31,16 +31,17 @@ Source: Agarwal, Kairouz, Liu 2021 (Skellam in shares); Kairouz, Liu, Steinke 20
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from cloister.core.budget import Budget, Measure
 from cloister.core.components import component, option
 from cloister.core.errors import InvalidInput
-from cloister.core.lattice import CAP, Bound
+from cloister.core.lattice import Bound
 from cloister.core.questions import Setting, Space
 from cloister.core.randomness import skellam_ratio
 from cloister.core.trust import Aggregated
 from cloister.plugins.oracles.additive import UP, Skellam, enough_bits, sensitivity_of
-from cloister.plugins.oracles.rings import RingChannel
+from cloister.plugins.oracles.rings import RingChannel, most_rows_option
 from cloister.plugins.oracles.tensors import TensorChannel
 
 LEAST_SHARE = 2.0**22
@@ -79,18 +80,24 @@ def channel(
     return RingChannel(TensorChannel("skellam", budget, space, bound, law, shift, unit), parties, most_rows, ratio)
 
 
+def parties_option() -> Any:
+    """The option ``parties``: exactly so many, each of whom draws a share."""
+    return option(default=2, low=1, high=1024, help="how many parties pool their rows and draw noise")
+
+
+def colluding_option() -> Any:
+    """The option ``colluding``."""
+    return option(default=1, low=0, help="t: how many of them may tell each other and the coordinator all they know")
+
+
 @component
 class SkellamCounts:
     """Pooled counts with a share of Skellam noise from every party."""
 
     trust = Aggregated
-    parties: int = option(default=2, low=1, high=1024, help="how many parties pool their rows and draw noise")
-    colluding: int = option(
-        default=1, low=0, help="t: how many of them may tell each other and the coordinator all they know"
-    )
-    most_rows: int = option(
-        default=CAP, low=1, high=CAP, unit="rows", help="hard cap of a party's rows: with fewer, messages are shorter"
-    )
+    parties: int = parties_option()
+    colluding: int = colluding_option()
+    most_rows: int = most_rows_option()
 
     @property
     def measure(self) -> Measure:
@@ -108,13 +115,9 @@ class SkellamSums:
     """Pooled vector sums with a share of Skellam noise from every party."""
 
     trust = Aggregated
-    parties: int = option(default=2, low=1, high=1024, help="how many parties pool their rows and draw noise")
-    colluding: int = option(
-        default=1, low=0, help="t: how many of them may tell each other and the coordinator all they know"
-    )
-    most_rows: int = option(
-        default=CAP, low=1, high=CAP, unit="rows", help="hard cap of a party's rows: with fewer, messages are shorter"
-    )
+    parties: int = parties_option()
+    colluding: int = colluding_option()
+    most_rows: int = most_rows_option()
 
     @property
     def measure(self) -> Measure:

@@ -15,7 +15,7 @@ from cloister.core.encoding import absorb, merge_summaries
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.roll import Roll, first_of
+from cloister.core.roll import TRIES, Roll, first_of
 from cloister.core.types import Bools, Ids, Ints
 from cloister.plugins.populations.reading import Progress, keep_memory
 
@@ -95,7 +95,7 @@ class Collected:
     at most one per user does. Summaries are exact integers, so the result does not depend on the order of files or reports, or on how
     these are divided over files, as long as two reports of one user are equal. Where they differ, the first possible one counts,
     files being read in the order of their names: somebody else used her number, and nobody can tell who. A refused report does not
-    use her number up.
+    use her number up, unless there are ``TRIES`` of them at once.
 
     Parquet pages have their checksums checked if they were written with them. Arrow files have none: there, a flipped bit inside an
     answer is another answer.
@@ -178,7 +178,9 @@ class Collected:
         present = np.asarray(piece.column(0).is_valid().to_numpy(zero_copy_only=False), bool)
         left = self._kept(left, present & (users < self._users), "out of range", origins)
         left = self._kept(left, wire.sound(_taken(piece, left), round), "not as asked", origins)
-        while len(left):
+        for _ in range(TRIES):
+            if not len(left):
+                break
             left = self._kept(left, ~seen.has(users[left]), "duplicate", origins)
             first = first_of(users[left])
             now, left = left[first], left[~first]
@@ -186,23 +188,27 @@ class Collected:
                 seen.add(users[rows])
                 self.intake.accepted += len(rows)
                 yield summary
+        left = self._kept(left, ~seen.has(users[left]), "duplicate", origins)  # of more than there are tries
+        self._kept(left, np.zeros(len(left), bool), "impossible", origins)
         self._progress(piece.num_rows)
 
     def _absorbed(
         self, round: Round[Any], piece: pa.RecordBatch, rows: Ints, origins: Origins
     ) -> Iterator[tuple[Ints, tuple[Any, ...]]]:
-        """Summaries of these rows of different users, divided until what no encoder sends is alone."""
+        """Summaries of these rows of different users, without those that no encoder sends."""
         if not len(rows):
             return
+        some = _taken(piece, rows)
         try:
-            reports = wire.from_batch(_taken(piece, rows), round)
+            reports = wire.from_batch(some, round)
             summary = absorb(round, reports)
         except Refused:
+            good = _possible(round, some)
             if len(rows) == 1:
-                self._refuse("impossible", 1, origins.at(int(rows[0])))
-                return
-            for some in np.array_split(rows, SPLIT):
-                yield from self._absorbed(round, piece, some, origins)
+                good = np.zeros(1, bool)
+            kept = self._kept(rows, good, "impossible", origins)
+            for part in np.array_split(kept, SPLIT if len(kept) == len(rows) else 1):
+                yield from self._absorbed(round, piece, part, origins)
             return
         for number, report in enumerate(reports):
             self.intake.questions[number] += len(report.columns()["users"])
@@ -224,6 +230,27 @@ class Collected:
             raise Refused(
                 f"'{path}' has {REASONS[reason]}" if _of_rows(reason) else f"'{path}' is one of the {REASONS[reason]}"
             )
+
+
+def _possible(round: Round[Any], batch: pa.RecordBatch) -> Bools:
+    """Which rows (n,), of different users, an encoder could have sent. Question by question, since a round may have fifty and she answers
+    one: each one's reports are divided until what is impossible is alone."""
+    good, users = np.ones(batch.num_rows, bool), _numbers(batch)
+    columns = wire.columns_of(batch, round)
+    for part, kind, given in zip(round.parts, wire.report_types(round), columns, strict=True):
+        bad, heap = list[Ints](), [np.arange(len(given["users"]))]
+        while heap:
+            some = heap.pop()
+            try:
+                part.channel.absorb(kind.load({name: values[some] for name, values in given.items()}))
+            except Refused:
+                if len(some) > 1:
+                    heap += np.array_split(some, min(SPLIT, len(some)))
+                else:
+                    bad.append(some)
+        if bad:
+            good &= ~np.isin(users, given["users"][np.concatenate(bad)])
+    return good
 
 
 def _of_rows(reason: str) -> bool:

@@ -34,6 +34,9 @@ from cloister.core.types import Floats, Ids, Ints
 SCALE = 2**24
 """What a projection's normal coordinates are multiplied by."""
 
+MOST_WIDTH = 2.0**38
+"""Lattice steps: times ``SCALE`` it is an integer of 63 bits, and rows have norm 2^20."""
+
 
 def collision(distance: float) -> float:
     """p1: the chance that one projection tells two points at this distance, in widths, not apart."""
@@ -78,9 +81,17 @@ class PStable:
         return collision(distance / self.width) ** self.projections
 
     def sample(self, dimension: int, bits: int, seed: PublicRng) -> PStableHash:
-        """One function (step 1), on lattice rows, to values of so many bits."""
+        """One function (step 1), on lattice rows, to values of so many bits.
+
+        Raises:
+            InvalidInput: it tells no two rows apart.
+        """
         g = seed.generator()
         slopes = np.rint(g.standard_normal((self.projections, dimension)) * SCALE).astype(np.int64)
+        if not self.width < MOST_WIDTH:
+            raise InvalidInput(
+                f"points of one hash value can be {self.width:.3g} apart, beyond any domain: take a smaller p"
+            )
         width = max(1, round(self.width * SCALE))
         return PStableHash(slopes, g.integers(0, width, self.projections), width, bits, seed.child("mix"))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from cloister.core.budget import Budget
 from cloister.core.domains import Domain
+from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.questions import Question, add_up, count
 from cloister.core.randomness import PublicRng
@@ -19,6 +20,12 @@ from cloister.plugins.oracles.local.heavy_hitters import Prefixes
 from cloister.plugins.stemmer.boxes import Intervals
 from cloister.plugins.stemmer.buckets import AxisIntervals, Centred, Created, HashValues, Regions
 from cloister.plugins.stemmer.lsh import PStable, PStableHash
+
+MOST_INTERVALS = 2**14
+"""On an axis: step 5 looks at all of them for every heavy value. With the defaults this is a dozen radii."""
+
+MOST_PAIRS = 2**62
+"""Of a hash value and an interval: buckets have numbers of 63 bits."""
 
 
 @final
@@ -100,10 +107,19 @@ class CentersProcedure(Generic[T]):
         cls, domain: Domain, radius: float, constants: Constants, counts: FrequencyOracle[T], sums: VectorSumOracle[T],
         seed: PublicRng,
     ) -> CentersProcedure[T]:  # fmt: skip
-        """Public choices: steps 1 and 3."""
+        """Public choices: steps 1 and 3.
+
+        Raises:
+            InvalidInput: what is looked at in step 5 would not fit in memory, or in the numbers of buckets.
+        """
         d, bits = domain.dimension, constants.prefixes.bits[-1]
         family = PStable(radius, constants.near, constants.far, constants.projections)
         intervals = Intervals.of(domain, constants.interval * radius / d**0.5, seed.child("intervals"))
+        if intervals.number > MOST_INTERVALS or intervals.number << bits > MOST_PAIRS:
+            raise InvalidInput(
+                f"with {intervals.number} intervals on an axis and hash values of {bits} bits there are too many of both to be asked for: "
+                "take fewer radii, a larger widest or interval, or fewer bits"
+            )
         return cls(domain, radius, constants, counts, sums, family.sample(d, bits, seed.child("hash")), intervals)
 
     def search(self, per_hash: Budget, per_axis: Budget) -> tuple[Question[T, Any], Question[T, Any]]:

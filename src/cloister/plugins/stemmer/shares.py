@@ -65,10 +65,6 @@ class Shares:
         group = next(group for group in self.groups if pair in group.pairs)
         return group.spend[step].over(len(group.pairs))
 
-    def fraction(self, step: Step) -> float:
-        """Of the users, who are asked this step."""
-        return math.fsum(1.0 if (s := g.spend[step].among) is None else s.fraction for g in self.groups)
-
 
 def _amounts(budget: Budget, weights: Mapping[Step, float], failing: Collection[Step]) -> list[Budget]:
     """Per step, so that both figures add up to the budget's."""

@@ -33,8 +33,8 @@ from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem
 from cloister.core.components import component, option, slot
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Question, Setting, Space, count
-from cloister.core.randomness import PublicRng
+from cloister.core.questions import Question, Space, count
+from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
@@ -111,7 +111,12 @@ class WeightedCenters(Generic[T]):
     longest: int = option(default=32, low=1, high=4096, help="hash values that are followed, per radius and repetition")
     heavy: float = option(default=4.0, low=0.0, unit="standard errors", help="a hash value's count, to be followed")
     interval: float = option(
-        default=2.5, low=0.0, above=True, unit="radii over sqrt(d)", help="length of an interval; a box is three wide"
+        default=2.5,
+        low=0.0,
+        high=1e6,
+        above=True,
+        unit="radii over sqrt(d)",
+        help="length of an interval; a box is three wide",
     )
     norm: float = option(
         default=0.7, low=0.0, above=True, unit="radii", help="rows are clipped to this distance from their box's middle"
@@ -140,12 +145,10 @@ class WeightedCenters(Generic[T]):
         radii, repetitions = self.plan(problem)
         shares = self.shares(problem, radii, repetitions, rng.child("users"))
         found = Found.of(self.good_centers(problem, radii, repetitions, rng), shares, session)
-        if self.assign == "nearest":
-            weights, errors = self._weighed(session, shares, found, None, problem)
-            kept = np.ones(len(weights), bool)
-        else:
-            first, noise = self._weighed(session, shares, found, None, problem)
-            kept = in_w(first, self.weighty * noise)
+        weights, errors = self._weighed(session, shares, found, None, problem)
+        kept = np.ones(len(weights), bool)
+        if self.assign == "created":
+            kept = in_w(weights, self.weighty * errors)
             weights, errors = self._weighed(session, shares, found, kept, problem)
         coreset = self._coreset(found, kept, weights, errors)
         centers = self.solver.solve(session.release(coreset), problem.k, rng.child("solve"))
@@ -166,11 +169,10 @@ class WeightedCenters(Generic[T]):
 
     def _signal(self, problem: Problem, radii: int, repetitions: int) -> float:
         """n / k rows, in standard errors of a count of step 4."""
-        spend = self.shares(problem, radii, repetitions, PublicRng(bytes(32))).of_pair("axes", (0, 0))
-        fraction = 1.0 if spend.among is None else spend.among.fraction
+        spend = self.shares(problem, radii, repetitions, ANY_KEY).of_pair("axes", (0, 0))
         space = Space((2**self.bits,) * problem.domain.dimension)
-        setting = Setting(max(1, round(problem.rows * fraction)), problem.domain.unit, PublicRng(bytes(32)))
-        return problem.rows * fraction / problem.k / math.sqrt(self.frequencies.variance(space, spend, setting))
+        variance = self.frequencies.variance(space, spend, problem.setting(spend))
+        return problem.rows * spend.fraction / problem.k / math.sqrt(variance) if variance else math.inf
 
     def shares(self, problem: Problem, radii: int, repetitions: int, seed: PublicRng) -> Shares:
         """What each question may spend."""
@@ -251,7 +253,7 @@ def in_w(weights: Floats, least: Floats) -> Bools:
 
 def added(tables: tuple[Any, ...], ids: Ints, spends: list[Budget]) -> tuple[Floats, Floats]:
     """Counts of all users from those of disjoint groups, each scaled up to all users by its table, and their standard errors."""
-    parts = np.array([1.0 if s.among is None else s.among.fraction for s in spends])
+    parts = np.array([spend.fraction for spend in spends])
     parts /= parts.sum()
     counts = [table.at(ids) * part for table, part in zip(tables, parts, strict=True)]
     squares = [(table.standard_error(ids) * part) ** 2 for table, part in zip(tables, parts, strict=True)]

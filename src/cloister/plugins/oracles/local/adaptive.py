@@ -25,7 +25,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.channels import TalliedChannel
-from cloister.plugins.oracles.local.hashed import Hashed, optimal
+from cloister.plugins.oracles.local.hashed import Hashed
 from cloister.plugins.oracles.local.levels import Share, share_option
 from cloister.plugins.oracles.local.opening import limit, opened
 from cloister.plugins.oracles.local.randomisers import Response
@@ -104,4 +104,4 @@ class Direct:
 def _response(size: int, odds: Fraction, seed: PublicRng) -> Tallied:
     if size < 3 * odds + 2:
         return Direct(size, Response.within(odds, size + 1))
-    return Hashed.into(optimal(odds), size, odds, seed)
+    return Hashed.optimised(size, odds, seed)

@@ -43,6 +43,11 @@ class Hashed:
     def into(cls, symbols: int, size: int, odds: Fraction, seed: PublicRng) -> Hashed:
         return cls(size, Hashes(seed, symbols), Response.within(odds, symbols))
 
+    @classmethod
+    def optimised(cls, size: int, odds: Fraction, seed: PublicRng) -> Hashed:
+        """Into g = round(e^eps) + 1 values, at most ``LARGEST``: where the noise of local hashing is least."""
+        return cls.into(min(math.floor(odds + Fraction(1, 2)) + 1, LARGEST), size, odds, seed)
+
     @property
     def chances(self) -> Chances:
         g, t = self.response.symbols, self.response.truth
@@ -75,11 +80,6 @@ class Hashed:
 
     def support(self, users: Ids, answers: AnyArray, ids: Ints) -> Ints:
         return self.hashes.at(users, _symbols(answers), ids)
-
-
-def optimal(odds: Fraction) -> int:
-    """g = round(e^eps) + 1, at most ``LARGEST``: where the noise of local hashing is least."""
-    return min(math.floor(odds + Fraction(1, 2)) + 1, LARGEST)
 
 
 def _symbols(answers: AnyArray) -> Ints:

@@ -37,7 +37,7 @@ from cloister.accounting.discrete import BEYOND, eta
 from cloister.accounting.gaussian import mu_of
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.components import component
-from cloister.core.digests import digest
+from cloister.core.digests import stamp
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound, shrink
 from cloister.core.questions import Placed, Setting, Space
@@ -147,7 +147,7 @@ class LdpAverageChannel:
     @cached_property
     def stamp(self) -> int:
         """64 bits that tell this question from any other."""
-        return int(digest(self)[:16], 16)
+        return stamp(self)
 
     @property
     def layout(self) -> tuple[slice, ...]:
@@ -176,7 +176,7 @@ class LdpAverageChannel:
         for level, at in enumerate(self.layout):
             mine = self.sharing.answering(users, level)
             for some in (mine[start : start + step] for start in range(0, len(mine), step)):
-                noise = rng.child("level", level).gaussians(users[some], self.sigma, at.stop - at.start)
+                noise = rng.child("level", level).discrete_gaussian_each(users[some], self.sigma, at.stop - at.start)
                 _place(noise, items.buckets[some, level], scaled[some])
                 answers[some, at] = noise.astype(np.uint32)  # modulo 2^32: post-processing
         return Reports(users, answers, self.stamp)

@@ -13,15 +13,12 @@ Source: Wang, Blocki, Li, Jha 2017, section 4.4.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from cloister.core.budget import Budget, Measure
 from cloister.core.components import component
 from cloister.core.questions import Setting, Space
-from cloister.core.randomness import PublicRng
 from cloister.core.trust import Local
 from cloister.plugins.oracles.local.channels import TalliedChannel
-from cloister.plugins.oracles.local.hashed import Hashed, optimal
+from cloister.plugins.oracles.local.hashed import Hashed
 from cloister.plugins.oracles.local.levels import Share, share_option
 from cloister.plugins.oracles.local.opening import limit, opened
 
@@ -44,11 +41,7 @@ class OptimisedLocalHashing:
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> TalliedChannel:
         limit(NAME, space, MOST, "'hadamard-response', or 'explicit-histogram' where few buckets are looked at")
-        return TalliedChannel(opened(NAME, space, budget, setting, self.share, _hashed))
+        return TalliedChannel(opened(NAME, space, budget, setting, self.share, Hashed.optimised))
 
     def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
         return self.open(space, budget, setting).asked.variance
-
-
-def _hashed(size: int, odds: Fraction, seed: PublicRng) -> Hashed:
-    return Hashed.into(optimal(odds), size, odds, seed)

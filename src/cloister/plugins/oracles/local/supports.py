@@ -34,11 +34,6 @@ class Chances:
         """Variance that one report adds to the count of an empty bucket."""
         return self.other * (1 - self.other) / (self.own - self.other) ** 2
 
-    @property
-    def presence(self) -> float:
-        """What more it adds to the count of its user's bucket (less, if negative)."""
-        return (1 - self.own - self.other) / (self.own - self.other)
-
     def estimate(self, supports: Ints, reports: int) -> Floats:
         """Counts (m,) from how many of so many reports support each bucket (m,)."""
         return np.asarray((supports - reports * self.other) / (self.own - self.other), np.float64)

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from cloister.core.budget import Budget, Event
-from cloister.core.digests import digest
+from cloister.core.digests import stamp
 from cloister.core.errors import Refused
 from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -66,7 +66,7 @@ class VectorAnswers:
     @cached_property
     def stamp(self) -> int:
         """64 bits that tell this question from any other."""
-        return int(digest(self)[:16], 16)
+        return stamp(self)
 
     @property
     def layout(self) -> tuple[slice, ...]:

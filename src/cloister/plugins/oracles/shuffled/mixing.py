@@ -11,7 +11,7 @@ import numpy as np
 
 from cloister.core.aggregated import to_integers, to_words
 from cloister.core.budget import Budget, Event
-from cloister.core.digests import digest
+from cloister.core.digests import stamp
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
 from cloister.core.questions import Placed
@@ -143,7 +143,7 @@ class MixingChannel:
     @cached_property
     def stamp(self) -> int:
         """64 bits that tell this question from any other."""
-        return int(digest(self)[:16], 16)
+        return stamp(self)
 
     def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Shares:
         """Algorithm 10, for users (n,), every one with a share of the noise."""
@@ -181,8 +181,10 @@ class MixingChannel:
         return Mixed(added_up(slots, shares, self.slots, self.bits), counts)
 
     def whole(self, report: Shares) -> Bools:
-        """Which users (n,) sent the right number of shares of every slot, and no others."""
+        """Which users (n,) sent the right number of shares of every slot, and no others, to this question."""
         users = len(report.slots) // self.messages
+        if report.question != self.stamp:
+            return np.zeros(users, bool)
         slots = np.sort(report.slots.reshape(users, self.messages), axis=1)
         inside = (report.shares.astype(np.uint64) >> np.uint64(self.bits)).reshape(users, self.messages) == 0
         right = slots == np.repeat(np.arange(self.slots, dtype=slots.dtype), self.each)

@@ -106,11 +106,6 @@ def enough_shares(users: int, bits: int, security: float) -> int | None:
     return None
 
 
-def cited_shares(users: int, bits: int, security: float) -> int:
-    """As many as Balle et al. ask for."""
-    return math.ceil((2 * security + bits) / (math.log2(users) - math.log2(math.e))) + 2
-
-
 def price(distance: float, mu: float) -> float:
     """The delta that a statistical distance adds to a mechanism that is mu-GDP, up to a discreteness that costs less than 0.1%.
 

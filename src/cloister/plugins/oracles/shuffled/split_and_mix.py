@@ -17,7 +17,6 @@ noise on the sums allows, but for delta:
   post-processing of the sum. With all users honest there is 1 / honest times the variance that is paid for.
 * *Secrecy.* Given what each honest user adds, the messages of a slot say nothing but the sum, up to a statistical distance of 2^-nu, with
   2^-nu times the slots within t, the largest distance that the budget's delta pays for: ``secrecy`` has the proof, m, and why deltas add here.
-  (ERRATA's nu = log2(2 s d (1 + e^eps) / delta) is what this is in terms of an epsilon.)
 
 If the shuffler is not honest nothing holds: a user's own shares add up to her number and little noise.
 
@@ -34,6 +33,7 @@ Kairouz, Liu, Steinke 2021 (the distributed discrete Gaussian).
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from cloister.core.budget import Budget, Measure
 from cloister.core.components import component, option
@@ -47,9 +47,6 @@ from cloister.plugins.oracles.shuffled.mixing import MOST_BITS, MixingChannel
 from cloister.plugins.oracles.shuffled.secrecy import LEAST_USERS, enough_shares, most_distance
 
 NAME = "split-and-mix"
-HONEST = "at least this share of the planned users draw their noise and keep their shares to themselves"
-BUCKETS = "places that the buckets of a large level share, by public hashes; none: every bucket its own where messages allow it, else chosen by what collisions do"
-MESSAGES = "a plan that asks every user for more messages is refused"
 
 
 def opened(
@@ -60,19 +57,19 @@ def opened(
     Raises:
         InvalidInput: a share of the users only, too few users, no delta, or too many messages.
     """
-    people = setting.people
+    name, people = NAME if bound else f"{NAME}-counts", setting.people
     if setting.rows < people:
         raise InvalidInput(
-            f"'{NAME}' asks everyone, and its noise does not shrink with the users who are asked: divide the budget and not the users "
+            f"'{name}' asks everyone, and its noise does not shrink with the users who are asked: divide the budget and not the users "
             "(option share=budget of the method)"
         )
     least = math.ceil(honest * people)
     if least < LEAST_USERS:
-        raise InvalidInput(f"'{NAME}' needs at least {LEAST_USERS} honest users to mix, not {least}")
+        raise InvalidInput(f"'{name}' needs at least {LEAST_USERS} honest users to mix, not {least}")
     distance = most_distance(budget.delta, budget.mu)
     if not distance > 0:
         raise InvalidInput(
-            f"'{NAME}' spends a delta of its own, and its budget has none: pass delta (less than one over the number of users)"
+            f"'{name}' spends a delta of its own, and its budget has none: pass delta (less than one over the number of users)"
         )
     about = sensitivity_of((True,) * space.levels, bound) / budget.mu / math.sqrt(honest)
     layout, security = _laid(space, bound, setting, least, distance, buckets, most_messages, about)
@@ -80,7 +77,7 @@ def opened(
     shift = enough_bits(sigma)
     unit = setting.unit if bound else 1.0
     return MixingChannel(
-        NAME if bound else f"{NAME}-counts", budget, layout, bound, people, least, sigma * 2.0**shift, shift, unit, security, most_messages
+        name, budget, layout, bound, people, least, sigma * 2.0**shift, shift, unit, security, most_messages
     )  # fmt: skip
 
 
@@ -109,6 +106,34 @@ def sensitivity_of(hashed: tuple[bool, ...], bound: Bound | None) -> float:
     return math.sqrt(sum(4 if bound or level else 2 for level in hashed)) * (bound.l2 if bound else 1)
 
 
+def honest_option() -> Any:
+    """The option ``honest``."""
+    return option(
+        default=0.9, low=0.01, high=1.0,
+        help="at least this share of the planned users draw their noise and keep their shares to themselves",
+    )  # fmt: skip
+
+
+def buckets_option() -> Any:
+    """The option ``buckets``."""
+    return option(
+        default=None, low=2, high=2**16,
+        help="places that the buckets of a large level share, by public hashes; none: every bucket its own where messages allow it, "
+        "else chosen by what collisions do",
+    )  # fmt: skip
+
+
+def most_messages_option() -> Any:
+    """The option ``most_messages``."""
+    return option(
+        default=2**20,
+        low=1,
+        high=2**40,
+        unit="messages",
+        help="a plan that asks every user for more messages is refused",
+    )
+
+
 @component
 class SplitAndMix:
     """Vector sums of everyone's shuffled shares, with the noise of a trusted curator."""
@@ -116,9 +141,9 @@ class SplitAndMix:
     trust = Shuffled
     failing = True
     everybody = True
-    honest: float = option(default=0.9, low=0.01, high=1.0, help=HONEST)
-    buckets: int | None = option(default=None, low=2, high=2**16, help=BUCKETS)
-    most_messages: int = option(default=2**20, low=1, high=2**40, unit="messages", help=MESSAGES)
+    honest: float = honest_option()
+    buckets: int | None = buckets_option()
+    most_messages: int = most_messages_option()
 
     @property
     def measure(self) -> Measure:
@@ -138,9 +163,9 @@ class SplitAndMixCounts:
     trust = Shuffled
     failing = True
     everybody = True
-    honest: float = option(default=0.9, low=0.01, high=1.0, help=HONEST)
-    buckets: int | None = option(default=None, low=2, high=2**16, help=BUCKETS)
-    most_messages: int = option(default=2**20, low=1, high=2**40, unit="messages", help=MESSAGES)
+    honest: float = honest_option()
+    buckets: int | None = buckets_option()
+    most_messages: int = most_messages_option()
 
     @property
     def measure(self) -> Measure:

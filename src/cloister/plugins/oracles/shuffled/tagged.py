@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from cloister.core.budget import Budget, Event
-from cloister.core.digests import digest
+from cloister.core.digests import stamp
 from cloister.core.errors import Refused
 from cloister.core.questions import Space
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -127,7 +127,7 @@ class BlanketChannel:
     @cached_property
     def stamp(self) -> int:
         """64 bits that tell this question from any other."""
-        return int(digest(self)[:16], 16)
+        return stamp(self)
 
     def hashes(self, level: int) -> Hashes:
         return Hashes(self.seed.child("level", level), self.values)
@@ -166,8 +166,10 @@ class BlanketChannel:
         return Gathered((report,), counts)
 
     def whole(self, report: Tagged) -> Bools:
-        """Which users (n,) sent the right number of messages for every level, with possible values."""
+        """Which users (n,) sent the right number of messages for every level, with possible values, to this question."""
         users = len(report.tags) // self.messages
+        if report.question != self.stamp:
+            return np.zeros(users, bool)
         levels = np.sort(report.levels.reshape(users, self.messages), axis=1)
         right = levels == np.repeat(np.arange(self.space.levels, dtype=levels.dtype), 1 + self.blankets)
         return np.asarray((right & (report.values.reshape(users, self.messages) < self.values)).all(axis=1))
