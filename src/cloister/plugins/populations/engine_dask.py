@@ -122,7 +122,7 @@ class Dask:
 
 async def _greeted(address: str) -> None:
     """Shake hands and leave. A ``Client`` that fails at it reports that once more, at length, when it is thrown away."""
-    from distributed.comm import connect
+    from distributed.comm.core import connect
 
     arguments = distributed.Security().get_connection_args("client")
     await (await connect(address, timeout=PATIENCE, **arguments)).close()
