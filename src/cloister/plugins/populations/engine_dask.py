@@ -98,9 +98,8 @@ class Dask:
             with ThreadPoolExecutor(1) as apart:  # a notebook has a running loop already
                 apart.submit(asyncio.run, _greeted(address)).result()
             client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
-        except (
-            Exception
-        ):  # of any kind: what another service on that port says is read as lengths and messages of Dask's
+        except Exception:
+            # of any kind: what another service says on that port is read as lengths and messages of Dask's
             raise InvalidInput(
                 f"no Dask scheduler answers at '{address}': give the address that the scheduler prints, not its pages' (dashboard)"
             ) from None
