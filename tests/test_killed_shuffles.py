@@ -34,8 +34,8 @@ def reports(tmp_path: Path, plan: PublishedPlan, theirs: Messages) -> Path:
 POINTS = {
     "while messages are scattered": ("Scattered.add", 3),
     "before messages are put in order": ("Scattered.shuffled", 1),
-    "while files are written": ("_flush", 1),
-    "between two files": ("_flush", 2),
+    "while files are written": ("flush", 1),
+    "between two files": ("flush", 2),
     "before scattered messages are removed": ("shutil.rmtree", 1),
     "before the folder appears": ("_publish", 1),
     "after the folder has appeared": ("sync", 2),
