@@ -120,6 +120,22 @@ def test_json_for_programs_and_a_line_per_refusal_for_people(folder: Path, sent:
     assert not (folder / "d.json").exists()
 
 
+def test_too_few_reports_to_learn_anything_are_warned_of(tmp_path: Path) -> None:
+    """As the plan's own warning: v falls as one over the number of reports.."""
+    wanted = publish(Request(k=3, method="one-round", epsilon=2.0, bounds="ball:1", rows=20_000, seed=0), dimension=D)
+    assert wanted.outlook is not None
+    enough = int(wanted.outlook.error * wanted.rows)
+    assert 20 < enough < N
+    wanted.write(tmp_path / "plan", "")
+    np.save(tmp_path / "few.npy", ROWS[: enough // 2])
+    np.save(tmp_path / "more.npy", ROWS[: enough + 1])
+    for name, told in (("few", True), ("more", False)):
+        assert cloister("encode", "plan", f"{name}.npy", "--out", name, folder=tmp_path).returncode == 0
+        done = cloister("decode", "plan", name, folder=tmp_path)
+        assert done.returncode == 0
+        assert ("expect no better than one centre" in done.stderr) == told
+
+
 def test_what_is_wrong_is_said_in_one_line(folder: Path, plan: PublishedPlan) -> None:
     (folder / "empty").mkdir()
     changed = folder / "changed"

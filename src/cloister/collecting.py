@@ -70,9 +70,8 @@ class Table:
             raise InvalidInput(f"the first user's number is {naming.first}: the plan's are 0 to {plan.rows - 1}")
         wanted = columns or plan.columns
         if naming.column is not None:
-            source(
-                paths, [naming.column], missing
-            )  # refuses a name that is not there, before its columns are one too many
+            # a name that is not there is refused before its columns are one too many
+            source(paths, [naming.column], missing)
         if wanted is None:
             wanted = [name for name in source(paths, None, missing).columns if name != naming.column]
         if len(wanted) != plan.dimension:

@@ -259,6 +259,21 @@ def test_an_arrow_file_that_does_not_fit_in_memory_is_refused_before_it_is_unpac
     assert (intake.accepted, intake.refused) == (N, {"damaged": 1})
 
 
+def test_a_row_group_that_does_not_fit_in_memory_is_refused_before_it_is_unpacked(
+    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pages can be as large as it is, and of zeros a hundred thousand times smaller in the file."""
+    many = pa.Table.from_batches([sent] * 30)
+    pq.write_table(many, tmp_path / "a.parquet", use_dictionary=False, data_page_size=2**30, compression="zstd")
+    pq.write_table(many, tmp_path / "b.parquet", row_group_size=N)
+    group = pq.read_metadata(tmp_path / "a.parquet").row_group(0)
+    most = sum(group.column(j).total_uncompressed_size for j in range(group.num_columns)) // 2
+    monkeypatch.setattr(report_files, "MOST_OF_GROUP", most)
+    found, intake = gathered(plan, round_, tmp_path)
+    assert same(found, expected(round_, sent))
+    assert (intake.accepted, intake.refused) == (N, {"damaged": 1, "duplicate": 29 * N})
+
+
 def _whole_files_only(true: Any) -> Any:
     """Opened for its schema and length, but no batch is taken from it."""
 

@@ -63,7 +63,7 @@ def rounds(plan: PlanFolder, as_json: AsJson = False) -> None:
         title=f"plan {standing['plan'][:16]}: epsilon = {standing['epsilon']:g}, delta = {standing['delta']:g} in all"
     )
     for heading in ("round", "state", "users asked", "questions", "bytes each", "reports", "published"):
-        table.add_column(heading, justify="left" if heading in {"state", "questions"} else "right")
+        table.add_column(heading, justify="left" if heading in {"state", "questions"} else "right", overflow="fold")
     for one in standing["rounds"]:
         asked = f"{one['asked']:.1%}"
         table.add_row(

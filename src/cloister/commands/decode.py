@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cloister.commands import AsJson, PlanFolder, print_json, print_result, progress, say
+
+if TYPE_CHECKING:
+    from cloister.plans import PublishedPlan
 
 
 def decode(
@@ -20,13 +23,15 @@ def decode(
     """Cluster the people who have sent reports. Sees no row."""
     from cloister.core.results import checked_target
     from cloister.decoder import decode as run
+    from cloister.plans import PublishedPlan
 
     target = None if out is None else checked_target(out)
+    published = PublishedPlan.read(plan)
     with progress("reports read") as advance:
-        done = run(plan, reports, strict=strict, progress=advance)
+        done = run(published, reports, strict=strict, progress=advance)
     if target is not None:
         done.result.save(target)
-    for line in done.intake.lines():
+    for line in [*done.intake.lines(), *_too_few(published, done.intake.accepted)]:
         say(line)
     if as_json:
         print_json(done.result.as_dict())
@@ -36,3 +41,13 @@ def decode(
     print_result(done.result)
     if target is not None:
         typer.echo(f"\nsaved to {target}")
+
+
+def _too_few(plan: PublishedPlan, reports: int) -> list[str]:
+    """What the plan warned of beforehand, for those who did report: v falls as one over their number. A shuffler refuses too few."""
+    if plan.crowd is not None or plan.outlook is None or plan.outlook.error * plan.rows < reports:
+        return []
+    return [
+        f"WARNING: of {reports:,} reports expect no better than one centre: about {plan.outlook.rows_needed:,} would be needed for a "
+        "small error"
+    ]

@@ -26,6 +26,9 @@ BATCH = 2**17
 MOST = 2**28
 """Bytes of one batch of an Arrow file, in memory: its writer chose how many rows it has. Ours have a sixteenth of it."""
 
+MOST_OF_GROUP = 2**29
+"""Bytes of a row group of a Parquet file, in memory, as it says itself: its pages can be as large as it is."""
+
 HELD = 2**25
 """Bytes of a file that are kept until its end is reached; larger files are read twice."""
 
@@ -108,10 +111,13 @@ def _read(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def _parquet(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Page by page; where pages have checksums, these are checked."""
+    """Page by page; where pages have checksums, these are checked. Not with a row group that memory may not hold."""
     options = {"pre_buffer": False, "buffer_size": 2**18, "page_checksum_verification": True}
     with pyarrow.parquet.ParquetFile(path, **options) as file:
         _fits(file.schema_arrow, schema)
+        groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
+        if any(sum(g.column(j).total_uncompressed_size for j in range(g.num_columns)) > MOST_OF_GROUP for g in groups):
+            raise Unusable("damaged")
         yield from _whole(file.iter_batches(batch_size=BATCH, use_threads=False), file.metadata.num_rows)
 
 

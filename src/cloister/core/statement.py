@@ -15,6 +15,10 @@ from cloister.core.trust import TRUSTS
 UNITS = {"pure": "epsilon", "gaussian": "mu^2", "zcdp": "rho", "exact": "unlimited"}
 
 
+MEASURED = {"gaussian": "Gaussian differential privacy", "zcdp": "zero-concentrated differential privacy"}
+"""What units measure that are no epsilon."""
+
+
 @attrs.frozen
 class Spend:
     """One line of the budget. Args: round, question (position and kind), mechanism, measure, amount, users (their share), delta (the
@@ -93,11 +97,10 @@ class PrivacyStatement:
             "go or refuse; it is outside the guarantee, as are running times.",
             "Budget, by round and question:",
         ]
-        for s in self.spends:
-            users = "" if s.users == 1.0 else f" of {s.users:.1%} of the users"
-            own = f", delta {s.delta:.3g}" if s.delta else ""
+        lines += _budget(self.spends)
+        for measure in sorted({s.measure for s in self.spends} & set(MEASURED)):
             lines.append(
-                f"  round {s.round + 1}, {s.question}: {s.mechanism}, {UNITS[s.measure]} {s.amount:.6g}{own}{users}"
+                f"{UNITS[measure]} measures {MEASURED[measure]}: epsilon and delta above follow from all lines together."
             )
         return "\n".join(lines)
 
@@ -138,6 +141,21 @@ class PrivacyStatement:
             data.get("least", 0),
             data.get("alone"),
         )
+
+
+def _budget(spends: Sequence[Spend]) -> list[str]:
+    """A line per question, in their order; questions of a round that read alike share one."""
+    alike = dict[tuple[int, str, str, str], list[str]]()
+    for s in spends:
+        own = f", delta {s.delta:.3g}" if s.delta else ""
+        users = "" if s.users == 1.0 else f" of {s.users:.1%} of the users"
+        kind, cost = s.question.partition(" (")[2], f"{UNITS[s.measure]} {s.amount:.6g}{own}{users}"
+        alike.setdefault((s.round, kind, s.mechanism, cost), []).append(s.question)
+    return [
+        f"  round {number + 1}, {asked[0]}: {mechanism}, {cost}" if len(asked) == 1 else
+        f"  round {number + 1}, {len(asked)} questions ({kind}: {mechanism}, each {cost}"
+        for (number, kind, mechanism, cost), asked in alike.items()
+    ]  # fmt: skip
 
 
 def state(

@@ -98,9 +98,8 @@ class Dask:
             with ThreadPoolExecutor(1) as apart:  # a notebook has a running loop already
                 apart.submit(asyncio.run, _greeted(address)).result()
             client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
-        except (
-            Exception
-        ):  # of any kind: what another service on that port says is read as lengths and messages of Dask's
+        except Exception:
+            # of any kind: what another service says on that port is read as lengths and messages of Dask's
             raise InvalidInput(
                 f"no Dask scheduler answers at '{address}': give the address that the scheduler prints, not its pages' (dashboard)"
             ) from None
@@ -122,7 +121,7 @@ class Dask:
 
 async def _greeted(address: str) -> None:
     """Shake hands and leave. A ``Client`` that fails at it reports that once more, at length, when it is thrown away."""
-    from distributed.comm import connect
+    from distributed.comm.core import connect
 
     arguments = distributed.Security().get_connection_args("client")
     await (await connect(address, timeout=PATIENCE, **arguments)).close()
