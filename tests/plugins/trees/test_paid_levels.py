@@ -20,7 +20,7 @@ from cloister.plugins.trees.quadtree import Quadtree, ShiftedQuadtree
 
 SEED, BOX = PublicRng.from_seed(81), Box((-1.0,) * 3, (1.0,) * 3)
 DRAWS = 300
-TREES = {"one cell": (1, 0), "shallow": (3, 0), "without a root": (12, 4), "deep": (60, 36)}
+TREES = {"one cell": (1, 0), "shallow": (3, 0), "without a root": (12, 4), "deep": (60, 20)}
 ROWS = {"empty": 0, "one row": 1, "many rows": 700}
 
 
