@@ -114,8 +114,8 @@ class Estimates:
     def __init__(self, asked: Answers[R], reports: tuple[int, ...], support: Callable[[Ints, int], Ints]) -> None:
         self._factor, self._reports, self._support = asked.sharing.factor, reports, support
         self._chances = [level.chances for level in asked.levels]
-        shares = turnout(reports, asked.rows, asked.sharing.factor)
-        self._errors = [asked.error(level) * share for level, share in enumerate(shares)]
+        came = turnout(reports, asked.rows, asked.sharing.factor)
+        self._errors = [asked.error(level) * came for level in range(len(asked.levels))]
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
         return self._factor * self._chances[level].estimate(self._support(ids, level), self._reports[level])

@@ -196,7 +196,7 @@ class LdpAverageChannel:
         worth = self.value * self.sharing.factor
         return BlockSums(
             tuple(np.asarray(t.reshape(-1, self.bound.dimension) * worth, np.float64) for t in summary.totals),
-            tuple(self.error * share for share in turnout(summary.reports, self.rows, self.sharing.factor)),
+            self.error * turnout(summary.reports, self.rows, self.sharing.factor),
         )
 
 
@@ -216,14 +216,14 @@ def _signed(answers: AnyArray) -> Ints:
 class BlockSums:
     """Sums that came with every bucket's noise. Answers are looked up; nothing is drawn."""
 
-    def __init__(self, sums: tuple[Floats, ...], errors: tuple[float, ...]) -> None:
-        self._sums, self._errors = sums, errors
+    def __init__(self, sums: tuple[Floats, ...], error: float) -> None:
+        self._sums, self._error = sums, error
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
         return self._sums[level][ids]
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        return np.full(len(ids), self._errors[level])
+        return np.full(len(ids), self._error)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("tables do not travel: keep what at() gave")

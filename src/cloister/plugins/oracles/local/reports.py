@@ -111,15 +111,17 @@ class Kept:
         return Kept(self.pieces + other.pieces)
 
 
-def turnout(reports: Sequence[int], rows: int, factor: int) -> tuple[float, ...]:
-    """What the standard errors of each level's values are, over those of all planned users: sqrt(reports T / n).
+def turnout(reports: Sequence[int], rows: int, factor: int) -> float:
+    """What standard errors are, over those of all planned users: sqrt(N / n), where N users reported.
 
     Noise grows with the reports that came, not with the users who were planned; who reports is public under Local trust. With
-    the planned errors a fifth of the users would have to say 2.2 times as much before a cell counted for anything.
+    the planned errors a fifth of the users would have to say 2.2 times as much before a cell counted for anything. Which of the users
+    answer which level is left to the public coins, over which an error is meant.
 
     Args:
-        reports: that answered each level; where there is none, as of one.
+        reports: that answered each level.
         rows: n, the public number of users.
         factor: T, what a level's answers are multiplied by because its users are one of T parts.
     """
-    return tuple(math.sqrt(max(1, one) * factor / rows) for one in reports)
+    came = factor * sum(reports) / len(reports)
+    return math.sqrt(max(1.0, came) / rows)

@@ -33,13 +33,13 @@ class VectorTable:
 
     def __init__(self, asked: VectorAnswers, reports: Sequence[int], total: Callable[[Ints, int], Ints]) -> None:
         self._value, self._total = asked.value, total
-        self._errors = [asked.error * share for share in turnout(reports, asked.rows, asked.sharing.factor)]
+        self._error = asked.error * turnout(reports, asked.rows, asked.sharing.factor)
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
         return np.asarray(self._total(ids, level) * self._value, np.float64)
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        return np.full(len(ids), self._errors[level])
+        return np.full(len(ids), self._error)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("tables do not travel: keep what at() gave")
