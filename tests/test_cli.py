@@ -162,6 +162,15 @@ def test_oracles_that_pool_need_parties(folder: Path) -> None:
     assert "--pooled" in refused.stderr
 
 
+def test_the_number_of_rows_can_be_written_as_pages_write_it(folder: Path) -> None:
+    found = json.loads(cloister("fit", "rows.npy", *BASE, "--rows", "2e3", "--json", folder=folder).stdout)
+    assert found["problem"]["rows"] == 2000
+    for wrong in ("1.5", "1e-3", "1e999", "many"):
+        refused = cloister("fit", "rows.npy", *BASE, "--rows", wrong, folder=folder)
+        assert refused.returncode == 2
+        assert f"'{wrong}' is not a whole number" in refused.stderr
+
+
 def test_files_of_parties_are_pooled_in_one_process(folder: Path) -> None:
     rows = np.load(folder / "rows.npy")
     for name, part in (("north", rows[::2]), ("south", rows[1::2])):

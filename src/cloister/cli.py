@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands import AsJson, Columns, Rows, pairs, plain, print_json, print_result, say
+from cloister.commands import AsJson, Columns, Rows, pairs, plain, print_json, print_result, say, whole
 from cloister.commands.advance import advance, rounds
 from cloister.commands.coordinate import coordinate
 from cloister.commands.decode import decode
@@ -174,7 +174,7 @@ def fit(
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget of this run, in nats.")] = None,
     delta: Annotated[float | None, typer.Option(help="Probability of failure of the guarantee; well below 1 / rows.")] = None,
     bounds: Annotated[str | None, typer.Option(help="Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or ball:RADIUS.")] = None,
-    public_rows: Annotated[int | None, typer.Option("--rows", help="Public number of rows: a round figure of the right size.")] = None,
+    public_rows: Annotated[int | None, typer.Option("--rows", parser=whole, metavar="<int>", help="Public number of rows: a round figure of the right size.")] = None,
     columns: Columns = None,
     wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component, e.g. counts=discrete-laplace. Repeatable.")] = None,
     values: Annotated[list[str] | None, typer.Option("--set", help="option=value, e.g. rounds=5. Repeatable.")] = None,

@@ -31,6 +31,17 @@ Unsigned = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
+def whole(text: str) -> int:
+    """A whole number, which may be written as 1e6. Raises: typer.BadParameter for anything else."""
+    try:
+        value = float(text) if "e" in text.lower() else int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a whole number") from None
+    if not float(value).is_integer():
+        raise typer.BadParameter(f"{text!r} is not a whole number")
+    return int(value)
+
+
 def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=1))
 

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands import AsJson, names, pairs, print_json, say
+from cloister.commands import AsJson, names, pairs, print_json, say, whole
 
 
 def plan(
     k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")],
     epsilon: Annotated[float, typer.Option(help="What one report may cost its person, in nats.")],
-    rows: Annotated[int, typer.Option(help="Public number of people: their numbers are 0 to rows - 1.")],
+    rows: Annotated[int, typer.Option(parser=whole, metavar="<int>", help="Public number of people: their numbers are 0 to rows - 1.")],
     bounds: Annotated[str, typer.Option(help="Public bounds: ball:RADIUS, -1:1, or 0:120,0:1, or a .toml/.json file.")],
     out: Annotated[Path, typer.Option(help="Folder to make.")],
     method: Annotated[str, typer.Option(help="Which algorithm, filled with local oracles. See 'cloister list Method'.")] = "one-round",
