@@ -23,7 +23,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +31,10 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
 
 import attrs
 import numpy as np
+from halves import halves
 from real_rows import real, real_cases, table_real
 from simulation import Simulated
 
-from cloister.core.encoding import absorb, chunk_rows, encode_lattice, merge_summaries
 from cloister.core.lattice import CAP
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats
@@ -359,21 +358,8 @@ def table_speed(n: int = 200_000, d: int = 100) -> Iterator[str]:
             ),
             [str(j) for j in range(d)],
         )  # fmt: skip
-        (asked,) = plan.forecast(PublicRng.from_seed(1))
-        lattice, users, rng = plan.problem.domain.snap(rows), np.arange(n, dtype=np.uint64), NoiseRng.secret()
-        best = [math.inf, math.inf]
-        for _ in range(4):
-            start = time.process_time()
-            reports = [
-                encode_lattice(asked, lattice[i : i + chunk_rows(d)], users[i : i + chunk_rows(d)], rng)
-                for i in range(0, n, chunk_rows(d))
-            ]
-            middle = time.process_time()
-            total = reduce(merge_summaries, (absorb(asked, report) for report in reports))
-            for part, summary in zip(asked.parts, total, strict=True):
-                part.channel.decode(summary, rng)
-            best = [min(best[0], middle - start), min(best[1], time.process_time() - middle)]
-        yield f"| {cells} | {n / best[0] / 1e6:.2f} | {n / best[1] / 1e6:.2f} |"
+        encoding, decoding = halves(plan, rows)
+        yield f"| {cells} | {n / encoding / 1e6:.2f} | {n / decoding / 1e6:.2f} |"
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import signal
@@ -10,16 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from in_process import cloister
 
-from cloister.cli import app
 from cloister.core import wire
 from cloister.core.errors import CloisterError
 from cloister.core.results import Result
@@ -32,16 +29,6 @@ from cloister.runs import Request
 PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 D, N = 5, 1000
 ROWS = np.random.default_rng(0).normal(0, 0.3, (N, D))
-
-
-def cloister(*arguments: Any, folder: Path) -> subprocess.CompletedProcess[str]:
-    """In this process: what ``main`` makes of it."""
-    with contextlib.chdir(folder):
-        done = CliRunner().invoke(app, list(map(str, arguments)))
-    if isinstance(done.exception, CloisterError):
-        return subprocess.CompletedProcess(arguments, 2, done.stdout, f"{done.stderr}cloister: {done.exception}\n")
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="module")

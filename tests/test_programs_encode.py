@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
+from in_process import cloister
 from typer.testing import CliRunner
 
 from cloister.cli import app
@@ -43,15 +43,6 @@ WANTED = ("-k", "3", "--epsilon", "2", "--rows", str(N), "--bounds", "ball:1")
 def program(*arguments: Any, folder: Path) -> subprocess.CompletedProcess[str]:
     """In a process of its own."""
     return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=folder)
-
-
-def cloister(*arguments: Any, folder: Path) -> subprocess.CompletedProcess[str]:
-    """In this process: what ``main`` makes of it."""
-    with contextlib.chdir(folder):
-        done = CliRunner().invoke(app, list(map(str, arguments)))
-    if isinstance(done.exception, CloisterError):
-        return subprocess.CompletedProcess(arguments, 2, done.stdout, f"{done.stderr}cloister: {done.exception}\n")
-    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 import subprocess
@@ -10,12 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import in_process
 import pytest
 from rounds_fakes import ROUNDS, N, lied, planned, prepared
-from typer.testing import CliRunner
 
-from cloister.cli import app
-from cloister.core.errors import CloisterError
 from cloister.core.results import Result
 from cloister.plans import PublishedPlan
 
@@ -25,12 +22,9 @@ ADVANCE = ("advance", "plan", "--reports", "reports")
 
 
 def cloister(folder: Path, *arguments: Any) -> tuple[int, str, str]:
-    """Exit code and both outputs, in this process: what ``main`` makes of it."""
-    with contextlib.chdir(folder):
-        done = CliRunner().invoke(app, list(map(str, arguments)))
-    if isinstance(done.exception, CloisterError):
-        return 2, done.stdout, str(done.exception)
-    return done.exit_code, done.stdout, done.stderr
+    """Exit code and both outputs, in this process."""
+    done = in_process.cloister(*arguments, folder=folder)
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +59,8 @@ def test_from_rows_to_centres_in_rounds(tmp_path: Path, plan: PublishedPlan) -> 
     assert "saved to result.json" in text
     assert Result.load(tmp_path / "result.json").centers.shape == (3, 2)
     code, _, error = cloister(tmp_path, *ANSWER)
-    assert (code, error) == (2, f"all {ROUNDS} rounds of this plan are closed: nobody is asked any more")
+    assert code == 2
+    assert error.endswith(f"\ncloister: all {ROUNDS} rounds of this plan are closed: nobody is asked any more\n")
 
 
 def test_programs_of_their_own_processes(folder: Path) -> None:
@@ -99,7 +94,7 @@ def test_closing_a_closed_round_by_its_number_does_nothing(folder: Path) -> None
     code, text, _ = cloister(folder, *ADVANCE, "--round", 1)
     assert (code, text) == (0, "round 2 of 3 is open: publish plan as it is now\n")
     code, _, error = cloister(folder, *ADVANCE, "--round", 3)
-    assert (code, error) == (2, "round 3 is not open: the open one is 2")
+    assert (code, error) == (2, "cloister: round 3 is not open: the open one is 2\n")
 
 
 def test_the_rounds_of_a_plan_of_one_are_shown_too(tmp_path: Path) -> None:
@@ -116,14 +111,15 @@ def test_refusals_are_one_line(folder: Path) -> None:
     lied(folder, 1, 100.0)
     code, _, error = cloister(folder, *ANSWER)
     assert code == 2
-    assert error.startswith("the published answers are not those that were published before")
-    assert "\n" not in error
+    warned, refused = error.splitlines()
+    assert warned.startswith("WARNING: a report of epsilon = 9 hides little")
+    assert refused.startswith("cloister: the published answers are not those that were published before")
     code, _, error = cloister(folder, "encode", "plan", "mine.npy", "--out", "elsewhere")
     assert code == 2
     assert "this plan has 3 rounds: give a state that remembers" in error
     assert not (folder / "elsewhere").exists()
     code, _, error = cloister(folder, "advance", "plan")
-    assert (code, error) == (2, "round 2 of 3 is open: give the reports that close it (--reports)")
+    assert (code, error) == (2, "cloister: round 2 of 3 is open: give the reports that close it (--reports)\n")
     code, _, error = cloister(folder, "decode", "plan", "reports")
     assert (code, "cloister advance" in error) == (2, True)
     assert cloister(folder, "answer", "plan", "mine.npy", "--out", "reports")[0] == 2  # no state

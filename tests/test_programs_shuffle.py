@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,11 +11,10 @@ import attrs
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from in_process import cloister
 from shuffled_plans import WIRES, D, N, folder_of, sent, small_plan, write
-from typer.testing import CliRunner
 
-from cloister.cli import app
-from cloister.core.errors import CloisterError, InvalidInput, Refused
+from cloister.core.errors import InvalidInput, Refused
 from cloister.decoder import decode
 from cloister.encoder import read
 from cloister.plans import PublishedPlan
@@ -27,15 +24,6 @@ from cloister.shuffler import shuffle
 
 WANTED = ("-k", "2", "--epsilon", "1", "--delta", "1e-6", "--rows", str(N), "--bounds", "ball:1", "--seed", "1")
 WITH = tuple(part for slot, name in WIRES.items() for part in ("--with", f"{slot}={name}"))
-
-
-def cloister(*arguments: Any, folder: Path) -> subprocess.CompletedProcess[str]:
-    with contextlib.chdir(folder):
-        done = CliRunner().invoke(app, list(map(str, arguments)))
-    if isinstance(done.exception, CloisterError):
-        return subprocess.CompletedProcess(arguments, 2, done.stdout, f"{done.stderr}cloister: {done.exception}\n")
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,23 @@
+"""The command line, in the process of the tests."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from cloister.cli import app
+from cloister.core.errors import CloisterError
+
+
+def cloister(*arguments: Any, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What ``main`` makes of a command that is run in a folder: a refusal is one line and exit code 2, a traceback fails the test."""
+    with contextlib.chdir(folder):
+        done = CliRunner().invoke(app, list(map(str, arguments)))
+    if isinstance(done.exception, CloisterError):
+        return subprocess.CompletedProcess(arguments, 2, done.stdout, f"{done.stderr}cloister: {done.exception}\n")
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
