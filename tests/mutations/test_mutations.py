@@ -1,0 +1,76 @@
+"""Deliberate faults, each with the tests that see it: what a promise rests on is broken on purpose, and a test must fail.
+
+A fault is an entry in a ``.toml`` file beside this one::
+
+    [[mutation]]
+    name = "the tag tells the value"            # what goes wrong, in a few words
+    file = "src/cloister/plugins/oracles/shuffled/blanket_histogram.py"
+    old = "words[:, 1]"                         # occurs exactly once in the file
+    new = "words[:, 0]"
+    tests = ["tests/plugins/shuffled/test_blanket_histogram.py::test_a_tag_does_not_tell_its_value"]
+
+``pytest -m mutations`` applies each to a copy of the source and runs its tests, which must fail within a minute. That every entry still
+applies, and names tests that exist, is tested always.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+LIMIT = 60
+"""Seconds in which a fault must be seen."""
+
+
+def _all() -> list[Any]:
+    entries = [
+        (path.stem, entry)
+        for path in sorted(HERE.glob("*.toml"))
+        for entry in tomllib.loads(path.read_text())["mutation"]
+    ]
+    return [pytest.param(entry, id=f"{stem}: {entry['name']}") for stem, entry in entries]
+
+
+MUTATIONS = _all()
+
+
+def _mutated(entry: dict[str, Any]) -> str:
+    text = (ROOT / entry["file"]).read_text()
+    assert text.count(entry["old"]) == 1, f"{entry['old']!r} occurs {text.count(entry['old'])} times in {entry['file']}"
+    assert entry["new"] != entry["old"]
+    return text.replace(entry["old"], entry["new"])
+
+
+@pytest.mark.parametrize("entry", MUTATIONS)
+def test_a_fault_still_applies_and_names_tests_that_exist(entry: dict[str, Any]) -> None:
+    assert set(entry) == {"name", "file", "old", "new", "tests"}
+    compile(_mutated(entry), entry["file"], "exec")
+    assert entry["tests"]
+    for test in entry["tests"]:
+        path, _, name = test.partition("::")
+        assert f"def {name.partition('[')[0]}(" in (ROOT / path).read_text()
+
+
+@pytest.mark.mutations
+@pytest.mark.parametrize("entry", MUTATIONS)
+def test_a_fault_fails_a_test_within_a_minute(entry: dict[str, Any], tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    mutant = tmp_path / Path(entry["file"])
+    text = _mutated(entry)
+    arguments = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-m", "not mutations", "-p", "no:cacheprovider"]
+    run = [*arguments, "-n", "0", *entry["tests"]]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+    honest = subprocess.run(run, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=10 * LIMIT)
+    assert honest.returncode == 0, f"without the fault:\n{honest.stdout[-3000:]}"
+    mutant.write_text(text)
+    faulty = subprocess.run(run, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT)
+    assert faulty.returncode == 1, f"no test saw it:\n{faulty.stdout[-3000:]}{faulty.stderr[-1000:]}"
