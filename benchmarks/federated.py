@@ -2,7 +2,7 @@
 
     python benchmarks/federated.py               table 3's shapes, two parties, in process and over gRPC with mutual TLS on loopback
     python benchmarks/federated.py --parties     2, 4, 8, 16, 32 parties (k = 5, d = 5, 10,000 rows)
-    python benchmarks/federated.py --oracle skellam --masks shared --journals
+    python benchmarks/federated.py --oracle masked-gaussian --masks shared --journals
 
 A round is measured from one call for answers to the next: assignment, sums, masks, messages, noise, unmasking, new centres. The first
 round, which also puts the rows on the lattice, is left out. Masked words are those of all parties in both directions; framing is
@@ -38,10 +38,11 @@ from cloister.federated.grpc_client import Line
 from cloister.federated.grpc_server import Server
 from cloister.federated.joined import Joined
 from cloister.federated.journal import FileJournal, Memory
-from cloister.federated.keys import new_private_key, new_secret, public_key
+from cloister.federated.keys import new_secret
 from cloister.federated.party import Party
 from cloister.federated.ring import shape_bytes
 from cloister.federated.rounds import coordinator_noise, outline
+from cloister.federated.streams import new_private_key, public_key
 from cloister.federated.tls import Credentials
 from cloister.runs import Request, fit, prepare
 
@@ -136,7 +137,8 @@ def coordinate(task: dict[str, Any], port: Any) -> None:
     """The coordinator's process."""
     agreement, folder = task["agreement"], Path(task["folder"])
     plan = prepare(request(task["n"], task["k"], agreement.parties, task["oracle"]), [str(i) for i in range(task["d"])])
-    coordinator = Coordinator(agreement, FileJournal(folder / "coordinator.journal") if task["journals"] else None)
+    journal = FileJournal(folder / "coordinator.journal") if task["journals"] else None
+    coordinator = Coordinator(agreement, journal, private=task["coordinator"])
     rounds, noise = plan.forecast(PublicRng.from_seed(1)), NoiseRng.secret()
     for round in rounds:
         coordinator.expect(
@@ -158,12 +160,12 @@ def over_grpc(n: int, k: int, d: int, parties: int, oracle: str, masks: str, jou
     with tempfile.TemporaryDirectory() as folder:
         names = tuple(f"p{i}" for i in range(parties))
         make_test_certificates(Path(folder) / "certs", names)
-        private = [new_private_key() for _ in names]
+        private, own = [new_private_key() for _ in names], new_private_key()
         members = tuple(
             Member(m, public_key(p) if masks == "pairwise" else b"") for m, p in zip(names, private, strict=True)
         )
         task: dict[str, Any] = {
-            "agreement": Agreement("benchmark", members, masks), "folder": folder, "secret": new_secret(), "private": private,  # type: ignore[arg-type]
+            "agreement": Agreement("benchmark", members, masks, public_key(own)), "coordinator": own, "folder": folder, "secret": new_secret(), "private": private,  # type: ignore[arg-type]
             "n": n, "k": k, "d": d, "oracle": oracle, "journals": journals,
         }  # fmt: skip
         out, port = context.Queue(), context.Queue()
@@ -218,7 +220,7 @@ def by_parties(o: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parties", action="store_true", help="2 to 32 parties instead of table 3")
-    parser.add_argument("--oracle", default="masked-gaussian", choices=("masked-gaussian", "skellam"))
+    parser.add_argument("--oracle", default="skellam", choices=("masked-gaussian", "skellam"))
     parser.add_argument("--masks", default="pairwise", choices=("shared", "pairwise"))
     parser.add_argument("--journals", action="store_true", help="journal every step to disk, as a real run does")
     chosen = parser.parse_args()

@@ -11,7 +11,11 @@ import numpy as np
 from cloister.core.errors import MissingExtra
 from cloister.core.results import Result
 from cloister.metrics import nicv
+from cloister.pooling import pooled
 from cloister.runs import Plan, Request, fit, parties, source
+
+PARTIES = ("north", "south", "west")
+"""Among whom a federated demonstration deals its rows out."""
 
 
 @attrs.frozen(eq=False)
@@ -42,13 +46,14 @@ def demonstrate(
         raise MissingExtra("scikit-learn", "sklearn", "the demonstration") from None
     loaded: Any = load_digits()
     rows = np.asarray(loaded.data, np.float64)
-    wires = {"counts": "masked-gaussian", "sums": "masked-gaussian"} if federated else {}
-    request = Request(k=k, epsilon=epsilon, delta=delta, bounds=(0.0, 16.0), rows=1800, wires=wires, seed=seed)
+    wires, options = pooled("fastlloyd", {}, {}, len(PARTIES)) if federated else ({}, {})
+    request = Request(
+        k=k, epsilon=epsilon, delta=delta, bounds=(0.0, 16.0), rows=1800, wires=wires, options=options, seed=seed
+    )
     population: Any = source(rows, None, "refuse", progress)
     if federated:
-        population = parties(
-            {name: source(rows[i::3], None, "refuse", progress) for i, name in enumerate(("north", "south", "west"))}
-        )
+        shares = {n: rows[i :: len(PARTIES)] for i, n in enumerate(PARTIES)}
+        population = parties({name: source(part, None, "refuse", progress) for name, part in shares.items()})
     result = fit(request, population, started=started)
     baseline: Any = KMeans(k, random_state=0)
     baseline.set_params(n_init=10).fit(rows)

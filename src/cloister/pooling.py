@@ -1,6 +1,7 @@
 """A pooled run's plan: one TOML file that all parties and the coordinator hold. All of it public; its hash is what they agree on.
 
     coordinator = "pool.example.org:7443"
+    coordinator_key = "..."    # what 'cloister party-key --coordinator' printed where the coordinator runs
     method = "fastlloyd"
     k = 5
     epsilon = 1.0
@@ -9,7 +10,7 @@
     columns = ["age", "weight"]
     bounds = [[0, 120], [0, 300]]
     seed = 20241121
-    oracle = "masked-gaussian"
+    oracle = "skellam"
     masks = "pairwise"
 
     [[party]]
@@ -42,11 +43,12 @@ from cloister.federated.trust import Masks, statement
 from cloister.runs import Plan, Request, prepare
 
 KNOWN = (
-    "coordinator", "method", "k", "epsilon", "delta", "rows", "columns", "bounds", "seed", "oracle", "masks", "party", "with", "set",
+    "coordinator", "coordinator_key", "method", "k", "epsilon", "delta", "rows", "columns", "bounds", "seed", "oracle", "masks", "party", "with", "set",
     "test_noise_seed",
 )  # fmt: skip
-NEEDED = ("k", "epsilon", "rows", "columns", "bounds", "seed", "party")
-ORACLES = ("masked-gaussian", "skellam")
+NEEDED = ("k", "epsilon", "rows", "columns", "bounds", "seed", "coordinator_key", "party")
+ORACLES = ("skellam", "masked-gaussian")
+"""The first is the default: with it nobody knows the noise, so that a published result tells the coordinator no more than others."""
 
 
 @final
@@ -85,13 +87,17 @@ class PoolPlan:
         return NoiseRng.secret() if self.test_noise_seed is None else NoiseRng.for_tests(self.test_noise_seed)
 
     @property
+    def shares(self) -> int:
+        """How many draw the noise of the question that is protected least: 1 for the coordinator, which then knows all of it."""
+        return min(c.shares for round in self.rounds for c in channels_of(round, self.agreement.parties))
+
+    @property
     def trust(self) -> tuple[str, ...]:
         """Who learns what if whom colludes with whom: of all questions, the one that is protected least."""
-        shares = min(c.shares for round in self.rounds for c in channels_of(round, self.agreement.parties))
         colluding = [
             int(part.value.colluding) for _, part in _parts(self.plan.composed) if hasattr(part.value, "colluding")
         ]
-        return statement(self.agreement.masks, shares, min(colluding, default=0))
+        return statement(self.agreement.masks, self.shares, min(colluding, default=0))
 
 
 def read_pool_plan(path: Path) -> PoolPlan:
@@ -118,7 +124,7 @@ def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
     if missing:
         raise InvalidInput(f"the plan has no {', '.join(missing)}")
     members = _members(facts["party"])
-    oracle = facts.get("oracle", "masked-gaussian")
+    oracle = facts.get("oracle", ORACLES[0])
     if oracle not in ORACLES:
         raise InvalidInput(f"oracle is '{oracle}': choose {' or '.join(ORACLES)}")
     method = str(facts.get("method", "fastlloyd"))
@@ -143,8 +149,8 @@ def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
         )
     masks = cast(Masks, facts.get("masks", "pairwise"))
     _check_shares(plan, masks)
-    name = digest((plan.digest(), seed, test_seed))
-    return PoolPlan(request, plan, Agreement(name, members, masks), str(facts.get("coordinator", "")), test_seed)
+    agreement = Agreement(digest((plan.digest(), seed, test_seed)), members, masks, _key(facts["coordinator_key"]))
+    return PoolPlan(request, plan, agreement, str(facts.get("coordinator", "")), test_seed)
 
 
 def pooled(
@@ -161,7 +167,7 @@ def pooled(
 
 
 def _check_shares(plan: Plan, masks: Masks) -> None:
-    """With a shared secret, a party and the coordinator can unmask one other party's message: its share must be enough alone.
+    """With a shared secret, a party and the coordinator unmask every other party's message alone: its share must be enough alone.
 
     Raises:
         InvalidInput: it is only a part of what is counted on.
@@ -169,8 +175,8 @@ def _check_shares(plan: Plan, masks: Masks) -> None:
     for name, part in _parts(plan.composed):
         if masks == "shared" and part.spec.name == "skellam" and part.value.parties - part.value.colluding > 1:
             raise InvalidInput(
-                f"masks are shared and '{name}' draws noise in shares: a party that reads another's message would unmask it with one share alone. "
-                f"Choose pairwise masks, or colluding = {part.value.parties - 1}"
+                f"masks are shared and '{name}' draws noise in shares: a party and the coordinator together would unmask another party's message "
+                f"with one share alone. Choose pairwise masks, or colluding = {part.value.parties - 1}"
             )
 
 
@@ -201,6 +207,15 @@ def _members(parties: Any) -> tuple[Member, ...]:
     except (TypeError, KeyError, ValueError, AttributeError):
         raise InvalidInput(
             "every [[party]] of the plan has a name, and for pairwise masks a key as 'cloister party-key' prints it"
+        ) from None
+
+
+def _key(text: Any) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"coordinator_key is {text!r}: give what 'cloister party-key --coordinator' prints where the coordinator runs"
         ) from None
 
 

@@ -8,9 +8,10 @@ from cloister.core.types import Ids
 from cloister.federated.agreement import Agreement, Member
 from cloister.federated.coordinator import Coordinator, Due
 from cloister.federated.journal import Journal
-from cloister.federated.keys import new_private_key, new_secret, public_key
+from cloister.federated.keys import new_secret
 from cloister.federated.party import Party
 from cloister.federated.ring import Tensor
+from cloister.federated.streams import new_private_key, public_key
 from cloister.federated.trust import Masks
 
 SHAPE = (Tensor(3, 64), Tensor(6, 40))
@@ -18,14 +19,17 @@ NAMES = ("north", "south", "west")
 
 
 class Keys:
-    """Keys of every party, as they would lie on their disks."""
+    """Keys of every party and of the coordinator, as they would lie on their disks."""
 
     def __init__(self, masks: Masks = "pairwise", names: tuple[str, ...] = NAMES, plan: str = "plan") -> None:
         self.private = [new_private_key() for _ in names]
-        self.secret = new_secret()
+        self.secret, self.coordinator = new_secret(), new_private_key()
         pairwise = masks == "pairwise"
         members = tuple(Member(n, public_key(k) if pairwise else b"") for n, k in zip(names, self.private, strict=True))
-        self.agreement = Agreement(plan, members, masks)
+        self.agreement = Agreement(plan, members, masks, public_key(self.coordinator))
+
+    def coordinate(self, journal: Journal | None = None) -> Coordinator:
+        return Coordinator(self.agreement, journal, private=self.coordinator)
 
     def party(self, i: int, journal: Journal | None = None, agreement: Agreement | None = None) -> Party:
         agreed = self.agreement if agreement is None else agreement
@@ -42,7 +46,7 @@ def no_noise(shape: tuple[Tensor, ...] = SHAPE) -> tuple[Ids, ...]:
 def opened(masks: Masks = "pairwise", rounds: int = 3, keys: Keys | None = None) -> tuple[Coordinator, list[Party]]:
     """A session that all parties have joined."""
     keys = keys or Keys(masks)
-    coordinator = Coordinator(keys.agreement)
+    coordinator = keys.coordinate()
     for _ in range(rounds):
         coordinator.expect(SHAPE, no_noise)
     parties = [keys.party(i) for i in range(keys.agreement.parties)]

@@ -17,7 +17,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry import registry
 from cloister.core.types import Floats
-from cloister.federated.coordinator import CLOSED, Coordinator
+from cloister.federated.coordinator import CLOSED
 from cloister.federated.desk import Desk
 from cloister.federated.joined import Joined
 from cloister.federated.journal import FileJournal, Journal, Memory
@@ -48,7 +48,7 @@ def central() -> Any:
 
 def desk(keys: Keys, journal: Journal | None = None, **clocks: Any) -> Desk:
     plan = prepare(request(), ("0", "1"))
-    coordinator, rounds = Coordinator(keys.agreement, journal), plan.forecast(PublicRng.from_seed(7))
+    coordinator, rounds = keys.coordinate(journal), plan.forecast(PublicRng.from_seed(7))
     for round in rounds:
         coordinator.expect(outline(round, 3), lambda round=round: coordinator_noise(round, 3, NoiseRng.for_tests(2)))
     return Desk(coordinator, len(rounds), **{"patience": 30.0, "timeout": 30.0, **clocks})

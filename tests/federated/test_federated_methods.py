@@ -11,11 +11,12 @@ import pytest
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry import registry
-from cloister.federated.keys import new_private_key, public_key
 from cloister.federated.messages import HEAD, TAG
 from cloister.federated.ring import shape_bytes
 from cloister.federated.rounds import channels_of, outline
-from cloister.pooling import pool_plan, read_pool_plan
+from cloister.federated.streams import new_private_key, public_key
+from cloister.federated.trust import PUBLISHED
+from cloister.pooling import _parts, pool_plan, read_pool_plan
 from cloister.runs import Request, fit
 
 ROWS = np.clip(np.random.default_rng(0).normal(0, 0.4, (3000, 2)), -1, 1)
@@ -63,6 +64,7 @@ def facts(**changes: Any) -> dict[str, Any]:
     party = [{"name": n, "key": public_key(new_private_key()).hex()} for n in ("a", "b")]
     plan = {
         "k": 3, "epsilon": 1.0, "delta": 1e-6, "rows": 3000, "columns": ["x", "y"], "bounds": [[-1, 1], [-1, 1]], "seed": 1, "party": party,
+        "coordinator_key": public_key(new_private_key()).hex(),
         **changes,
     }  # fmt: skip
     return {name: value for name, value in plan.items() if value is not None}
@@ -74,7 +76,18 @@ def test_a_plan_fills_every_slot_that_asks() -> None:
         config = plan.plan.composed.config()["slots"]
         assert all(config[slot]["name"] == "skellam" and config[slot]["options"]["parties"] == 2 for slot in slots)
         assert any("at most 1 of 2" in words for words in plan.trust)
-    assert "no privacy" in " ".join(pool_plan(facts()).trust)
+    assert "no privacy" in " ".join(pool_plan(facts(oracle="masked-gaussian")).trust)
+
+
+def test_nobody_knows_the_noise_unless_a_plan_says_so() -> None:
+    """A result that is published then tells the coordinator nothing more: what draws the noise in one place has to be asked for."""
+    plan = pool_plan(facts())
+    assert {part.spec.name for name, part in _parts(plan.plan.composed) if name in ("counts", "sums")} == {"skellam"}
+    assert plan.shares == 2
+    assert "may be published" not in " ".join(plan.trust)
+    known = pool_plan(facts(oracle="masked-gaussian"))
+    assert known.shares == 1
+    assert PUBLISHED in known.trust
 
 
 def test_a_plan_fills_the_slots_of_a_method_that_another_one_starts_from() -> None:
@@ -88,6 +101,7 @@ def test_a_plan_fills_the_slots_of_a_method_that_another_one_starts_from() -> No
 def test_a_plan_whose_coordinator_draws_any_of_the_noise_promises_nothing_against_it_and_a_party(slot: str) -> None:
     mixed = " ".join(pool_plan(facts(oracle="skellam", **{"with": {slot: "masked-gaussian"}})).trust)
     assert "The coordinator together with any one party: no privacy" in mixed
+    assert "must be kept from whoever runs the coordinator" in mixed
     assert "nobody knows all of it" not in mixed
 
 
@@ -112,7 +126,8 @@ def test_no_party_has_the_coordinators_name() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"k": None, "bounds": None}, "no k, bounds"), ({"oracle": "discrete-gaussian"}, "choose masked-gaussian or skellam"),
+        ({"k": None, "bounds": None}, "no k, bounds"), ({"oracle": "discrete-gaussian"}, "choose skellam or masked-gaussian"),
+        ({"coordinator_key": None}, "no coordinator_key"), ({"coordinator_key": "xyz"}, "--coordinator"), ({"coordinator_key": "aa"}, "32 bytes"), ({"coordinator_key": 5}, "--coordinator"),
         ({"masks": "none"}, "choose shared or pairwise"), ({"masks": "shared", "oracle": "skellam", "set": {"sums": {"colluding": 0}}}, "one share alone"), ({"seed": 1.5}, "whole number"), ({"party": [{"name": "a"}]}, "2 to 1024"),
         ({"party": [{"key": "x"}]}, r"\[\[party\]\]"), ({"with": {"sums": "discrete-gaussian"}}, "slot 'sums'"),
         ({"with": dict.fromkeys(("counts", "sums"), "discrete-gaussian")}, "Aggregated trust only"), ({"set": 3}, "is a table"),
@@ -140,7 +155,7 @@ def test_every_change_of_a_plan_changes_what_is_agreed_on() -> None:
     base = facts()
     changes: list[dict[str, Any]] = [
         {"k": 4}, {"epsilon": 2.0}, {"delta": 1e-7}, {"rows": 3001}, {"columns": ["x", "z"]}, {"bounds": [[-1, 1], [-1, 2]]}, {"seed": 2},
-        {"oracle": "skellam"}, {"method": "gauss-lloyd"}, {"set": {"rounds": 3}}, {"test_noise_seed": 1}, {"party": base["party"][::-1]},
+        {"oracle": "masked-gaussian"}, {"coordinator_key": "11" * 32}, {"method": "gauss-lloyd"}, {"set": {"rounds": 3}}, {"test_noise_seed": 1}, {"party": base["party"][::-1]},
     ]  # fmt: skip
     hashes = [pool_plan({**base, **change}).agreement.hash for change in ({}, *changes)]
     assert len(set(hashes)) == len(hashes)

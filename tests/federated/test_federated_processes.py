@@ -40,7 +40,8 @@ class Site:
         )  # fmt: skip
         d = rows.shape[1]
         facts = (
-            f"k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = {len(rows)}\nseed = 5\ntest_noise_seed = {SEED}\n{extra}"
+            f"k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = {len(rows)}\nseed = 5\ntest_noise_seed = {SEED}\n"
+            f'oracle = "masked-gaussian"\n{extra}'
             f"columns = {json.dumps([str(i) for i in range(d)])}\nbounds = {[[-1, 1]] * d}\nset = {{ rounds = {rounds} }}\n\n"
         )
         self.plan = folder / "plan.toml"

@@ -15,6 +15,7 @@ from cloister.federated.coordinator import Coordinator, Due
 from cloister.federated.journal import Memory
 from cloister.federated.messages import HEAD, TAG, Kind, Message, Reason, Rejected, refusal
 from cloister.federated.party import Party
+from cloister.federated.streams import new_private_key, public_key
 from cloister.federated.trust import Masks, statement
 
 MODES: tuple[Masks, ...] = ("shared", "pairwise")
@@ -49,7 +50,7 @@ def test_every_party_unmasks_the_sum_of_all(masks: Masks) -> None:
 
 def test_the_coordinators_noise_is_in_the_sum_once() -> None:
     keys = Keys()
-    coordinator = Coordinator(keys.agreement)
+    coordinator = keys.coordinate()
     coordinator.expect(SHAPE, lambda: (np.full(3, 7, np.uint64), np.full(6, 2**64 - 5, np.uint64)))
     parties = [keys.party(i) for i in range(3)]
     join(coordinator, parties)
@@ -68,7 +69,7 @@ def test_nothing_is_answered_before_all_have_sent() -> None:
     assert coordinator.missing == ("south", "west")
 
 
-@pytest.mark.parametrize("change", ["plan", "order", "key", "masks", "fewer"])
+@pytest.mark.parametrize("change", ["plan", "order", "key", "masks", "fewer", "coordinator"])
 def test_other_parameters_are_refused_before_any_masked_value_is_sent(change: str) -> None:
     keys = Keys()
     agreed = keys.agreement
@@ -78,8 +79,9 @@ def test_other_parameters_are_refused_before_any_masked_value_is_sent(change: st
         "key": attrs.evolve(agreed, members=(agreed.members[0], agreed.members[1], Member("west", bytes(31) + b"\1"))),
         "masks": attrs.evolve(agreed, masks="shared"),
         "fewer": attrs.evolve(agreed, members=agreed.members[:2]),
+        "coordinator": attrs.evolve(agreed, coordinator_key=public_key(new_private_key())),
     }[change]
-    coordinator = Coordinator(agreed)
+    coordinator = keys.coordinate()
     party = keys.party(0, agreement=other)
     error = rejected(coordinator, "north", attrs.evolve(_head(party.hello()), sender=0).to_bytes())
     assert error.reason is Reason.OTHER_AGREEMENT
@@ -226,7 +228,7 @@ def test_a_round_that_comes_out_differently_is_not_sent_again() -> None:
 @pytest.mark.parametrize("masks", MODES)
 def test_a_restarted_party_sends_the_same_bytes_and_keeps_its_answers(masks: Masks) -> None:
     keys = Keys(masks)
-    coordinator = Coordinator(keys.agreement)
+    coordinator = keys.coordinate()
     for _ in range(2):
         coordinator.expect(SHAPE, no_noise)
     journals = [Memory() for _ in range(3)]
@@ -258,7 +260,7 @@ def test_a_restarted_coordinator_gives_the_same_answers_and_draws_no_noise_twice
         return no_noise()
 
     def started() -> Coordinator:
-        coordinator = Coordinator(keys.agreement, journal)
+        coordinator = keys.coordinate(journal)
         for _ in range(2):
             coordinator.expect(SHAPE, noise)
         return coordinator
@@ -284,7 +286,7 @@ def test_a_restarted_coordinator_gives_the_same_answers_and_draws_no_noise_twice
 
 def test_a_party_that_lost_its_journal_cannot_join_again() -> None:
     keys = Keys()
-    coordinator = Coordinator(keys.agreement)
+    coordinator = keys.coordinate()
     coordinator.receive("north", keys.party(0).hello())
     error = rejected(coordinator, "north", keys.party(0).hello())
     assert (error.reason, error.party) == (Reason.DUPLICATE, "north")
@@ -335,7 +337,7 @@ def test_an_opening_without_this_partys_nonce_is_refused() -> None:
 
 def test_a_group_secret_that_was_tampered_with_is_refused() -> None:
     keys = Keys()
-    coordinator = Coordinator(keys.agreement)
+    coordinator = keys.coordinate()
     parties = [keys.party(i) for i in range(3)]
     first = _head(parties[0].hello())
     changed = attrs.evolve(first, body=first.body[:-1] + bytes([first.body[-1] ^ 1]))
@@ -366,32 +368,32 @@ def test_keys_of_the_wrong_kind_are_refused() -> None:
         with pytest.raises(InvalidInput, match="low order"):
             keys.party(0, agreement=agreement)
     with pytest.raises(InvalidInput, match="different names"):
-        Agreement("plan", (Member("a"), Member("a")), "shared")
+        Agreement("plan", (Member("a"), Member("a")), "shared", bytes(32))
     with pytest.raises(InvalidInput, match="its own"):
-        Agreement("plan", (Member("a", bytes(32)), Member("b", bytes(32))), "pairwise")
+        Agreement("plan", (Member("a", bytes(32)), Member("b", bytes(32))), "pairwise", bytes([1] * 32))
 
 
 def test_a_journal_of_another_plan_is_refused() -> None:
     keys, mine, theirs = Keys(), Memory(), Memory()
-    coordinator, parties = Coordinator(keys.agreement, theirs), [keys.party(0, mine), keys.party(1), keys.party(2)]
+    coordinator, parties = keys.coordinate(theirs), [keys.party(0, mine), keys.party(1), keys.party(2)]
     join(coordinator, parties)
     other = attrs.evolve(keys.agreement, plan="another")
     with pytest.raises(InvalidInput, match="another plan"):
         keys.party(0, mine, agreement=other)
     with pytest.raises(InvalidInput, match="another plan"):
-        Coordinator(other, theirs)
+        Coordinator(other, theirs, private=keys.coordinator)
 
 
 @pytest.mark.parametrize("masks", MODES)
 def test_nobody_takes_somebody_elses_journal_for_its_own(masks: Masks) -> None:
     keys, mine, theirs = Keys(masks), Memory(), Memory()
-    coordinator, parties = Coordinator(keys.agreement, theirs), [keys.party(0, mine), keys.party(1), keys.party(2)]
+    coordinator, parties = keys.coordinate(theirs), [keys.party(0, mine), keys.party(1), keys.party(2)]
     join(coordinator, parties)
     for journal in (mine, theirs):
         with pytest.raises(InvalidInput, match="somebody else"):
             keys.party(1, journal)
     with pytest.raises(InvalidInput, match="somebody else"):
-        Coordinator(keys.agreement, mine)
+        keys.coordinate(mine)
     assert keys.party(0, mine).opened
 
 
@@ -399,7 +401,7 @@ def test_a_journal_out_of_order_is_damaged() -> None:
     journal = Memory()
     journal.write(9, b"12345678")
     with pytest.raises(Damaged):
-        Coordinator(Keys().agreement, journal)
+        Keys().coordinate(journal)
     with pytest.raises(Damaged):
         Keys().party(0, journal)
 

@@ -29,7 +29,8 @@ def certs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def agreed() -> Agreement:
-    return Agreement("a plan", (Member("north", bytes([1] * 32)), Member("south", bytes([2] * 32))), "pairwise")
+    members = Member("north", bytes([1] * 32)), Member("south", bytes([2] * 32))
+    return Agreement("a plan", members, "pairwise", bytes([9] * 32))
 
 
 def signed(agreed: Agreement, certs: Path, folder: Path, *names: str) -> Path:
@@ -61,7 +62,7 @@ def test_whoever_has_not_signed_is_named(agreed: Agreement, certs: Path, tmp_pat
         check_signatures(agreed, signed(agreed, certs, tmp_path / "signatures", "north"), authority(certs))
 
 
-@pytest.mark.parametrize("change", ["plan", "key", "masks", "member"])
+@pytest.mark.parametrize("change", ["plan", "key", "masks", "member", "coordinator"])
 def test_a_signature_of_another_agreement_is_refused(
     agreed: Agreement, certs: Path, tmp_path: Path, change: str
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_signature_of_another_agreement_is_refused(
         "plan": attrs.evolve(agreed, plan="more budget"),
         "key": attrs.evolve(agreed, members=(agreed.members[0], Member("south", bytes([3] * 32)))),
         "masks": attrs.evolve(agreed, masks="shared"),
+        "coordinator": attrs.evolve(agreed, coordinator_key=bytes([8] * 32)),
         "member": attrs.evolve(agreed, members=(*agreed.members, Member("west", bytes([4] * 32)))),
     }[change]
     with pytest.raises(InvalidInput, match="has signed another plan"):

@@ -13,9 +13,10 @@ from cloister.commands import PlanFile, Unsigned, event_log, say
 def coordinate(
     plan: PlanFile,
     listen: Annotated[str, typer.Option(help="Where to listen: host:port.")],
-    cert: Annotated[Path, typer.Option(help="The coordinator's certificate; its key (.key) and ca.pem lie beside it.")],
+    cert: Annotated[Path, typer.Option(help="The coordinator's certificate; its key (.key), ca.pem and NAME.pool lie beside it.")],
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
     ca: Annotated[Path | None, typer.Option(help="The authority's certificate, if it is elsewhere.")] = None,
+    secret: Annotated[Path | None, typer.Option(help="The coordinator's pooling key, if it is elsewhere.")] = None,
     journal: Annotated[Path | None, typer.Option(help="File to remember the session in: start again with it after a crash.")] = None,
     patience: Annotated[float, typer.Option(help="Seconds that parties may take to join.")] = 3600.0,
     timeout: Annotated[float, typer.Option(help="Seconds that a party may take over a round.")] = 300.0,
@@ -32,7 +33,8 @@ def coordinate(
     from cloister.federated.journal import FileJournal, Memory
     from cloister.federated.rounds import coordinator_noise, outline
     from cloister.federated.signatures import check_signatures, folder_of
-    from cloister.federated.tls import Credentials
+    from cloister.federated.tls import Credentials, read_file
+    from cloister.federated.trust import PUBLISHED
     from cloister.pooling import read_pool_plan
 
     pool = read_pool_plan(plan)
@@ -40,7 +42,8 @@ def coordinate(
     if not unsigned:
         check_signatures(pool.agreement, folder_of(plan), credentials.authority)
     parties, rounds, noise = pool.agreement.parties, pool.rounds, pool.noise
-    coordinator = Coordinator(pool.agreement, Memory() if journal is None else FileJournal(journal))
+    private = read_file(secret or cert.with_suffix(".pool"))
+    coordinator = Coordinator(pool.agreement, Memory() if journal is None else FileJournal(journal), private=private)
     for round in rounds:
         coordinator.expect(outline(round, parties), partial(coordinator_noise, round, parties, noise))
     with event_log(log) as write:
@@ -56,6 +59,8 @@ def coordinate(
         say(
             f"listening on port {server.port} for {', '.join(m.name for m in pool.agreement.members)}; {len(rounds)} rounds"
         )
+        if pool.shares == 1:
+            say(PUBLISHED)
         if pool.test_noise_seed is not None:
             say("WARNING: the plan has a test_noise_seed: the noise can be repeated and protects nobody")
         try:

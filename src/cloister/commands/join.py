@@ -118,18 +118,23 @@ def sign(
 def party_key(
     file: Annotated[Path, typer.Argument(help="File to make: this party's pooling key. Keep it secret.")],
     shared: Annotated[bool, typer.Option("--shared", help="Make a common secret for shared masks instead.")] = False,
+    coordinator: Annotated[bool, typer.Option("--coordinator", help="Make the coordinator's key instead.")] = False,
 ) -> None:
-    """Make a party's pooling key, and print the half that goes into the plan."""
+    """Make a party's pooling key, or the coordinator's, and print the half that goes into the plan."""
     from cloister.federated.certificates import write_secret
-    from cloister.federated.keys import new_private_key, new_secret, public_key
+    from cloister.federated.keys import new_secret
+    from cloister.federated.streams import new_private_key, public_key
 
+    if shared and coordinator:
+        raise InvalidInput(
+            "--shared makes a secret that the coordinator must lack, --coordinator makes its key: give one of them"
+        )
     content = new_secret() if shared else new_private_key()
     write_secret(file, content)
-    typer.echo(
-        "a common secret: give it to every party, never to the coordinator"
-        if shared
-        else f'key = "{public_key(content).hex()}"'
-    )
+    if shared:
+        typer.echo("a common secret: give it to every party, never to the coordinator")
+    else:
+        typer.echo(f'{"coordinator_key" if coordinator else "key"} = "{public_key(content).hex()}"')
 
 
 def make_certificates(
@@ -139,11 +144,16 @@ def make_certificates(
 ) -> None:
     """Make a test authority, and certificates and pooling keys for everybody. For trials: no one machine should hold them all."""
     from cloister.federated.certificates import make_test_certificates, write_secret
-    from cloister.federated.keys import new_private_key, public_key
+    from cloister.federated.streams import new_private_key, public_key
+    from cloister.federated.tls import COORDINATOR_NAME
 
     make_test_certificates(folder, tuple(party), days)
-    for name in party:
+    public = dict[str, str]()
+    for name in (COORDINATOR_NAME, *party):
         private = new_private_key()
         write_secret(folder / f"{name}.pool", private)
-        typer.echo(f'[[party]]\nname = "{name}"\nkey = "{public_key(private).hex()}"\n')
+        public[name] = public_key(private).hex()
+    typer.echo(f'coordinator_key = "{public[COORDINATOR_NAME]}"\n')
+    for name in party:
+        typer.echo(f'[[party]]\nname = "{name}"\nkey = "{public[name]}"\n')
     say(f"saved to {folder}; the lines above go into the plan")

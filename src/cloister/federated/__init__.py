@@ -1,7 +1,8 @@
 """Parties that pool what they cannot read: the masked aggregation of Diaa, Humphries and Kerschbaum, free of I/O.
 
 ``agreement`` (what all agree on), ``messages`` (bytes), ``coordinator`` (adds, never unmasks) and ``party`` are state machines on
-bytes; ``keys``, ``masking`` and ``unmasking`` are the parties' alone, and no module of the coordinator's may import them.
+bytes; ``keys``, ``masking`` and ``unmasking`` are the parties' alone, and no module of the coordinator's may import them. ``streams`` and
+``coordinator_masks`` are both sides': the mask that a party shares with the coordinator, against everybody else who reads the wire.
 ``journal`` keeps what must survive a crash; the ``grpc_`` modules and ``certificates`` carry the bytes between machines.
 
 Who learns what, in the words of Diaa et al. 2024, section 3, by mode and by who colludes with whom: ``trust``.

@@ -13,6 +13,8 @@ from cloister.federated.trust import Masks
 
 MOST_PARTIES = 1024
 NONCE = 32
+"""Bytes of a hello's nonce: a public X25519 key that the party makes for this session alone, for its secret with the coordinator."""
+KEY = 32
 HASH = 32
 
 
@@ -34,6 +36,7 @@ class Agreement:
         plan: digest of the method, its options, the bounds, the budget and the public seed.
         members: the parties, in an order that all share.
         masks: how messages are hidden.
+        coordinator_key: the coordinator's public X25519 key: every message carries a mask that it alone takes off.
 
     Raises:
         InvalidInput: fewer than two parties, two of one name or one of the coordinator's, or a missing key.
@@ -42,6 +45,7 @@ class Agreement:
     plan: str
     members: tuple[Member, ...]
     masks: Masks
+    coordinator_key: bytes
 
     def __attrs_post_init__(self) -> None:
         names = [m.name for m in self.members]
@@ -54,8 +58,10 @@ class Agreement:
         if self.masks not in ("shared", "pairwise"):
             raise InvalidInput(f"masks are '{self.masks}': choose shared or pairwise")
         keys = [m.key for m in self.members]
-        if self.masks == "pairwise" and (any(len(key) != 32 for key in keys) or len(set(keys)) != len(keys)):
-            raise InvalidInput("pairwise masks need a public key of 32 bytes from every party, each its own")
+        if self.masks == "pairwise" and (any(len(key) != KEY for key in keys) or len(set(keys)) != len(keys)):
+            raise InvalidInput(f"pairwise masks need a public key of {KEY} bytes from every party, each its own")
+        if len(self.coordinator_key) != KEY or self.coordinator_key in keys:
+            raise InvalidInput(f"the coordinator needs a public key of {KEY} bytes, which is no party's")
 
     @property
     def parties(self) -> int:
@@ -64,10 +70,11 @@ class Agreement:
     @property
     def hash(self) -> bytes:
         """32 bytes: the name of exactly this agreement. A party or coordinator with another one is refused."""
-        h = hashlib.sha256(b"cloister agreement 1\0")
+        h = hashlib.sha256(b"cloister agreement 2\0")
         for part in (
             self.plan.encode(),
             self.masks.encode(),
+            self.coordinator_key,
             *(x for m in self.members for x in (m.name.encode(), m.key)),
         ):
             h.update(len(part).to_bytes(4, "little") + part)

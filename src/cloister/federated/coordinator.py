@@ -1,7 +1,8 @@
 """The coordinator's half, free of I/O: it collects every party's masked vector, adds them up with noise, and answers.
 
-It holds uniform words, nonces and noise. It has no key, and this module may not import what unmasks (a contract in
-``pyproject.toml``). Every refusal says why and names the party; none changes what was accepted before.
+It holds uniform words, nonces, noise and its own key, which takes off what hides a message from everybody else on the wire and leaves
+it under the group's mask. This module may not import what takes that off (a contract in ``pyproject.toml``). Every refusal says why and
+names the party; none changes what was accepted before.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import TypeAlias, final
 
 import attrs
 
-from cloister.core.errors import Damaged
+from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.types import Ids
 from cloister.federated.agreement import HASH, NONCE, Agreement, check_journal, journal_name, session_of
+from cloister.federated.coordinator_masks import uncovered
 from cloister.federated.journal import Journal, Memory
 from cloister.federated.messages import (
     COORDINATOR,
@@ -30,6 +32,7 @@ from cloister.federated.messages import (
     split_hellos,
 )
 from cloister.federated.ring import Shape, pack, shape_bytes, unpack
+from cloister.federated.streams import agreed, public_key
 
 FROM_PARTIES = frozenset({Kind.HELLO, Kind.VECTOR, Kind.ASK})
 OPENING, ABORT, CLOSED = range(3)
@@ -55,17 +58,24 @@ class Coordinator:
     Args:
         agreement: what all parties must have agreed on.
         journal: entries of an earlier process resume it: what was answered is answered the same again, and no noise is drawn twice.
+        private: its X25519 key, which no journal holds.
 
     Attributes:
         failed: why the session ended, if it did.
+
+    Raises:
+        InvalidInput: the key is not the agreement's.
     """
 
-    def __init__(self, agreement: Agreement, journal: Journal | None = None) -> None:
-        self.agreement = agreement
+    def __init__(self, agreement: Agreement, journal: Journal | None = None, *, private: bytes) -> None:
+        if public_key(private) != agreement.coordinator_key:
+            raise InvalidInput("the coordinator's private key does not belong to the plan's coordinator_key")
+        self.agreement, self._private = agreement, private
         self.failed: Rejected | None = None
         self._journal: Journal = Memory() if journal is None else journal
         self._rounds: list[tuple[Shape, Noise]] = []
         self._hellos: dict[int, bytes] = {}
+        self._secrets: list[bytes] = []
         self._session, self._opening = b"", b""
         self._attempt, self._received = 0, dict[int, bytes]()
         self._answers: list[bytes] = []
@@ -177,6 +187,10 @@ class Coordinator:
             )
         if len(message.body) > NONCE + self.agreement.parties * 48:
             raise Rejected(Reason.WRONG_SHAPE, f"'{sender}' sent a hello of {len(message.body)} bytes", sender)
+        try:
+            agreed(self._private, message.body[:NONCE])
+        except InvalidInput as error:
+            raise Rejected(Reason.MALFORMED, f"'{sender}' sent a hello without a nonce: {error}", sender) from error
         self._hellos[index] = message.body
         if not self._opening and len(self._hellos) == self.agreement.parties:
             body = joined_hellos([self._hellos[i] for i in range(self.agreement.parties)])
@@ -187,6 +201,7 @@ class Coordinator:
     def _open(self, body: bytes) -> None:
         bodies = split_hellos(body, self.agreement.parties)
         self._hellos = dict(enumerate(bodies))
+        self._secrets = [agreed(self._private, hello[:NONCE]) for hello in bodies]
         self._session = session_of(self.agreement.hash, bodies)
         self._opening = Message(Kind.OPENING, COORDINATOR, self._session, body=body).to_bytes()
 
@@ -232,8 +247,10 @@ class Coordinator:
         self._check_tags()
         shape, noise = self._rounds[self.round]
         totals = noise()
-        for body in self._received.values():
-            totals = tuple(t + v for t, v in zip(totals, unpack(body[TAG:], shape), strict=True))
+        for index, body in self._received.items():
+            words = unpack(body[TAG:], shape)
+            left = uncovered(words, self._secrets[index], self._session, self.round, self._attempt, index)
+            totals = tuple(t + v for t, v in zip(totals, left, strict=True))
         answer = Message(
             Kind.ANSWER, COORDINATOR, self._session, self.round, self._attempt, pack(totals, shape)
         ).to_bytes()

@@ -1,16 +1,19 @@
-"""A party's vector under its masks: value + cancelling pairwise masks + a mask of the group. The parties' alone."""
+"""A party's vector under its masks: value + cancelling pairwise masks + a mask of the group + one for the coordinator. The parties' alone."""
 
 from __future__ import annotations
 
 from cloister.core.types import Ids
-from cloister.federated.keys import Keyring, Place
+from cloister.federated.coordinator_masks import coordinator_mask
+from cloister.federated.keys import Keyring
+from cloister.federated.streams import Place
 
 
 def mask(vectors: tuple[Ids, ...], keys: Keyring, round: int, attempt: int) -> tuple[Ids, ...]:
-    """Masked words, uniform to whoever lacks the group's secret; with pairwise keys also to any other party alone.
+    """Masked words, uniform to whoever lacks one of the three secrets that each of them carries.
 
     Pairwise masks cancel in the sum of all parties. Alone they would show the coordinator the exact sum, so that every party
-    also adds its own mask of the group, which ``unmasking`` takes off.
+    also adds its own mask of the group, which ``unmasking`` takes off. These two would show the exact sum to any party that
+    reads all messages, so that every party also adds a mask that the coordinator alone takes off.
 
     Args:
         vectors: words (m,) per tensor.
@@ -19,6 +22,7 @@ def mask(vectors: tuple[Ids, ...], keys: Keyring, round: int, attempt: int) -> t
     for tensor, vector in enumerate(vectors):
         place, size = Place(round, tensor, attempt), len(vector)
         total = vector + keys.group_mask(place, keys.me, size)
+        total = total + coordinator_mask(keys.coordinator, keys.session, place, keys.me, size)
         for other in keys.pairs:
             pair = keys.pair_mask(place, other, size)
             total = total + pair if keys.me < other else total - pair

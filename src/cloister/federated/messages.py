@@ -14,7 +14,7 @@ from cloister.core.errors import Refused
 from cloister.federated.agreement import NONCE
 
 MAGIC = b"CLSF"
-VERSION = 1
+VERSION = 2
 HEAD = struct.Struct("<4sBBH32sIII8s")
 """magic, version, kind, sender, name (of the agreement or the session), round, attempt, length of the body, checksum.
 
@@ -29,7 +29,7 @@ COORDINATOR = 0xFFFF
 class Kind(IntEnum):
     """What a message is."""
 
-    HELLO = 1  # party: I agree, and here is my nonce
+    HELLO = 1  # party: I agree, and here is my nonce: a public key for this session
     OPENING = 2  # coordinator: everybody's
     VECTOR = 3  # party: tag, masked words
     ASK = 4  # party: what came of this round?

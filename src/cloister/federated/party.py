@@ -7,19 +7,19 @@ restarted party sends the same bytes.
 from __future__ import annotations
 
 import hmac
-import os
 import struct
 from collections.abc import Callable
 from typing import final
 
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.types import Ids
-from cloister.federated.agreement import HASH, NONCE, Agreement, check_journal, journal_name, session_of
+from cloister.federated.agreement import HASH, KEY, NONCE, Agreement, check_journal, journal_name, session_of
 from cloister.federated.journal import Journal, Memory
 from cloister.federated.keys import SECRET, WRAPPED, Keyring, new_secret, pair_secrets, unwrap, wrap
 from cloister.federated.masking import mask
 from cloister.federated.messages import COORDINATOR, TAG, Kind, Message, Reason, Rejected, read, refused, split_hellos
 from cloister.federated.ring import Shape, pack, unpack
+from cloister.federated.streams import agreed, new_private_key, public_key
 from cloister.federated.unmasking import unmask
 
 FROM_COORDINATOR = frozenset({Kind.OPENING, Kind.ANSWER, Kind.REFUSAL})
@@ -39,7 +39,7 @@ class Party:
         journal: entries of an earlier process resume it.
 
     Raises:
-        InvalidInput: no such party, or the wrong kind of key.
+        InvalidInput: no such party, the wrong kind of key, or a coordinator's key that hides nothing.
     """
 
     def __init__(
@@ -56,7 +56,8 @@ class Party:
             raise InvalidInput(f"'{name}' is not one of the agreed parties")
         self._journal: Journal = Memory() if journal is None else journal
         self._pairs = self._checked_keys(secret, private)
-        self._group = secret or b""
+        agreed(new_private_key(), agreement.coordinator_key)  # refused before anything is written
+        self._group, self._fresh = secret or b"", b""
         self._hello = b""
         self._keys: Keyring | None = None
         self._values: dict[int, bytes] = {}
@@ -71,16 +72,19 @@ class Party:
         return self._keys is not None
 
     def hello(self) -> bytes:
-        """What joins the session: this party's nonce, and from the first party the group's secret, sealed for each other one."""
+        """What joins the session: this party's nonce, and from the first party the group's secret, sealed for each other one.
+
+        The nonce is the public half of a key that the party makes now, for its secret with the coordinator."""
         if not self._hello:
-            nonce, drawn = os.urandom(NONCE), b""
-            sealed = b""
+            fresh, drawn, sealed = new_private_key(), b"", b""
+            nonce = public_key(fresh)
             if self.agreement.masks == "pairwise" and self.me == 0:
                 drawn = new_secret()
                 sealed = b"".join(
                     wrap(drawn, self._pairs[i], nonce, self.agreement.hash, i) for i in range(1, self.agreement.parties)
                 )
-            self._note(JOINED, journal_name(self.agreement, self.name) + bytes([len(drawn)]) + drawn + nonce + sealed)
+            secrets = fresh + bytes([len(drawn)]) + drawn
+            self._note(JOINED, journal_name(self.agreement, self.name) + secrets + nonce + sealed)
         return Message(Kind.HELLO, self.me, self.agreement.hash, body=self._hello).to_bytes()
 
     def open(self, data: bytes) -> None:
@@ -212,8 +216,9 @@ class Party:
     def _resume(self, kind: int, body: bytes) -> None:
         if kind == JOINED:
             check_journal(body, self.agreement, self.name)
-            cut = HASH + 1 + body[HASH]
-            self._group, self._hello = body[HASH + 1 : cut] or self._group, body[cut:]
+            self._fresh, drawn = body[HASH : HASH + KEY], HASH + KEY + 1
+            cut = drawn + body[drawn - 1]
+            self._group, self._hello = body[drawn:cut] or self._group, body[cut:]
         elif kind == OPENED:
             self._keys = self._keyring(split_hellos(body, self.agreement.parties))
         else:
@@ -245,4 +250,5 @@ class Party:
             except InvalidInput as error:
                 raise Rejected(Reason.OTHER_SESSION, str(error), self.agreement.members[0].name) from error
         session = session_of(self.agreement.hash, bodies)
-        return Keyring(session, self.me, self.agreement.parties, self._group, self._pairs)
+        coordinator = agreed(self._fresh, self.agreement.coordinator_key)
+        return Keyring(session, self.me, self.agreement.parties, self._group, coordinator, self._pairs)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cloister.core.types import Ids
-from cloister.federated.keys import Keyring, Place
+from cloister.federated.keys import Keyring
+from cloister.federated.streams import Place
 
 
 def unmask(sums: tuple[Ids, ...], keys: Keyring, round: int, attempt: int) -> tuple[Ids, ...]:

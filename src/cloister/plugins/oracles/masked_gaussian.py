@@ -7,8 +7,8 @@ its ring to whoever lacks the masks' keys.
 Who learns what, in the words of Diaa et al. 2024, section 3: the guarantee holds "in the presence of a semi-honest, polynomial
 time adversary who controls at most a single party". The coordinator alone learns nothing but that rounds took place: it knows
 the noise, not the sum. A party alone, or several, learn the private centres and no more: they do not know the noise. The
-coordinator *together with one party* has no privacy to respect: it takes its noise off what the party unmasks. For that case
-see ``skellam``.
+coordinator *together with one party* has no privacy to respect: it takes its noise off what the party unmasks. Nor has a coordinator
+that is *shown the result*, in a journal or by mail: it takes its noise off that. For both cases see ``skellam``.
 
 Source: Diaa, Humphries, Kerschbaum 2024, Figure 1, with integer noise in place of rounded real noise (its Theorem A.2 is true for integers only).
 """

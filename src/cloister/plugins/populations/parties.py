@@ -18,9 +18,10 @@ from cloister.core.trust import Aggregated
 from cloister.core.types import Ids
 from cloister.federated.agreement import Agreement, Member
 from cloister.federated.coordinator import Coordinator, Due
-from cloister.federated.keys import new_private_key, new_secret, public_key
+from cloister.federated.keys import new_secret
 from cloister.federated.party import Party
 from cloister.federated.rounds import coordinator_noise, outline, party_words, released
+from cloister.federated.streams import new_private_key, public_key
 from cloister.federated.trust import Masks
 
 
@@ -55,13 +56,14 @@ class Parties:
                     f"'{name}' has the columns {list(member.columns)}, the first party {list(self.columns)}"
                 )
         private = [new_private_key() if masks == "pairwise" else None for _ in named]
-        secret = new_secret() if masks == "shared" else None
+        secret, own = new_secret() if masks == "shared" else None, new_private_key()
         agreement = Agreement(
             "one process",
             tuple(Member(n, b"" if p is None else public_key(p)) for n, p in zip(named, private, strict=True)),
             masks,
+            public_key(own),
         )
-        self.coordinator = Coordinator(agreement)
+        self.coordinator = Coordinator(agreement, private=own)
         self.parties = [Party(agreement, n, secret=secret, private=p) for n, p in zip(named, private, strict=True)]
         for party in self.parties:
             self.coordinator.receive(party.name, party.hello())
