@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from cloister.core.types import Ids
@@ -72,3 +74,14 @@ def values(seed: int, shape: tuple[Tensor, ...] = SHAPE) -> tuple[Ids, ...]:
 def vector(party: Party, round: int, seed: int | None = None, digest: str = "d") -> bytes:
     number = 100 * round + party.me if seed is None else seed
     return party.vector(round, digest, SHAPE, lambda: values(number))
+
+
+def chi_square(words: Ids, bits: int = 64) -> float:
+    """Standardised chi-square statistic of all bytes being uniform."""
+    data = np.ascontiguousarray(words, "<u8").view(np.uint8).reshape(-1, 8)[:, : bits // 8]
+    worst = 0.0
+    for column in data.T:
+        counts = np.bincount(column, minlength=256)
+        statistic = float(((counts - len(column) / 256) ** 2).sum() / (len(column) / 256))
+        worst = max(worst, abs(statistic - 255) / math.sqrt(2 * 255))
+    return worst

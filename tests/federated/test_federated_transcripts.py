@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import sys
 from itertools import combinations
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from federated_session import Keys, join, opened
+from federated_session import Keys, chi_square, join, opened
 
 from cloister.core.domains import Box
 from cloister.core.randomness import NoiseRng
@@ -107,17 +106,6 @@ def test_masks_depend_on_every_part_of_their_place() -> None:
     ]
     for one, other in combinations(streams, 2):
         assert not np.intersect1d(one, other).size
-
-
-def chi_square(words: Ids, bits: int = 64) -> float:
-    """Standardised chi-square statistic of all bytes being uniform."""
-    data = np.ascontiguousarray(words, "<u8").view(np.uint8).reshape(-1, 8)[:, : bits // 8]
-    worst = 0.0
-    for column in data.T:
-        counts = np.bincount(column, minlength=256)
-        statistic = float(((counts - len(column) / 256) ** 2).sum() / (len(column) / 256))
-        worst = max(worst, abs(statistic - 255) / math.sqrt(2 * 255))
-    return worst
 
 
 @pytest.mark.parametrize("masks", MODES)

@@ -34,6 +34,7 @@ def statement(masks: Masks, shares: int, colluding: int) -> tuple[str, ...]:
         shares: 1 if the coordinator draws the noise, else the number of parties that draw a share.
         colluding: t, for noise in shares.
     """
+    noise: tuple[str, ...]
     if shares == 1:
         noise = (
             "The coordinator draws the noise. It sees neither rows, sums nor results. Semi-honest adversary who controls at most a "
