@@ -21,6 +21,7 @@ from federated_session import chi_square
 from played import NUMBERS, Played, cut, play
 
 from cloister.core.aggregated import to_integers, to_words
+from cloister.core.randomness import PublicRng
 from cloister.core.registry import registry
 from cloister.core.types import Ids
 from cloister.federated.coordinator_masks import coordinator_mask
