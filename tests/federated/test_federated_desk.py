@@ -244,13 +244,21 @@ def test_a_coordinator_whose_journal_cannot_be_written_tells_everybody_and_answe
             super().write(kind, body)
 
     keys = Keys()
-    here = desk(keys, Full())
+    here, replies = desk(keys, Full()), list[bytes]()
+    handle = here.handle
+
+    def heard(sender: str, data: bytes) -> bytes:
+        replies.append(handle(sender, data))
+        return replies[-1]
+
+    here.handle = heard  # type: ignore[method-assign]
     run = Run(keys, lambda: here)
     for i in range(3):
         run.start(i)
     run.end()
     assert sorted(run.errors) == sorted(NAMES)
     assert all("no space left" in str(error) for error in run.errors.values())
+    assert {reply[5] for reply in replies} == {Kind.OPENING, Kind.REFUSAL}  # nobody has an answer
     with pytest.raises(Rejected, match="had to stop"):
         here.finished(idle=0.1)
 
