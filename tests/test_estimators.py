@@ -113,3 +113,17 @@ def test_it_clones_and_works_in_a_pipeline() -> None:
     assert clone(model()).get_params() == model().get_params()
     pipeline = make_pipeline(FunctionTransformer(np.tanh), model())
     assert pipeline.fit(blobs()).predict(blobs()).shape == (4000,)
+
+
+def test_bounds_of_a_frame_are_read_by_its_own_names_wherever_they_could_mean_something_else() -> None:
+    """``lower`` and ``upper`` are ends of all columns, unless columns are called so: then they are refused, and not taken for names."""
+    rows = blobs()
+    ends, asked = {"lower": [-1, -1], "upper": [1, 2]}, {"n_clusters": 3, "delta": 1e-6, "rows": 4000}
+    fitted = cloister.KMeans(bounds=ends, **asked).fit(pd.DataFrame({"x": rows[:, 0], "y": rows[:, 1]}))
+    assert fitted.result_.problem["bounds"] == {"lower": [-1.0, -1.0], "upper": [1.0, 2.0]}
+    with pytest.raises(ValueError, match="columns are called lower and upper"):
+        cloister.KMeans(bounds=ends, **asked).fit(pd.DataFrame({"lower": rows[:, 0], "upper": rows[:, 1]}))
+    with pytest.raises(ValueError, match="no column 'z': choose from: x, y"):
+        cloister.KMeans(bounds={"x": [0, 1], "y": [0, 1], "z": [0, 1]}, **asked).fit(
+            pd.DataFrame({"x": rows[:, 0], "y": rows[:, 1]})
+        )
