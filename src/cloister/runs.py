@@ -20,6 +20,7 @@ from cloister.accounting.total import Total
 from cloister.bounds import domain_of
 from cloister.core.budget import Measure
 from cloister.core.clustering import Problem
+from cloister.core.components import own_number
 from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
@@ -36,7 +37,7 @@ from cloister.core.wiring import Composed, compose
 
 @attrs.frozen(kw_only=True)
 class Request:
-    """What a caller asks for, all of it public.
+    """What a caller asks for, all of it public. Numbers may be NumPy's: they become Python's own, so that what comes out can be saved.
 
     Args:
         k: number of centres.
@@ -51,16 +52,16 @@ class Request:
         seed: of the run's public choices; by default a fresh one.
     """
 
-    k: int
+    k: int = attrs.field(converter=own_number)
     method: str = "fastlloyd"
-    epsilon: float
-    delta: float = 0.0
+    epsilon: float = attrs.field(converter=own_number)
+    delta: float = attrs.field(default=0.0, converter=own_number)
     bounds: Any = None
-    rows: int | None = None
+    rows: int | None = attrs.field(default=None, converter=own_number)
     wires: Mapping[str, str] = attrs.field(factory=dict)
     options: Mapping[str, Any] = attrs.field(factory=dict)
     not_private: bool = False
-    seed: int | None = None
+    seed: int | None = attrs.field(default=None, converter=own_number)
 
 
 @attrs.frozen(eq=False)

@@ -271,7 +271,9 @@ def test_a_column_whose_type_no_cell_has_told_is_refused_and_never_passed_over(n
 
     assert Files(stored(number)).columns == ("x", "b")
     assert Files(stored(without), ["x"]).columns == ("x",)
-    with pytest.raises(InvalidInput, match=r"column 'b' does not hold numbers.*choose the columns of numbers \(--columns"):
+    with pytest.raises(
+        InvalidInput, match=r"column 'b' does not hold numbers.*choose the columns of numbers \(--columns"
+    ):
         Files(stored(without))
     with pytest.raises(InvalidInput, match="column 'b' does not hold numbers"):
         Files(stored(without), ["b"])

@@ -271,7 +271,11 @@ def test_a_column_that_is_not_there_is_named_with_its_neighbours() -> None:
         (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), None, "different names"),
         (pl.DataFrame({"a": ["x"]}), None, "no column holds numbers: there are a"),
         (pl.DataFrame({"a": ["x"], "b": [1]}), "a", "column 'a' does not hold numbers"),
-        (pl.DataFrame({"a": ["x"], "b": [1]}), None, "its type may follow from its cells.*choose the columns of numbers"),
+        (
+            pl.DataFrame({"a": ["x"], "b": [1]}),
+            None,
+            "its type may follow from its cells.*choose the columns of numbers",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_advice(rows: Any, columns: Any, message: str) -> None:
