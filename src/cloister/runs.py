@@ -187,6 +187,7 @@ def parties(members: Mapping[str, Any]) -> Any:
 def fit(
     request: Request, population: Any, *, account: Account | None = None, noise: NoiseRng | None = None,
     started: Callable[[Plan, int], None] | None = None, keep: Callable[[Result], None] | None = None,
+    reserved: Callable[[str], None] | None = None,
 ) -> Result:  # fmt: skip
     """Cluster a population's rows.
 
@@ -196,6 +197,7 @@ def fit(
         noise: only for tests and benchmarks.
         started: told the plan and the number of rounds before the first row is read.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
+        reserved: told the run's id as soon as the ledger has its budget, for whoever must go on with it.
 
     Raises:
         CloisterError: before any row is read or budget spent, unless a row cannot be read.
@@ -220,6 +222,8 @@ def fit(
         else:
             run = ledger.resume(account.resume, account.dataset, plan.digest())
             seed = PublicRng(run.seed)
+        if reserved is not None:
+            reserved(run.id)
     rounds, accountant = _checked_forecast(plan, seed)
     if started is not None:
         started(plan, rounds)
