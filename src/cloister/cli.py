@@ -49,7 +49,9 @@ def main() -> None:
         say(plain(f"cloister: {error}"))
         sys.exit(2)
     except SystemExit as end:
-        if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):  # typer ends by 130 without a word
+        if isinstance(
+            getattr(end.__context__, "__cause__", None), KeyboardInterrupt
+        ):  # typer ends by 130 without a word
             say("cloister: interrupted")
         raise
     except OSError as error:
