@@ -46,10 +46,12 @@ PAID = ("--ledger", "budget.db", "--dataset", "my [set]")
 def program(
     *arguments: Any, folder: Path, encoding: str = "utf-8", before: Callable[[], None] | None = None, **streams: Any
 ) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, whose output is held back as a user's is."""
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.run(
         [PROGRAM, *map(str, arguments)], check=False, cwd=folder, text=True, encoding=encoding, preexec_fn=before,
-        env={**os.environ, "COLUMNS": "120", "PYTHONIOENCODING": encoding}, **given,
+        env={**own, "COLUMNS": "120", "PYTHONIOENCODING": encoding}, **given,
     )  # fmt: skip
 
 

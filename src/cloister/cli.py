@@ -12,12 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands import AsJson, Columns, Rows, pairs, plain, print_json, print_result, say, show, steady, whole
+from cloister.commands import (
+    AsJson,
+    Columns,
+    Rows,
+    mute,
+    pairs,
+    plain,
+    print_json,
+    print_result,
+    say,
+    show,
+    steady,
+    whole,
+)
 from cloister.commands.advance import advance, rounds
 from cloister.commands.coordinate import coordinate
 from cloister.commands.decode import decode
 from cloister.commands.encode import answer, encode
-from cloister.commands.endings import UNPRINTED, Standing, ending, mute, printing, reason
+from cloister.commands.endings import UNPRINTED, Standing, ending, printing, reason
 from cloister.commands.evaluate import evaluate
 from cloister.commands.join import join, make_certificates, party_key, sign
 from cloister.commands.ledger import ledger_app
@@ -55,7 +68,7 @@ def main() -> None:
             say("cloister: interrupted")
         raise
     except OSError as error:
-        mute()
+        mute(sys.stdout)
         if not isinstance(error, BrokenPipeError):
             say(plain(f"cloister: {'cannot write the output: ' if error.filename is None else ''}{reason(error)}"))
         sys.exit(UNPRINTED)

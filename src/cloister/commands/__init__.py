@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -104,8 +105,18 @@ def print_result(result: Result) -> None:
 
 def say(text: str) -> None:
     """Tell the person who runs the program, not whoever reads its output, unless nobody can be told."""
-    with suppress(OSError):
+    try:
         print(plain(text, keep="\n"), file=sys.stderr, flush=True)
+    except OSError:
+        mute(sys.stderr)
+
+
+def mute(stream: TextIO) -> None:
+    """Send nowhere what an output that fails still holds: at exit Python would try once more, and complain."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def plain(text: str, keep: str = "") -> str:

@@ -13,14 +13,14 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, final
 
 import attrs
 import typer
 
-from cloister.commands import plain, say
+from cloister.commands import mute, plain, say
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ def printing(where: Callable[[], str], only: bool = False) -> Iterator[None]:
         yield
         sys.stdout.flush()
     except KeyboardInterrupt:
-        mute()
+        mute(sys.stdout)
         _end("interrupted", where(), INTERRUPTED)
     except OSError as error:
-        mute()
+        mute(sys.stdout)
         if isinstance(error, BrokenPipeError) and not only:
             raise typer.Exit(UNPRINTED) from None
         _end(f"cannot write the output: {reason(error)}", where(), UNPRINTED)
@@ -79,14 +79,6 @@ def reason(error: OSError) -> str:
     """Why, and for which file, where that is known."""
     why = error.strerror or str(error) or type(error).__name__
     return why if error.filename is None else f"{error.filename}: {why}"
-
-
-def mute() -> None:
-    """Send what is still to be printed nowhere: at exit Python would try once more, and complain."""
-    with suppress(OSError, ValueError, AttributeError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
 
 
 def _end(why: str, how: str, code: int) -> NoReturn:
