@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -15,9 +18,13 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import cloister
+from cloister.accounting.ledger import Ledger
 from cloister.core.domains import Box
 from cloister.core.randomness import PublicRng
+from cloister.core.results import Result
 from cloister.plugins.packing import sphere_packing
+from cloister.publishing import publish
+from cloister.runs import Request, prepare
 
 NOISE = "the noise is fresh in every fit and cannot be seeded, so that two fits differ"
 EXPECTED = {
@@ -113,3 +120,49 @@ def test_it_clones_and_works_in_a_pipeline() -> None:
     assert clone(model()).get_params() == model().get_params()
     pipeline = make_pipeline(FunctionTransformer(np.tanh), model())
     assert pipeline.fit(blobs()).predict(blobs()).shape == (4000,)
+
+
+def test_bounds_of_a_frame_are_read_by_its_own_names_wherever_they_could_mean_something_else() -> None:
+    """``lower`` and ``upper`` are ends of all columns, unless columns are called so: then they are refused, and not taken for names."""
+    rows = blobs()
+    ends, asked = {"lower": [-1, -1], "upper": [1, 2]}, {"n_clusters": 3, "delta": 1e-6, "rows": 4000}
+    fitted = cloister.KMeans(bounds=ends, **asked).fit(pd.DataFrame({"x": rows[:, 0], "y": rows[:, 1]}))
+    assert fitted.result_.problem["bounds"] == {"lower": [-1.0, -1.0], "upper": [1.0, 2.0]}
+    with pytest.raises(ValueError, match="columns are called lower and upper"):
+        cloister.KMeans(bounds=ends, **asked).fit(pd.DataFrame({"lower": rows[:, 0], "upper": rows[:, 1]}))
+    with pytest.raises(ValueError, match="no column 'z': choose from: x, y"):
+        cloister.KMeans(bounds={"x": [0, 1], "y": [0, 1], "z": [0, 1]}, **asked).fit(
+            pd.DataFrame({"x": rows[:, 0], "y": rows[:, 1]})
+        )
+
+
+def test_numbers_of_numpy_are_taken_for_every_figure_and_what_is_released_can_be_saved(tmp_path: Path) -> None:
+    """A search over ``numpy.arange`` sets them, and a run that was paid for must not fail when it is saved."""
+    numbers: dict[str, Any] = {
+        "n_clusters": np.int64(3), "epsilon": np.float32(4.0), "delta": np.float64(1e-6), "rows": np.int32(4000),
+        "random_state": np.uint64(7), "options": {"rounds": np.int64(2), "radius_scale": np.float32(0.5)},
+        "bounds": (np.float32(-1), np.int8(1)),
+    }  # fmt: skip
+    ledger = str(tmp_path / "budget.db")
+    Ledger.open(ledger, create=True).declare("mine", np.float32(8.0), np.float64(1e-5))  # type: ignore[arg-type]
+    result = cloister.KMeans(**numbers, ledger=ledger, dataset="mine").fit(blobs()).result_
+    for ending in ("json", "npz"):
+        result.save(tmp_path / f"r.{ending}")
+        assert Result.load(tmp_path / f"r.{ending}").as_dict() == result.as_dict()
+    assert (result.problem["k"], result.problem["rows"], result.method["options"]["rounds"]) == (3, 4000, 2)
+    assert json.dumps(result.as_dict())
+
+
+def test_a_plan_is_the_same_whichever_library_its_numbers_are_of() -> None:
+    """So that a run is gone on with by whoever writes 3 for numpy.int64(3)."""
+    own = Request(k=3, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=1000, seed=5, options={"rounds": 3})
+    other = Request(
+        k=np.int64(3), epsilon=np.float64(1.0), delta=np.float64(1e-6), bounds=np.array([-1, 1]), rows=np.int64(1000), seed=np.int64(5),
+        options={"rounds": np.int64(3)},
+    )  # type: ignore[arg-type]  # fmt: skip
+    assert prepare(own, ["x"]).digest() == prepare(other, ["x"]).digest()
+    assert json.dumps(prepare(other, ["x"]).describe()) == json.dumps(prepare(own, ["x"]).describe())
+    assert (
+        publish(attrs.evolve(other, method="one-round", delta=0.0, options={}), dimension=1).as_dict()["problem"]["k"]
+        == 3
+    )

@@ -23,10 +23,11 @@ def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
 
     Args:
         bounds: a Box or Ball; text as on the command line; a pair; a sequence of pairs; a mapping of column names to
-            pairs; or of "lower" and "upper", "center" and "radius" to sequences.
+            pairs; or of "lower" and "upper" to sequences, or of "center" to one and of "radius" to a number. Where columns
+            are called so, what can be read in one way only is read in that way.
 
     Raises:
-        InvalidInput: bounds that are missing, do not fit the columns, are reversed, equal or not finite.
+        InvalidInput: bounds that are missing, do not fit the columns, are reversed, equal or not finite, or can be read in two ways.
     """
     d = len(columns)
     if bounds is None or (isinstance(bounds, str) and not bounds.strip()):
@@ -76,12 +77,13 @@ def _from_file(path: Path) -> Any:
 
 
 def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ball:
-    if set(bounds) == {"lower", "upper"}:
+    named = _named(bounds, columns)
+    if set(bounds) == {"lower", "upper"} and not named:
         lower, upper = _list(bounds["lower"]), _list(bounds["upper"])
         if len(lower) != len(upper):
             raise InvalidInput(f"the bounds have {len(lower)} lower ends and {len(upper)} upper ones: {HELP}")
         return _from_sequence(list(zip(lower, upper, strict=True)), len(columns))
-    if set(bounds) == {"center", "radius"}:
+    if set(bounds) == {"center", "radius"} and not named:
         middle = tuple(_number(value) for value in _list(bounds["center"]))
         return domain_of(Ball(middle, _number(bounds["radius"])), columns)
     for name in bounds:
@@ -91,6 +93,31 @@ def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ba
     if missing:
         raise InvalidInput(f"no bounds for column {', '.join(missing)}: leave it out with --columns, or {HELP}")
     return _box([_list(bounds[name]) for name in columns])
+
+
+def _named(bounds: Mapping[str, Any], columns: Sequence[str]) -> bool:
+    """Whether keys that are also a column's name are meant as such: a pair for each can be nothing else, save the ends of two columns.
+
+    Raises:
+        InvalidInput: it can. A guess would clip the rows to other bounds without a word.
+    """
+    called = [name for name in columns if name in bounds]
+    if not called or not all(_is_pair(value) for value in bounds.values()):
+        return False
+    if set(bounds) == {"lower", "upper"} and len(columns) == 2:
+        what = f"columns are called {' and '.join(called)}" if len(called) > 1 else f"a column is called {called[0]}"
+        raise InvalidInput(
+            f"{what}, so that 'lower' and 'upper' in the bounds could be columns or the ends of all: give a list of pairs in the "
+            "order of the columns (0:120,0:250)"
+        )
+    return True
+
+
+def _is_pair(value: Any) -> bool:
+    try:
+        return not isinstance(value, (str, bytes)) and len(value) == 2
+    except TypeError:
+        return False
 
 
 def _list(value: Any) -> tuple[Any, ...]:

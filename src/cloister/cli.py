@@ -12,11 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands import AsJson, Columns, Rows, pairs, plain, print_json, print_result, say, whole
+from cloister.commands import (
+    AsJson,
+    Columns,
+    Rows,
+    mute,
+    pairs,
+    plain,
+    print_json,
+    print_result,
+    say,
+    show,
+    steady,
+    whole,
+)
 from cloister.commands.advance import advance, rounds
 from cloister.commands.coordinate import coordinate
 from cloister.commands.decode import decode
 from cloister.commands.encode import answer, encode
+from cloister.commands.endings import UNPRINTED, Standing, ending, printing, reason
 from cloister.commands.evaluate import evaluate
 from cloister.commands.join import join, make_certificates, party_key, sign
 from cloister.commands.ledger import ledger_app
@@ -38,17 +52,26 @@ Missing = Annotated[str | None, typer.Option(help="Rows with missing or infinite
 
 
 def main() -> None:
-    """Run the command line: a refusal is one line and exit code 2."""
+    """Run the command line: a refusal is one line and exit code 2, and so is all that goes wrong with a file or with the output."""
     # products of a chunk of rows and a few centres are small: threads of a BLAS cost more than they bring (docs/scale.md)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    steady()
     try:
         app()
     except CloisterError as error:
         say(plain(f"cloister: {error}"))
         sys.exit(2)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
+    except SystemExit as end:
+        if isinstance(
+            getattr(end.__context__, "__cause__", None), KeyboardInterrupt
+        ):  # typer ends by 130 without a word
+            say("cloister: interrupted")
+        raise
+    except OSError as error:
+        mute(sys.stdout)
+        if not isinstance(error, BrokenPipeError):
+            say(plain(f"cloister: {'cannot write the output: ' if error.filename is None else ''}{reason(error)}"))
+        sys.exit(UNPRINTED)
 
 
 def _version(wanted: bool) -> None:
@@ -208,12 +231,13 @@ def fit(
     request = _requested(o, len(rows) if together else 0)
     target = None if o["out"] is None else checked_target(o["out"])
     account = Account.of(o["ledger"], o["dataset"], resume)
+    standing = Standing(account, target)
     names = o["columns"].split(",") if isinstance(o["columns"], str) else o["columns"]
     spread = {
         "engine": o["engine"], "scheduler": o["scheduler"],
         "workers": None if o["workers"] is None else _typed(o["workers"], int, "workers"),
     }  # fmt: skip
-    with _progress() as (advance, started), ExitStack() as held:
+    with ending(standing.how, standing.open), _progress() as (advance, started), ExitStack() as held:
 
         def read(paths: list[str]) -> Any:
             return held.enter_context(closing(source(paths, names, o["missing"] or "refuse", advance, **spread)))
@@ -221,19 +245,16 @@ def fit(
         population = read(rows)  # all together, which also refuses a file that is given twice, and other columns
         if together:
             population = parties({path: read([path]) for path in rows})
-        result = run(
-            request,
-            population,
-            account=account,
-            started=started,
-            keep=None if target is None else lambda r: r.save(target),
+        standing.result = result = run(
+            request, population, account=account, started=started, keep=standing.keep, reserved=standing.reserved
         )
-    if as_json:
-        print_json(result.as_dict())
-    else:
+    with printing(standing.where, only=target is None):
+        if as_json:
+            print_json(result.as_dict())
+            return
         print_result(result)
         if target is not None:
-            typer.echo(f"\nsaved to {target}")
+            show(f"\nsaved to {target}")
 
 
 app.command("plan")(plan)

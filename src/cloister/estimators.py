@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cloister.bounds import domain_of
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.results import Result
 from cloister.core.types import AnyArray, Floats, Ints
@@ -89,7 +90,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         names = getattr(self, "feature_names_in_", None)
         bounds = self.bounds
         if isinstance(bounds, Mapping) and names is not None:
-            bounds = {str(list(names).index(key)) if key in names else key: pair for key, pair in bounds.items()}
+            bounds = domain_of(bounds, [str(name) for name in names])
         request = Request(
             k=self.n_clusters, method=self.method, epsilon=self.epsilon, delta=self.delta, bounds=bounds, rows=self.rows,
             wires=self.components or {}, options=self.options or {}, not_private=self.not_private, seed=self.random_state,

@@ -20,6 +20,7 @@ from cloister.accounting.total import Total
 from cloister.bounds import domain_of
 from cloister.core.budget import Measure
 from cloister.core.clustering import Problem
+from cloister.core.components import own_number
 from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
@@ -36,7 +37,7 @@ from cloister.core.wiring import Composed, compose
 
 @attrs.frozen(kw_only=True)
 class Request:
-    """What a caller asks for, all of it public.
+    """What a caller asks for, all of it public. Numbers may be NumPy's: they become Python's own, so that what comes out can be saved.
 
     Args:
         k: number of centres.
@@ -51,16 +52,16 @@ class Request:
         seed: of the run's public choices; by default a fresh one.
     """
 
-    k: int
+    k: int = attrs.field(converter=own_number)
     method: str = "fastlloyd"
-    epsilon: float
-    delta: float = 0.0
+    epsilon: float = attrs.field(converter=own_number)
+    delta: float = attrs.field(default=0.0, converter=own_number)
     bounds: Any = None
-    rows: int | None = None
+    rows: int | None = attrs.field(default=None, converter=own_number)
     wires: Mapping[str, str] = attrs.field(factory=dict)
     options: Mapping[str, Any] = attrs.field(factory=dict)
     not_private: bool = False
-    seed: int | None = None
+    seed: int | None = attrs.field(default=None, converter=own_number)
 
 
 @attrs.frozen(eq=False)
@@ -186,6 +187,7 @@ def parties(members: Mapping[str, Any]) -> Any:
 def fit(
     request: Request, population: Any, *, account: Account | None = None, noise: NoiseRng | None = None,
     started: Callable[[Plan, int], None] | None = None, keep: Callable[[Result], None] | None = None,
+    reserved: Callable[[str], None] | None = None,
 ) -> Result:  # fmt: skip
     """Cluster a population's rows.
 
@@ -195,6 +197,7 @@ def fit(
         noise: only for tests and benchmarks.
         started: told the plan and the number of rounds before the first row is read.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
+        reserved: told the run's id as soon as the ledger has its budget, for whoever must go on with it.
 
     Raises:
         CloisterError: before any row is read or budget spent, unless a row cannot be read.
@@ -219,6 +222,8 @@ def fit(
         else:
             run = ledger.resume(account.resume, account.dataset, plan.digest())
             seed = PublicRng(run.seed)
+        if reserved is not None:
+            reserved(run.id)
     rounds, accountant = _checked_forecast(plan, seed)
     if started is not None:
         started(plan, rounds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cloister.core.budget import Budget
@@ -52,3 +53,9 @@ def test_a_share_of_the_users_is_asked_and_all_of_them_can_hide_each_other() -> 
     setting = asked.setting(few)
     assert (few.fraction, setting.rows, setting.people, setting.unit) == (0.25, 250, 1000, BOX.unit)
     assert asked.setting(asked.budget).rows == 1000
+
+
+def test_a_problems_numbers_are_pythons_own_whoever_gives_them() -> None:
+    made = problem(np.int64(3), np.uint32(1000))  # type: ignore[arg-type]
+    assert (type(made.k), type(made.rows)) == (int, int)
+    assert made == problem(3, 1000)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -111,3 +113,34 @@ def test_a_field_that_is_neither_option_nor_slot_is_an_error_of_the_author() -> 
         @component
         class Odd:
             size: int = 3
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({"size": np.int64(4)}, 4), ({"size": np.uint8(4)}, 4), ({"share": np.float64(0.25)}, 0.25), ({"share": np.float32(0.25)}, 0.25),
+        ({"share": np.int32(1)}, 1), ({"share": Fraction(1, 4)}, 0.25), ({"free": np.float16(2.0)}, 2.0),
+    ],
+)  # fmt: skip
+def test_numbers_of_numpy_become_pythons_own_which_can_be_saved(given: dict[str, Any], kept: float) -> None:
+    (name,) = given
+    value = getattr(thing(**given), name)
+    assert (type(value), value) == (type(kept), kept)
+    assert json.loads(json.dumps(value)) == kept
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"size": np.float64(3.0)},
+        {"size": 3.0},
+        {"size": True},
+        {"size": np.True_},
+        {"size": np.array(3)},
+        {"share": np.nan},
+    ],
+)
+def test_what_is_no_such_number_is_refused_whichever_library_it_is_of(wrong: dict[str, Any]) -> None:
+    (name,) = wrong
+    with pytest.raises(InvalidInput, match=f"option '{name}' is"):
+        thing(**wrong)

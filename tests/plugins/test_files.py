@@ -257,6 +257,28 @@ def test_a_column_of_text_in_a_csv_file_is_refused_and_never_passed_over(tmp_pat
     assert values(Files(path, ["x"])).tolist() == [[1], [3]]
 
 
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_a_column_whose_type_no_cell_has_told_is_refused_and_never_passed_over(name: str, tmp_path: Path) -> None:
+    """One number in it would make it a column of numbers. Types that were declared say so whatever the cells are."""
+    without = pa.table({"x": [1.0], "when": pa.array([1], pa.date32()), "text": ["a"], "b": pa.nulls(1)})
+    number = without.set_column(3, "b", pa.array([2.0]))
+
+    def stored(table: Any) -> Path:
+        path = tmp_path / name
+        write = pyarrow.parquet.write_table if name.endswith("parquet") else pyarrow.feather.write_feather
+        write(table, str(path))
+        return path
+
+    assert Files(stored(number)).columns == ("x", "b")
+    assert Files(stored(without), ["x"]).columns == ("x",)
+    with pytest.raises(
+        InvalidInput, match=r"column 'b' does not hold numbers.*choose the columns of numbers \(--columns"
+    ):
+        Files(stored(without))
+    with pytest.raises(InvalidInput, match="column 'b' does not hold numbers"):
+        Files(stored(without), ["b"])
+
+
 def test_a_pattern_is_read_in_sorted_order_and_a_list_in_its_own(tmp_path: Path) -> None:
     for name, value in (("b", 2.0), ("a", 1.0), ("c", 3.0)):
         np.save(tmp_path / f"{name}.npy", np.full((2, 1), value))

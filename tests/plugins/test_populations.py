@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
+import io
 import subprocess
 import sys
 import tracemalloc
@@ -15,6 +17,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -139,7 +142,7 @@ def test_columns_of_an_array_are_positions_in_the_order_asked() -> None:
 
 
 def frames(rows: np.ndarray) -> list[Any]:
-    data = {"a": rows[:, 0], "word": ["x"] * len(rows), "b": rows[:, 1], "yes": rows[:, 2] > 0.5}
+    data = {"a": rows[:, 0], "b": rows[:, 1], "yes": rows[:, 2] > 0.5}
     return [pd.DataFrame(data), pl.DataFrame(data), pa.table(data), pd.DataFrame(data).convert_dtypes()]
 
 
@@ -153,6 +156,57 @@ def test_a_frame_gives_what_its_numbers_give(kind: int) -> None:
     population.check()
     assert totals(population, unit_box(3)) == totals(Arrays(rows), unit_box(3))
     assert totals(Arrays(frame, columns=["b", "a"]), unit_box(2)) == totals(Arrays(rows[:, [1, 0]].copy()), unit_box(2))
+
+
+def read_csv(library: Any, text: str) -> Any:
+    source = io.BytesIO(text.encode())
+    return pyarrow.csv.read_csv(source) if library is pa else library.read_csv(source)
+
+
+@pytest.mark.parametrize("library", [pd, pl, pa])
+def test_one_cell_of_text_never_decides_which_columns_are_released(library: Any) -> None:
+    """Every reader makes a column's type from its cells: a column that is passed over would tell that one row is not a number."""
+    clean, other = "a,b\n1,2\n3,4\n", "a,b\n1,2\n3,x\n"
+    assert Arrays(read_csv(library, clean)).columns == ("a", "b")
+    with pytest.raises(InvalidInput, match=r"column 'b' does not hold numbers.*columns=.*"):
+        Arrays(read_csv(library, other))
+    for text in (clean, other):
+        assert Arrays(read_csv(library, text), columns=["a"]).columns == ("a",)
+    with pytest.raises(InvalidInput, match="column 'b' does not hold numbers"):
+        Arrays(read_csv(library, other), columns=["a", "b"])
+
+
+DAY = datetime.datetime(2020, 1, 1)
+UNNUMBERED: dict[str, Any] = {
+    "objects that are numbers": pd.DataFrame({"a": [1.0], "b": pd.Series([1.0], dtype=object)}),
+    "objects, numbers and text": pd.DataFrame({"a": [1.0, 2.0], "b": pd.Series([1.0, "x"], dtype=object)}),
+    "objects, yes and no": pd.DataFrame({"a": [1.0, 2.0], "b": pd.Series([True, None], dtype=object)}),
+    "objects, all missing": pd.DataFrame({"a": [1.0], "b": pd.Series([None], dtype=object)}),
+    "text of pandas": pd.DataFrame({"a": [1.0], "b": pd.array(["x"], "string")}),
+    "text of pyarrow in pandas": pd.DataFrame({"a": [1.0], "b": pd.array(["x"], "string[pyarrow]")}),
+    "categories that are numbers": pd.DataFrame({"a": [1.0], "b": pd.Categorical([1])}),
+    "times of pandas": pd.DataFrame({"a": [1.0], "b": [DAY]}),
+    "no cells in polars": pl.DataFrame({"a": [1.0], "b": [None]}),
+    "text of polars": pl.DataFrame({"a": [1.0], "b": ["x"]}),
+    "objects of polars": pl.DataFrame({"a": [1.0], "b": pl.Series([object()], dtype=pl.Object)}),
+    "times of polars": pl.DataFrame({"a": [1.0], "b": [DAY]}),
+    "categories of polars": pl.DataFrame({"a": [1.0], "b": pl.Series(["x"], dtype=pl.Categorical)}),
+    "no cells in pyarrow": pa.table({"a": [1.0], "b": pa.nulls(1)}),
+    "text of pyarrow": pa.table({"a": [1.0], "b": ["x"]}),
+    "a dictionary of pyarrow": pa.table({"a": [1.0], "b": pa.array(["x"]).dictionary_encode()}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNNUMBERED)
+def test_a_frame_is_read_by_its_types_alone_and_no_column_is_passed_over(name: str) -> None:
+    frame = UNNUMBERED[name]
+    with pytest.raises(InvalidInput, match="column 'b' does not hold numbers"):
+        Arrays(frame)
+    with pytest.raises(InvalidInput, match="column 'b' does not hold numbers"):
+        Arrays(frame, columns=["b"])
+    population = Arrays(frame, columns=["a"])
+    population.check()
+    assert population.columns == ("a",)
 
 
 def test_nulls_in_frames_are_missing_cells() -> None:
@@ -217,6 +271,11 @@ def test_a_column_that_is_not_there_is_named_with_its_neighbours() -> None:
         (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), None, "different names"),
         (pl.DataFrame({"a": ["x"]}), None, "no column holds numbers: there are a"),
         (pl.DataFrame({"a": ["x"], "b": [1]}), "a", "column 'a' does not hold numbers"),
+        (
+            pl.DataFrame({"a": ["x"], "b": [1]}),
+            None,
+            "its type may follow from its cells.*choose the columns of numbers",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_advice(rows: Any, columns: Any, message: str) -> None:

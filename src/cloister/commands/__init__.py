@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from cloister.core.results import Result
 
 Rows = Annotated[
@@ -43,39 +48,75 @@ def whole(text: str) -> int:
 
 
 def print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=1))
+    show(json.dumps(value, indent=1))
+
+
+def show(text: str) -> None:
+    """Print a text, whatever letters the terminal lacks (``steady``)."""
+    print(text, flush=True)
+
+
+def steady() -> None:
+    """Have letters that an output cannot encode written as escapes: what was paid for is never lost to a name."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def console() -> Console:
+    """What measures the terminal and lays out tables. Names of columns and data sets are other people's: text, and never markup."""
+    from rich.console import Console
+
+    return Console(markup=False, emoji=False, highlight=False)
+
+
+def print_table(table: Table, on: Console) -> None:
+    """Print a table by the same way as everything else, so that an output that fails is found in one place."""
+    with on.capture() as captured:
+        on.print(table)
+    show(captured.get().removesuffix("\n"))
 
 
 def print_result(result: Result) -> None:
     """Centres as a table, then what was promised."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
-    shown = min(len(result.columns), max(3, (console.width - 30) // 13))
-    table = Table(title=f"{len(result.centers)} private centres by {result.method['name']}")
+    terminal = console()
+    shown = min(len(result.columns), max(3, (terminal.width - 30) // 13))
+    table = Table(title=f"{len(result.centers)} private centres by {plain(result.method['name'])}")
     table.add_column("centre", justify="right")
     if result.weights is not None:
         table.add_column("rows (noisy)", justify="right")
     for name in result.columns[:shown]:
-        table.add_column(name, justify="right")
+        table.add_column(plain(name), justify="right")
     if shown < len(result.columns):
         table.add_column(f"... {len(result.columns) - shown} more")
     for i, center in enumerate(result.centers):
         weight = [] if result.weights is None else [f"{result.weights[i]:.0f}"]
         table.add_row(str(i), *weight, *(f"{v:.6g}" for v in center[:shown]))
-    console.print(table)
+    print_table(table, terminal)
     if result.weights is not None and (empty := int((result.weights < result.weights.mean() / 100).sum())):
-        typer.echo(
+        show(
             f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, narrower bounds "
             "or more budget would use them better."
         )
-    typer.echo(result.privacy.text())
+    show(result.privacy.text())
 
 
 def say(text: str) -> None:
-    """Tell the person who runs the program, not whoever reads its output."""
-    typer.echo(plain(text, keep="\n"), err=True)
+    """Tell the person who runs the program, not whoever reads its output, unless nobody can be told."""
+    try:
+        print(plain(text, keep="\n"), file=sys.stderr, flush=True)
+    except OSError:
+        mute(sys.stderr)
+
+
+def mute(stream: TextIO) -> None:
+    """Send nowhere what an output that fails still holds: at exit Python would try once more, and complain."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def plain(text: str, keep: str = "") -> str:

@@ -7,7 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
-from cloister.commands import AsJson, PlanFolder, print_json, print_result, progress, say
+from cloister.commands import (
+    AsJson,
+    PlanFolder,
+    console,
+    plain,
+    print_json,
+    print_result,
+    print_table,
+    progress,
+    say,
+    show,
+)
+from cloister.commands.endings import ending, printing
+
+GO_ON = "'cloister rounds' says which round is open; run it again: a round that is closed stays closed, and the result of all is the same"
 
 
 def advance(
@@ -24,28 +38,29 @@ def advance(
     from cloister.decoder import advance as run
 
     target = None if out is None else checked_target(out)
-    with progress("reports read") as advance:
+    with ending(lambda: GO_ON), progress("reports read") as advance:
         done = run(
             plan, reports or [], only=None if only is None else only - 1, least=least, strict=strict, progress=advance
         )
-    for line in [] if done.intake is None else done.intake.lines():
-        say(line)
-    if target is not None and done.result is not None:
-        done.result.save(target)
-    if as_json:
-        result = None if done.result is None else done.result.as_dict()
-        print_json({**_standing(done.transcript), "result": result})
-        return
-    closed, length = done.transcript.index, done.transcript.plan.length
-    if done.intake is not None:
-        typer.echo(f"round {closed} of {length} is closed with {done.intake.accepted:,} reports")
-    if done.result is None:
-        typer.echo(f"round {closed + 1} of {length} is open: publish {plan} as it is now")
-        return
-    typer.echo(f"all {length} rounds are closed\n")
-    print_result(done.result)
-    if target is not None:
-        typer.echo(f"\nsaved to {target}")
+        for line in [] if done.intake is None else done.intake.lines():
+            say(line)
+        if target is not None and done.result is not None:
+            done.result.save(target)
+    with printing(lambda: GO_ON):
+        if as_json:
+            result = None if done.result is None else done.result.as_dict()
+            print_json({**_standing(done.transcript), "result": result})
+            return
+        closed, length = done.transcript.index, done.transcript.plan.length
+        if done.intake is not None:
+            show(f"round {closed} of {length} is closed with {done.intake.accepted:,} reports")
+        if done.result is None:
+            show(f"round {closed + 1} of {length} is open: publish {plan} as it is now")
+            return
+        show(f"all {length} rounds are closed\n")
+        print_result(done.result)
+        if target is not None:
+            show(f"\nsaved to {target}")
 
 
 def rounds(plan: PlanFolder, as_json: AsJson = False) -> None:
@@ -56,7 +71,6 @@ def rounds(plan: PlanFolder, as_json: AsJson = False) -> None:
     if as_json:
         print_json(standing)
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(
@@ -67,9 +81,9 @@ def rounds(plan: PlanFolder, as_json: AsJson = False) -> None:
     for one in standing["rounds"]:
         asked = f"{one['asked']:.1%}"
         table.add_row(
-            str(one["round"]), one["state"], asked, _counted(one["mechanisms"]), f"{one['bytes']:.4g}", f"{one['reports']:,}", f"{one['published']:,}",
+            str(one["round"]), one["state"], asked, plain(_counted(one["mechanisms"])), f"{one['bytes']:.4g}", f"{one['reports']:,}", f"{one['published']:,}",
         )  # fmt: skip
-    Console().print(table)
+    print_table(table, console())
 
 
 def _counted(mechanisms: list[str]) -> str:

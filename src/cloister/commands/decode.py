@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands import AsJson, PlanFolder, print_json, print_result, progress, say
+from cloister.commands import AsJson, PlanFolder, print_json, print_result, progress, say, show
+from cloister.commands.endings import ending, printing
 
 if TYPE_CHECKING:
     from cloister.plans import PublishedPlan
+
+GO_ON = "run it again: the reports are as they were, and decoding them costs nobody anything"
 
 
 def decode(
@@ -27,20 +30,21 @@ def decode(
 
     target = None if out is None else checked_target(out)
     published = PublishedPlan.read(plan)
-    with progress("reports read") as advance:
+    with ending(lambda: GO_ON), progress("reports read") as advance:
         done = run(published, reports, strict=strict, progress=advance)
-    if target is not None:
-        done.result.save(target)
+        if target is not None:
+            done.result.save(target)
     for line in [*done.intake.lines(), *_too_few(published, done.intake.accepted)]:
         say(line)
-    if as_json:
-        print_json(done.result.as_dict())
-        return
-    count = done.intake.accepted
-    typer.echo(f"{count:,} reports, {count / done.result.problem['rows']:.1%} of the planned users\n")
-    print_result(done.result)
-    if target is not None:
-        typer.echo(f"\nsaved to {target}")
+    with printing(lambda: GO_ON if target is None else f"the result is in {target}"):
+        if as_json:
+            print_json(done.result.as_dict())
+            return
+        count = done.intake.accepted
+        show(f"{count:,} reports, {count / done.result.problem['rows']:.1%} of the planned users\n")
+        print_result(done.result)
+        if target is not None:
+            show(f"\nsaved to {target}")
 
 
 def _too_few(plan: PublishedPlan, reports: int) -> list[str]:

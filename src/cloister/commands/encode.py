@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands import AsJson, PlanFolder, Rows, names, print_json, progress, say
+from cloister.commands import AsJson, PlanFolder, Rows, names, print_json, progress, say, show
+from cloister.commands.endings import ending, printing
 from cloister.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cloister.transcript import Transcript
 
 Out = Annotated[Path, typer.Option(help="Folder that the reports are put in.")]
 First = Annotated[int | None, typer.Option(help="User number of the first row; the others follow. Default: 0.")]
@@ -73,28 +77,41 @@ def _reported(
         say(
             "no --state: nothing remembers these reports. Encoding the same rows again, under this plan or another, spends again"
         )
-    elsewhere = sorted(out.glob("part-*")) if out.is_dir() and length == 1 else []
-    if elsewhere:
+    elsewhere = sorted(out.glob("part-*")) if out.is_dir() else []
+    if elsewhere and length == 1:
         say(f"{out} already holds {len(elsewhere)} files of reports: people who are in two files count once at most")
     encoder = Encoder(transcript)
-    with progress("rows read") as advance:
+
+    def standing() -> str:
+        written = [path for path in out.glob("part-*") if path not in elsewhere]
+        if written:
+            return f"the reports are in {written[0]}, whole: send them"
+        if state is None:
+            return "no report was written: run it again"
+        return f"no report was written: run it again with --state {state}, which gives the same reports and pays nothing twice"
+
+    with ending(standing), progress("rows read") as advance:
         table = Table(encoder, rows, Naming(first=first or 0, column=user_column), names(columns), missing, advance)
         path, written = collect(encoder, table, out, "arrow" if format == "arrow" else "parquet", kept)
-    if as_json:
-        more = {} if length == 1 else {"round": transcript.index + 1, "rounds": length}
-        facts = {"plan": transcript.hash, "epsilon": total.epsilon, "delta": total.delta, "reports": written}
-        print_json({**facts, "file": None if path is None else str(path), **more})
-        return
+    with printing(standing):
+        if as_json:
+            more = {} if length == 1 else {"round": transcript.index + 1, "rounds": length}
+            facts = {"plan": transcript.hash, "epsilon": total.epsilon, "delta": total.delta, "reports": written}
+            print_json({**facts, "file": None if path is None else str(path), **more})
+        else:
+            show(_told(transcript, written, path))
+
+
+def _told(transcript: Transcript, written: int, path: Path | None) -> str:
+    """What was written, in a line."""
+    total, length = transcript.total, transcript.plan.length
     delta = f", delta = {total.delta:g}" if total.delta else ""
     cost = f"epsilon = {total.epsilon:g}{delta}"
     if transcript.plan.crowd is not None:
-        typer.echo(f"messages of {written:,} people under plan {transcript.hash[:16]}, for the shuffler, in {path}")
-        return
+        return f"messages of {written:,} people under plan {transcript.hash[:16]}, for the shuffler, in {path}"
     if length == 1:
-        typer.echo(f"{written:,} reports under plan {transcript.hash[:16]}, each {cost}, in {path}")
-        return
+        return f"{written:,} reports under plan {transcript.hash[:16]}, each {cost}, in {path}"
     where = f"round {transcript.index + 1} of {length} of plan {transcript.hash[:16]}"
     if path is None:
-        typer.echo(f"nobody of these people is asked in {where}: nothing was written or paid")
-    else:
-        typer.echo(f"{written:,} reports in {where}, which costs each person {cost} over all rounds, in {path}")
+        return f"nobody of these people is asked in {where}: nothing was written or paid"
+    return f"{written:,} reports in {where}, which costs each person {cost} over all rounds, in {path}"

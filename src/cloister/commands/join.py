@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import attrs
 import typer
 
-from cloister.commands import AsJson, PlanFile, Unsigned, event_log, print_json, print_result, say
+from cloister.commands import AsJson, PlanFile, Unsigned, event_log, print_json, print_result, say, show
+from cloister.commands.endings import Standing, printing
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def join(
         journal=Memory() if journal is None else FileJournal(journal),
     )  # fmt: skip
     place = None if out is None else checked_target(out)
+    standing = Standing(account, place)
     line = Line(target, credentials, patience, pool.most_bytes)
     with event_log(log) as write, closing(line):
 
@@ -72,16 +74,18 @@ def join(
         rows = source(data, list(pool.plan.columns), missing)
         result = fit(
             pool.request, Joined(rows, state, line, told), noise=pool.noise, account=account,
-            keep=None if place is None else lambda r: explained(r, pool.trust).save(place),
+            keep=None if place is None else lambda r: explained(r, pool.trust).save(place), reserved=standing.reserved,
         )  # fmt: skip
         write({"event": "finished", "party": party})
-    if as_json:
-        print_json(explained(result, pool.trust).as_dict())
-        return
-    print_result(result)
-    typer.echo("\n".join(pool.trust))
-    if place is not None:
-        typer.echo(f"\nsaved to {place}")
+    standing.saved, standing.result = place is not None, explained(result, pool.trust)
+    with printing(standing.where, only=place is None):
+        if as_json:
+            print_json(explained(result, pool.trust).as_dict())
+            return
+        print_result(result)
+        show("\n".join(pool.trust))
+        if place is not None:
+            show(f"\nsaved to {place}")
 
 
 def explained(result: Result, trust: tuple[str, ...]) -> Result:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from cloister.commands import AsJson, print_json
+from cloister.commands import AsJson, plain, print_json
 from cloister.core.errors import InvalidInput
 
 ledger_app = typer.Typer(no_args_is_help=True, help="Lifetime privacy budgets of data sets, in one file.")
@@ -29,7 +29,7 @@ def declare(
     how: Literal["basic", "zcdp"] = "zcdp" if composition == "zcdp" else "basic"
     Ledger.open(ledger, create=True).declare(dataset, epsilon, delta, how)
     typer.echo(
-        f"'{dataset}' may spend epsilon = {epsilon:g}, delta = {delta:g} in its lifetime ({composition} composition)"
+        f"'{plain(dataset)}' may spend epsilon = {epsilon:g}, delta = {delta:g} in its lifetime ({composition} composition)"
     )
 
 
@@ -47,7 +47,7 @@ def show(ledger: Annotated[Path, typer.Argument(help="The ledger's file.")], as_
     for data in found:
         life = data.lifetime
         typer.echo(
-            f"{data.dataset}: lifetime epsilon {life.epsilon:g}, delta {life.delta:g} ({data.composition}); left: {data.left}"
+            f"{plain(data.dataset)}: lifetime epsilon {life.epsilon:g}, delta {life.delta:g} ({data.composition}); left: {data.left}"
         )
         for run in data.runs:
             state = (

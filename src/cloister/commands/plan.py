@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands import AsJson, names, pairs, print_json, say, whole
+from cloister.commands import AsJson, names, pairs, print_json, say, show, whole
+from cloister.commands.endings import printing
 
 
 def plan(
@@ -38,9 +39,10 @@ def plan(
     made = publish(request, names(columns), dimension)
     text = words(made, made.rounds())
     made.write(out, text)
-    if as_json:
-        print_json(made.as_dict())
-        for warning in made.warnings:
-            say(f"WARNING: {warning}")
-    else:
-        typer.echo(f"{text}\n\nsaved to {out}")
+    with printing(lambda: f"the plan is in {out}"):
+        if as_json:
+            print_json(made.as_dict())
+            for warning in made.warnings:
+                say(f"WARNING: {warning}")
+        else:
+            show(f"{text}\n\nsaved to {out}")

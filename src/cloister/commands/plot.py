@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands import AsJson, names, print_json
+from cloister.commands import AsJson, names, plain, print_json, show
+from cloister.commands.endings import printing
 from cloister.core.errors import InvalidInput
 
 
@@ -30,7 +31,8 @@ def plot(
     loaded = Result.load(result)
     picture = Curve.of(loaded) if curve else Map.of(loaded, names(axes), project)
     save(figure_of(picture), target, f"{picture.heading.title} ({picture.heading.guarantee})")
-    if as_json:
-        print_json({**picture.as_dict(), "file": str(target)})
-    else:
-        typer.echo(f"{picture.text()}\nsaved to {target}")
+    with printing(lambda: f"the picture is in {target}"):
+        if as_json:
+            print_json({**picture.as_dict(), "file": str(target)})
+        else:
+            show(f"{plain(picture.text())}\nsaved to {target}")

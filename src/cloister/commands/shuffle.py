@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands import AsJson, PlanFolder, print_json, progress, say
+from cloister.commands import AsJson, PlanFolder, print_json, progress, say, show
+from cloister.commands.endings import ending, printing
 
 
 def shuffle(
@@ -20,11 +21,17 @@ def shuffle(
     """Take off who sent which message, and put all in random order. Runs where nobody else looks."""
     from cloister.shuffler import shuffle as run
 
-    with progress("messages read and written") as advance:
+    def standing() -> str:
+        if out.is_dir() and any(out.iterdir()):
+            return f"the messages are in {out}, whole and shuffled: do not shuffle this plan again"
+        return "nothing was released: run it again, which also clears away what this run has left"
+
+    with ending(standing), progress("messages read and written") as advance:
         done = run(plan, reports, out, strict=strict, progress=advance)
     for line in done.tally.lines():
         say(line)
-    if as_json:
-        print_json(done.as_dict())
-        return
-    typer.echo(f"{done.messages:,} messages of {done.people:,} people under plan {done.plan[:16]}, shuffled, in {out}")
+    with printing(standing):
+        if as_json:
+            print_json(done.as_dict())
+            return
+        show(f"{done.messages:,} messages of {done.people:,} people under plan {done.plan[:16]}, shuffled, in {out}")

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar, final
 import attrs
 
 from cloister.core.budget import Budget, Event
+from cloister.core.components import own_number
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
@@ -29,9 +30,9 @@ class Problem:
         budget: of the whole run, in the measure that the method's oracles share.
     """
 
-    k: int
+    k: int = attrs.field(converter=own_number)
     domain: Domain
-    rows: int
+    rows: int = attrs.field(converter=own_number)
     budget: Budget
 
     def __attrs_post_init__(self) -> None:

@@ -96,6 +96,13 @@ class Option:
                 raise InvalidInput(f"option '{name}' is {value!r}: it must be {self.range or 'a number'}")
 
 
+def own_number(value: Any) -> Any:
+    """A number of any library, as NumPy's scalars are, as Python's own, which compares, prints and is saved alike; all else as it is."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return value
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
+
+
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value is of an option's type: whole numbers are numbers, truth values are not."""
     if get_origin(hint) in (Union, UnionType):
@@ -140,7 +147,7 @@ def option(
         cls: Any = type(component)
         facts.check(attribute.name, value, _hints(cls).get(attribute.name))
 
-    return attrs.field(default=default, validator=valid, metadata={"cloister": facts})
+    return attrs.field(default=default, converter=own_number, validator=valid, metadata={"cloister": facts})
 
 
 def slot(prefer: str | None = None, *, help: str) -> Any:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, final
 
@@ -160,8 +161,10 @@ def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
             os.fsync(file.fileno())
         temporary.replace(target)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def checked_target(

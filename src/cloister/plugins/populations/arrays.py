@@ -16,6 +16,7 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ids
 from cloister.plugins.populations.reading import (
+    Known,
     Missing,
     Piece,
     Progress,
@@ -70,7 +71,9 @@ class Arrays:
 
     Args:
         rows: an array (n, d), or a data frame of pandas, polars or pyarrow.
-        columns: names (of a frame) or positions (in an array) to use, in this order; by default all that hold numbers.
+        columns: names (of a frame) or positions (in an array) to use, in this order; by default all, each of which must then hold
+            numbers, by its declared type: objects never do. A frame's types may come from its cells, as those of a CSV file that a
+            library has read, and a column that is passed over would tell that one row's cell is no number.
         missing: 'refuse' or 'drop'.
         first: number of the first user.
         progress: told how many more rows of a round are done.
@@ -80,7 +83,7 @@ class Arrays:
         dimension: how many they are.
 
     Raises:
-        UnknownName, InvalidInput: these are no rows of numbers, or there is no such column.
+        UnknownName, InvalidInput: these are no rows of numbers, there is no such column, or not all hold numbers and none was chosen.
     """
 
     def __init__(
@@ -161,7 +164,7 @@ class _Array:
                 f"rows are an array of {rows.dtype.name}: convert it to numbers, as in rows.astype(float)"
             )
         self._rows, self.length = np.asarray(rows), len(rows)
-        self.known = [(str(j), True) for j in range(rows.shape[1])]
+        self.known: Known = [(str(j), True) for j in range(rows.shape[1])]
 
     def pieces(self, columns: Sequence[str]) -> Iterable[Piece]:
         if list(columns) == [name for name, _ in self.known]:
@@ -186,8 +189,8 @@ class _Frame:
             ) from None
         self.length = len(self._frame)
         self._names = {str(name): name for name in schema}
-        self.known = [
-            (str(name), kind.is_numeric() or kind in (nw.Boolean, nw.Decimal)) for name, kind in schema.items()
+        self.known: Known = [
+            (str(name), kind.is_numeric() or kind in (nw.Boolean, nw.Decimal) or None) for name, kind in schema.items()
         ]
 
     def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:

@@ -19,7 +19,7 @@ import pyarrow.parquet
 
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
-from cloister.plugins.populations.reading import Piece, piece_rows
+from cloister.plugins.populations.reading import Known, Piece, piece_rows
 
 BUFFERS = 2**25
 """Bytes of all columns' buffers together."""
@@ -34,12 +34,15 @@ NUMBER = re.compile(r" *[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *")
 """A cell that holds a number."""
 
 
-def _number(kind: Any) -> bool:
+def _number(kind: Any) -> bool | None:
+    """Whether a type in a file's schema is one of numbers; the null type is what writers put where no cell told them a type."""
     is_a = pa.types
+    if is_a.is_null(kind):
+        return None
     return bool(is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_boolean(kind) or is_a.is_decimal(kind))
 
 
-def _known(schema: Any) -> list[tuple[str, bool]]:
+def _known(schema: Any) -> Known:
     return [(field.name, _number(field.type)) for field in schema]
 
 
@@ -151,7 +154,7 @@ class Csv:
         self._path = path
         with self._reader(None) as reader:
             self._schema = reader.schema
-        self.known = [(name, True) for name in self._schema.names]
+        self.known: Known = [(name, True) for name in self._schema.names]
         positions = [str(i) for i in range(len(self._schema.names))]  # what frames without names write
         if self._schema.names != positions and any(NUMBER.fullmatch(name) for name in self._schema.names):
             raise InvalidInput(

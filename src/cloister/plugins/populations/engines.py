@@ -14,6 +14,7 @@ import pickle
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
 import attrs
@@ -145,7 +146,7 @@ class Processes:
         from concurrent.futures import as_completed
 
         pool = self._started()
-        with _single_threaded():
+        with _single_threaded(), _undisturbed():
             futures = {pool.submit(attempt, work, part): number for number, part in left.items()}
         try:
             for future in as_completed(list(futures)):
@@ -184,9 +185,25 @@ def _single_threaded() -> Iterator[None]:
             del os.environ[name]
 
 
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """The keyboard interrupts what this block did only after it; processes that it starts, only once they can end quietly."""
+    if os.name != "posix":
+        yield
+        return
+    resource_tracker.ensure_running()  # which would let interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _end_quietly() -> None:
     """A worker that the keyboard interrupts ends without a traceback of its own."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if os.name == "posix":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 @attrs.frozen

@@ -50,8 +50,9 @@ class Files:
     Args:
         paths: a file, a glob pattern (sorted), or several of them; .parquet, .arrow, .feather, .csv, .csv.gz, .npy, .npz
             (the array 'X' or the only two-dimensional one).
-        columns: names to use, in this order; by default all that hold numbers, by the file's schema. CSV has none: by
-            default all its columns must hold numbers. Columns of NPY and NPZ are called '0', '1', ...
+        columns: names to use, in this order; by default all that hold numbers, by the file's schema; a column whose type no cell has
+            told its writer (the null type of Arrow) is not passed over, but refused. CSV has no schema: by default all its columns must
+            hold numbers. Columns of NPY and NPZ are called '0', '1', ...
         missing: 'refuse' or 'drop'.
         first: number of the first user.
         progress: told how many more rows of a round are done; where workers read them, part by part.

@@ -22,15 +22,23 @@ Piece: TypeAlias = Sequence[AnyArray] | AnyArray
 """Some rows, column by column: d numeric arrays (m,), or one array (d, m). A missing cell is NaN."""
 
 
-def chosen(asked: Sequence[str | int] | str | None, known: Sequence[tuple[str, bool]]) -> tuple[str, ...]:
+Known: TypeAlias = Sequence[tuple[str, bool | None]]
+"""Each column's name, and whether it holds numbers: by a declared type alone, never by what cells there are. None for no, by a type that
+somebody may have made from the cells, as readers of CSV do: one other row, and the column would be one of numbers.
+"""
+
+
+def chosen(asked: Sequence[str | int] | str | None, known: Known) -> tuple[str, ...]:
     """The columns to use: those that were asked for, in that order, or all that hold numbers.
+
+    Which columns a result has is released, so that no row may decide it: what is passed over says so by a declared type.
 
     Args:
         asked: names, or positions in a table without names.
-        known: each column's name, and whether it holds numbers.
 
     Raises:
-        UnknownName, InvalidInput: there is no such column, it holds no numbers, or it is not the only one of that name.
+        UnknownName, InvalidInput: there is no such column, it holds no numbers, or it is not the only one of that name; or nothing was
+            asked for, and a column that is not one of numbers might have been with other cells.
     """
     names = [name for name, _ in known]
     if asked is None:
@@ -42,6 +50,12 @@ def chosen(asked: Sequence[str | int] | str | None, known: Sequence[tuple[str, b
             f"no column was asked for: choose from {', '.join(names)}" if asked is not None
             else f"no column holds numbers: there are {', '.join(names) or 'no columns'}"
         )  # fmt: skip
+    for name, number in known if asked is None else ():
+        if number is None:
+            raise InvalidInput(
+                f"column '{name}' does not hold numbers, and its type may follow from its cells, so that it is not passed over: choose the "
+                "columns of numbers (--columns, columns=), or encode it as numbers"
+            )
     numbers = dict(known)
     for name in wanted:
         if name not in numbers:

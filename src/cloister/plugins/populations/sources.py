@@ -9,7 +9,7 @@ from typing import Any, Protocol, final
 
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
 from cloister.core.types import Floats
-from cloister.plugins.populations.reading import Piece, chosen, regroup
+from cloister.plugins.populations.reading import Known, Piece, chosen, regroup
 
 FORMATS = {
     ".parquet": "arrow:Parquet", ".arrow": "arrow:Ipc", ".feather": "arrow:Ipc", ".csv": "arrow:Csv",
@@ -25,7 +25,7 @@ class Source(Protocol):
     """One file of one format. It stays closed between passes, and pickles."""
 
     @property
-    def known(self) -> list[tuple[str, bool]]:
+    def known(self) -> Known:
         """Each column's name, and whether it holds numbers."""
         ...
 
@@ -65,7 +65,7 @@ class File:
             raise InvalidInput(_unreadable(path, error)) from None
 
     @property
-    def known(self) -> list[tuple[str, bool]]:
+    def known(self) -> Known:
         return self._source.known
 
     @property

@@ -1,0 +1,163 @@
+"""How a program ends before its end: Ctrl-C, a full disk, an output that takes nothing more. One line says what stands and how to go on.
+
+What is paid for must not be lost, or paid for again for want of a word: budget that is reserved stays spent, and a run that is open in a
+ledger is gone on with by its id.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, final
+
+import attrs
+import typer
+
+from cloister.commands import mute, plain, say
+from cloister.core.errors import CloisterError, InvalidInput
+
+if TYPE_CHECKING:
+    from cloister.core.results import Result
+    from cloister.runs import Account
+
+INTERRUPTED, UNPRINTED, REFUSED = 130, 1, 2
+"""Exit codes: of Ctrl-C, as shells have it; of an output that cannot be written; of everything else."""
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""What a disk says that takes nothing more."""
+
+
+@contextmanager
+def ending(how: Callable[[], str], open: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Work that Ctrl-C and a full disk may cut off.
+
+    Args:
+        how: what stands now, and how to go on; asked when the block is cut off.
+        open: whether now any failure leaves something to go on with, as a run that is open in a ledger.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        _end("interrupted", how(), INTERRUPTED)
+    except OSError as error:
+        _end(reason(error), how(), REFUSED)
+    except CloisterError as error:
+        if not (open() or _is_full(error.__cause__)):
+            raise
+        _end(str(error), how(), REFUSED)
+
+
+@contextmanager
+def printing(where: Callable[[], str], only: bool = False) -> Iterator[None]:
+    """Printing what is finished: where it is, or how it is printed again, is said if that fails.
+
+    Args:
+        where: asked if the output fails.
+        only: whether it was to be there alone. Otherwise whoever closes a pipe has seen enough: that ends the program quietly.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        mute(sys.stdout)
+        _end("interrupted", where(), INTERRUPTED)
+    except OSError as error:
+        mute(sys.stdout)
+        if isinstance(error, BrokenPipeError) and not only:
+            raise typer.Exit(UNPRINTED) from None
+        _end(f"cannot write the output: {reason(error)}", where(), UNPRINTED)
+
+
+def reason(error: OSError) -> str:
+    """Why, and for which file, where that is known."""
+    why = error.strerror or str(error) or type(error).__name__
+    return why if error.filename is None else f"{error.filename}: {why}"
+
+
+def _end(why: str, how: str, code: int) -> NoReturn:
+    say(plain(f"cloister: {why}; {how}"))
+    raise typer.Exit(code) from None
+
+
+def _is_full(cause: BaseException | None) -> bool:
+    if isinstance(cause, sqlite3.Error):
+        return (getattr(cause, "sqlite_errorname", None) or "").startswith(("SQLITE_FULL", "SQLITE_IOERR"))
+    return isinstance(cause, OSError) and cause.errno in FULL
+
+
+@final
+@attrs.define
+class Standing:
+    """What has become of a run that a data holder pays for.
+
+    Args:
+        account: the ledger that it is charged to, if any.
+        target: where its result is saved, if anywhere.
+        run: its id in the ledger, once it is reserved.
+        saved: whether the result is saved.
+        result: what it released, once it is finished.
+    """
+
+    account: Account | None
+    target: Path | None
+    run: str | None = None
+    saved: bool = False
+    result: Result | None = None
+
+    def reserved(self, run: str) -> None:
+        """The ledger has reserved its budget."""
+        self.run = run
+
+    def keep(self, result: Result) -> None:
+        """Save the result, if that was asked for, before the run is closed."""
+        if self.target is not None:
+            result.save(self.target)
+            self.saved = True
+
+    def open(self) -> bool:
+        """Whether budget is spent on something that is not there yet."""
+        return self.run is not None and self.result is None
+
+    def how(self) -> str:
+        """How to go on with a run that was cut off."""
+        if self.result is not None or self.saved:
+            return self.where()
+        if self.account is None:
+            return "nothing was released: start it again"
+        if self.run is None:
+            return (
+                f"no run was opened, unless 'cloister ledger show {self.account.ledger}' has a new one: start it again"
+            )
+        return (
+            f"run {self.run} is open in {self.account.ledger}, and its budget stays reserved: go on with {self._again()} and the same "
+            "options, which pays nothing twice"
+        )
+
+    def where(self) -> str:
+        """Where the result of a finished run is that could not be printed."""
+        if self.saved:
+            return f"the result is in {self.target}"
+        if self.account is not None:
+            return f"run {self.run} is finished, and nothing is lost: {self._again()} and the same options print it again for nothing"
+        if self.result is None:
+            return "nothing was released: start it again"
+        path = Path(f"cloister-result-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json").absolute()
+        try:
+            self.result.save(path)
+            path.chmod(0o600)
+        except (InvalidInput, OSError):
+            return "the result is lost, since it can be saved nowhere: give --out next time, which saves it before it is printed"
+        return f"the result is in {path}: --out saves it where you want it, before it is printed"
+
+    def _again(self) -> str:
+        assert self.account is not None
+        return shlex.join(
+            ["--ledger", str(self.account.ledger), "--dataset", self.account.dataset, "--resume", str(self.run)]
+        )
