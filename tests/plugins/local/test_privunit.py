@@ -209,7 +209,7 @@ def test_estimates_have_the_mean_the_row_and_the_variance_of_the_known_law(epsil
 def test_the_audit_finds_epsilon_and_no_more() -> None:
     """Opposite rows, 200,000 reports of each: P(S) <= e^eps P'(S) by Clopper and Pearson (false alarm below 1e-6 in all) on the cap, on
     what is far out, on long vectors, and on pairs of variates far from zero; and on the cap it is not less either, by more than 5%."""
-    n, d, unit = 200_000, 3, made(1.0, 3)
+    n, unit = 200_000, made(1.0, 3)
     u = np.array([1.0, 0.0, 0.0, 0.0])
     one, other = (
         received(said(unit, sign * u, drawing(NoiseRng.for_tests(644 + sign), unit.each), n)) * STEP for sign in (1, -1)

@@ -154,7 +154,7 @@ class PrivUnit:
         coins = (words[:, 0] < np.uint64(self.coin)).reshape(n, -1)
         inside = column_sums(v * units[:, :, None]) >= self.gamma
         kept = (inside | coins) & (column_sums(v * v) <= self.longest**2)
-        return sent(v[: self.dimension, np.arange(n), kept.argmax(axis=1)]), kept.any(axis=1)
+        return sent(v[: self.dimension, np.arange(n), kept.argmax(axis=1)]), np.asarray(kept.any(axis=1))
 
     def possible(self, answers: AnyArray) -> bool:
         """No coordinate is farther out than a normal variate, and no vector longer than R, both rounded."""
