@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import erf, erfc, gammaln, ndtri
+from scipy.special import erf, erfc, gammaln
 
 from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
@@ -23,7 +23,6 @@ from cloister.plugins.oracles.local.hashing import BLOCK, Hashes
 from cloister.plugins.oracles.local.vector_channels import ExplicitVectorChannel, HadamardVectorChannel
 from cloister.plugins.oracles.local.vector_codebook import Codebook
 from cloister.plugins.oracles.local.vector_largest import largest
-from cloister.plugins.oracles.local.vector_privunit import _quantiles
 from cloister.plugins.oracles.local.vector_sums import ExplicitHistogramVector, HadamardVector
 from cloister.plugins.oracles.local.vector_transforms import Rotations
 from cloister.plugins.oracles.local.vector_units import lifted
@@ -139,9 +138,9 @@ def test_a_row_that_is_a_codeword_takes_every_place_once(dimension: int, monkeyp
     nowhere = np.zeros(n, bool)
     for place in (0, 1, unit.inside - 1):
         words = np.full((n, 1), place * unit.near, np.uint64)
-        plain = unit.randomise(lifted(values, signs, bound, nowhere), users, words, SEED)
+        plain = unit.randomise(lifted(values, signs, bound, nowhere), users, lambda *_, w=words: w, SEED)
         with Compiled(monkeypatch):
-            swift = unit.swiftly(values, np.arange(n), signs, bound, users, words, SEED)
+            swift = unit.swiftly(values, np.arange(n), signs, bound, users, lambda *_, w=words: w, SEED)
         assert swift is not None
         assert np.array_equal(swift, plain)
         assert place or np.array_equal(plain[:, 0] % unit.size, np.arange(n) % unit.size)
@@ -241,8 +240,3 @@ def test_the_sum_of_the_largest_is_what_scipy_makes_of_it(size: int, power: int)
     total = density @ np.cumsum(np.exp(ways + j * above + (size - 1 - j) * below), axis=1)
     mean = 2 ** (power / 2) * math.exp(math.lgamma((size + power) / 2) - math.lgamma(size / 2))
     assert largest(size, power) == pytest.approx(total * (size * size ** (power / 2) / mean), rel=1e-12)
-
-
-def test_quantiles_are_what_scipy_makes_of_them() -> None:
-    chances = np.append(2.0 ** -np.arange(1, 120), np.random.default_rng(905).random(2000))
-    assert _quantiles(chances) == pytest.approx(ndtri(chances), rel=1e-12, abs=1e-14)

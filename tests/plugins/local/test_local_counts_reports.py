@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 import pytest
 from scipy.linalg import hadamard
+from scipy.stats import binom
 from test_local_counts import CLASSES, FAR, each_class, each_oracle, numbered, opened, released
 
 from cloister.core.budget import Budget, Event
@@ -20,10 +21,11 @@ from cloister.core.errors import Refused
 from cloister.core.questions import Space, count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
-from cloister.plugins.oracles.local.bits import filled, members, packed
+from cloister.plugins.oracles.local.bits import filled, members, packed, unpacked
 from cloister.plugins.oracles.local.hadamard import odd, transformed
 from cloister.plugins.oracles.local.hashing import Hashes
 from cloister.plugins.oracles.local.reports import Reports
+from cloister.plugins.oracles.local.unary import OptimisedUnary
 
 HASHES = Hashes(PublicRng.from_seed(3), 5)
 
@@ -86,6 +88,35 @@ def test_a_subset_of_the_wrong_size_is_refused():
         answers[3, 0] = change
         with pytest.raises(Refused, match="no encoder sends"):
             channel.absorb(attrs.evolve(good, answers=answers))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("size", [4, 256, 4096])
+def test_a_unary_report_supports_no_more_buckets_than_honest_ones_do(epsilon, size):
+    """Else one who lies sets all bits and is worth a person in every bucket at once. The limit is exceeded with a chance below e^-32."""
+    channel = opened(OptimisedUnary(), (size,), epsilon)
+    (level,) = channel.asked.levels
+    assert binom.sf(level.most, size, level.chances.other) < np.exp(-32)
+    assert binom.sf(level.most - 1, size - 1, level.chances.other) < np.exp(-32)
+    if size >= 256:
+        assert level.most < 0.65 * size
+    bits = np.zeros((10, size), bool)
+    bits[:, : level.most] = True
+    channel.absorb(Reports(numbered(10), packed(bits), channel.asked.stamp))
+    if level.most < size:
+        bits[3, level.most] = True
+        with pytest.raises(Refused, match="no encoder sends"):
+            channel.absorb(Reports(numbered(10), packed(bits), channel.asked.stamp))
+
+
+def test_a_unary_report_of_too_many_buckets_is_sent_as_none():
+    channel = opened(OptimisedUnary(), (256,))
+    (level,) = channel.asked.levels
+    words = np.full((3, 256), 2**63, np.uint64)
+    for user, number in enumerate((level.most - 1, level.most, level.most + 1)):
+        words[user, :number] = 0
+    sets = unpacked(level.randomise(np.full(3, -1), numbered(3), words), 256)
+    assert sets.sum(axis=1).tolist() == [level.most - 1, level.most, 0]
 
 
 def test_padding_beyond_a_level_s_answer_is_refused():

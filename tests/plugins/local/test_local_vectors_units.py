@@ -14,10 +14,11 @@ from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.plugins.oracles.local.coins import odds
+from cloister.plugins.oracles.local.vector_answers import drawing
 from cloister.plugins.oracles.local.vector_codebook import Codebook
 from cloister.plugins.oracles.local.vector_duchi import Duchi
 from cloister.plugins.oracles.local.vector_largest import largest
-from cloister.plugins.oracles.local.vector_normals import column_sums, fractions, normals, received, sent
+from cloister.plugins.oracles.local.vector_normals import FARTHEST, column_sums, normals, received, sent
 from cloister.plugins.oracles.local.vector_privunit import PrivUnit
 from cloister.plugins.oracles.local.vector_transforms import Rotations, signs, transform
 from cloister.plugins.oracles.local.vector_units import lifted
@@ -94,7 +95,7 @@ def test_the_sum_of_the_largest_coordinates_is_in_closed_form() -> None:
 def test_estimates_have_the_mean_and_the_variance_that_are_declared(name: str, dimension: int, make: Any) -> None:
     n, unit, u = 60_000, made(name, 2.0, dimension), make(dimension + 1)
     users = np.arange(n, dtype=np.uint64)
-    words = NoiseRng.for_tests(73).words(users, unit.each)
+    words = drawing(NoiseRng.for_tests(73), unit.each)
     answers = unit.randomise(np.repeat(u[:, None], n, axis=1), users, words, SEED)
     assert answers.shape == (n, unit.width)
     assert answers.dtype == unit.dtype
@@ -166,9 +167,23 @@ def test_normals_are_normal_and_independent() -> None:
     assert g.mean(axis=1) == pytest.approx(np.zeros(5), abs=SIGMAS / math.sqrt(1e5))
     assert np.cov(g) == pytest.approx(np.eye(5), abs=SIGMAS * math.sqrt(2 / 1e5))
     assert (g**4).mean(axis=1) == pytest.approx(np.full(5, 3.0), abs=SIGMAS * math.sqrt(96 / 1e5))
-    extreme = np.array([[0, 2**64 - 1]], np.uint64)
-    assert np.isfinite(normals(extreme, 4)).all()
-    assert 0 < fractions(extreme[0]).min() < fractions(extreme[0]).max() < 1
+
+
+def test_normals_are_their_words_to_twelve_digits() -> None:
+    """What ``astray`` takes for granted: radius, cosine and sine within 2^-40 of the exact ones, in the middle and at every edge."""
+    mpmath = pytest.importorskip("mpmath")
+    halves = [0, 1, 2, 2**11, 2**12 - 1, 2**12, 2**20, 2**31 - 1, 2**31, 2**32 - 4096, 2**32 - 2, 2**32 - 1]
+    edges = [(h << 32) + low for h in halves for low in halves]
+    words = np.array([*edges, *NoiseRng.for_tests(78).words(np.arange(2000, dtype=np.uint64), 1)[:, 0]], np.uint64)
+    found = normals(words[:, None], 2)
+    assert np.hypot(*found).max() <= FARTHEST
+    with mpmath.workdps(40):
+        for word, cosine, sine in zip(words.tolist(), *found, strict=True):
+            h, low = divmod(word, 2**32)
+            radius = mpmath.sqrt(-2 * mpmath.log((mpmath.mpf(h) + 0.5) / 2**32))
+            angle = 2 * mpmath.pi * ((low & 4095) * 2**20 + (low >> 12)) / 2**32
+            assert abs(cosine - radius * mpmath.cos(angle)) < radius * 2.0**-40
+            assert abs(sine - radius * mpmath.sin(angle)) < radius * 2.0**-40
 
 
 def test_column_sums_are_the_same_in_any_batch() -> None:
@@ -200,7 +215,9 @@ def test_budgets_and_dimensions_out_of_range_are_refused() -> None:
     with pytest.raises(InvalidInput, match="too small"):
         Codebook.within(Fraction(1), 10)
     with pytest.raises(InvalidInput, match="too small"):
-        PrivUnit.within(Fraction(1) + Fraction(1, 10**14), 10)
+        PrivUnit.within(Fraction(1) + Fraction(1, 10**20), 10)
+    with pytest.raises(InvalidInput, match="at most 131072"):
+        PrivUnit.within(Fraction(2), 2**17 + 1)
     with pytest.raises(InvalidInput, match="at most 4095"):
         Codebook.within(Fraction(2), 4096)
     for name in MADE:

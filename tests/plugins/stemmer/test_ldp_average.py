@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 
 from cloister.accounting.gaussian import delta_of_mu
 from cloister.accounting.spent import Spent
@@ -198,3 +199,62 @@ def test_vectors_are_scaled_so_that_noise_is_wide_and_fits_in_four_bytes(l2: int
     channel = opened(Budget("pure", epsilon, delta=1e-6), l2=l2)
     assert LEAST <= channel.sigma < 2 * LEAST
     assert l2 * 2.0**channel.shift < 2**29
+
+
+def sent_by(channel: LdpAverageChannel, numbers: Ints) -> Reports:
+    """Reports of people who send these numbers (n, N), whatever an encoder would do."""
+    users = np.arange(len(numbers), dtype=np.uint64)
+    return Reports(users, numbers.astype(np.uint32), channel.stamp)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0, 30.0])
+def test_numbers_and_reports_beyond_any_that_are_sent_are_refused(epsilon: float) -> None:
+    """One person in 100,000 who sends 2^31 - 1 everywhere would move every sum by more than a standard error."""
+    channel = opened(Budget("pure", epsilon, delta=1e-6), sizes=(10,), d=4)
+    one, all_of_it = np.eye(1, 40, dtype=np.int64), np.ones((1, 40), np.int64)
+    even = int(channel.longest(40) / math.sqrt(40))
+    assert even < 3 * channel.sigma + channel.reach
+    for numbers in (one * channel.farthest, -one * channel.farthest, all_of_it * even, 0 * one):
+        channel.absorb(sent_by(channel, numbers))
+    for numbers in (
+        one * (channel.farthest + 1),
+        -one * (channel.farthest + 1),
+        all_of_it * (even + 2),
+        one * (2**31 - 1),
+    ):
+        with pytest.raises(Refused, match="larger than any encoder sends"):
+            channel.absorb(sent_by(channel, numbers))
+
+
+def test_a_noise_that_is_too_large_is_clipped_and_shrunk_before_it_is_sent() -> None:
+    channel = opened(sizes=(10,), d=4)
+    s = int(channel.sigma)
+    for noise in (np.full((1, 40), 7 * s), np.full((1, 40), -(2**30)), 20 * s * np.eye(1, 40, dtype=np.int64)):
+        sent = channel._within(noise)
+        channel.absorb(sent_by(channel, sent))
+        assert (sent * noise >= 0).all()
+        assert np.abs(sent).max() > 1.5 * s
+    usual = np.random.default_rng(615).normal(0, s, (2000, 40)).astype(np.int64)
+    assert np.array_equal(channel._within(usual), usual)
+    users = np.arange(3, dtype=np.uint64)
+    items = Placed(np.zeros((3, 1), np.int64), np.zeros((3, 4), np.int64))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NoiseRng, "discrete_gaussian_each", lambda self, users, sigma, each: np.full((3, each), 9 * s))
+        channel.absorb(channel.encode(items, users, NoiseRng.for_tests(616)))
+
+
+def test_what_clipping_and_shrinking_cost_is_what_is_stated() -> None:
+    """E (|x| - 8)+ of a sub-Gaussian law, and what longer noise is shortened by, by quadrature: below 1e-14 of sigma together."""
+    clipped = quad(lambda x: 2 * math.exp(-x * x / 2), 8, 30, epsabs=0)[0]
+    shrunk = quad(lambda t: math.exp(-t) / math.sqrt(2 * t), 32, 200, epsabs=0)[
+        0
+    ]  # sqrt(N + 2 sqrt(N t) + 2 t) rises slower
+    assert clipped + shrunk < 1e-14
+
+
+def test_one_who_lies_moves_no_sum_by_more_than_honest_noise_might() -> None:
+    """Of 100,000: every sum by a hundredth of its standard error, any one by a thirtieth."""
+    channel = opened(sizes=(10,), d=4)
+    error = math.sqrt(1e5) * channel.sigma
+    assert channel.longest(40) / math.sqrt(40) < 0.01 * error
+    assert channel.farthest < error / 30

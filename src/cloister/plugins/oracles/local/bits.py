@@ -31,3 +31,8 @@ def members(answers: AnyArray, size: int) -> Ints:
     for start in range(0, len(answers), step):
         out += unpacked(answers[start : start + step], size).sum(axis=0, dtype=np.int64)
     return out
+
+
+def sizes(answers: AnyArray) -> Ints:
+    """How many elements each of the sets has (n,)."""
+    return np.asarray(np.unpackbits(answers, axis=1).sum(axis=1, dtype=np.int64))

@@ -19,6 +19,12 @@ Corrections to the paper: sigma from the change of what is sent, where it has di
 diameters turns eps = 0.5 into 8.9); joint bound 2 l2, not sqrt(2) l2, with which eps = 0.5, 1, 2 would be 0.73, 1.46, 2.93; the analytic
 calibration, since the classical one is proved for eps <= 1.
 
+Range: a number is clipped at 8 sigma beyond the bound, then the N numbers of a level are shrunk to the length
+sigma sqrt(N + 2 sqrt(32 N) + 64) beyond it. That is post-processing by the person, and changes nothing of the guarantee; the decoder
+refuses what is farther out, so that one who lies moves all sums of a level by one or two sigma each (and the bound), or one sum by 8. Noise is sub-Gaussian:
+the first happens with a chance of 2 e^-32 a number, the second of e^-32 a report (Hsu, Kakade, Zhang 2012), and both together move the mean of
+a report by less than 1e-14 sigma a number.
+
 Cost: T d numbers of 4 bytes per person, and at (1, 1e-6) eleven times the variance of ``hadamard-vector``, which sends one byte.
 
 Source: Stemmer 2021, appendix A.1 (LDP-AVG); Balle, Wang 2018.
@@ -56,6 +62,12 @@ LARGE = 40.0
 
 MOST = 2**20
 """Most numbers in one report."""
+
+OUT = 8
+"""Standard deviations beyond which noise is clipped."""
+
+SELDOM = OUT**2 / 2
+"""Minus the logarithm of the chance (at most) of noise that is longer than what is sent: 32."""
 
 BLOCK = 2**20
 """Numbers that are drawn at once."""
@@ -168,6 +180,20 @@ class LdpAverageChannel:
         """What an integer that is sent is worth, in the caller's units."""
         return self.unit * 2.0**-self.shift
 
+    @property
+    def reach(self) -> float:
+        """The bound, in the integers that are sent."""
+        return self.bound.l2 * 2.0**self.shift
+
+    @property
+    def farthest(self) -> int:
+        """Most that a number may be."""
+        return math.ceil(OUT * self.sigma + self.reach)
+
+    def longest(self, numbers: int) -> float:
+        """The most that the norm of so many numbers may be."""
+        return self.sigma * math.sqrt(numbers + 2 * math.sqrt(SELDOM * numbers) + 2 * SELDOM) + self.reach
+
     def encode(self, items: Placed, users: Ids, rng: NoiseRng) -> Reports:
         answers = np.zeros((len(users), self.width), np.uint32)
         vectors = shrink(items.values, self.bound) * 2.0**self.shift
@@ -178,8 +204,21 @@ class LdpAverageChannel:
             for some in (mine[start : start + step] for start in range(0, len(mine), step)):
                 noise = rng.child("level", level).discrete_gaussian_each(users[some], self.sigma, at.stop - at.start)
                 _place(noise, items.buckets[some, level], scaled[some])
-                answers[some, at] = noise.astype(np.uint32)  # modulo 2^32: post-processing
+                answers[some, at] = self._within(noise).astype(np.uint32)
         return Reports(users, answers, self.stamp)
+
+    def _within(self, sums: Ints) -> Ints:
+        """Each person's numbers (n, N), clipped and shrunk to what is sent."""
+        clipped = np.clip(sums, -self.farthest, self.farthest)
+        long = np.flatnonzero(_norms(clipped) > self.longest(sums.shape[1]))
+        scale = self.longest(sums.shape[1]) * (1 - 2.0**-40) / _norms(clipped[long])
+        clipped[long] = np.trunc(clipped[long] * scale[:, None]).astype(np.int64)
+        return clipped
+
+    def _possible(self, sums: Ints) -> bool:
+        """Whether an encoder could have sent these numbers (n, N)."""
+        near = (np.abs(sums) <= self.farthest).all()
+        return bool(near and (_norms(sums) <= self.longest(sums.shape[1]) * (1 + 2.0**-40)).all())
 
     def absorb(self, report: Reports) -> Tallies:
         report.checked(self.stamp, self.width, "u4")
@@ -188,7 +227,12 @@ class LdpAverageChannel:
             mine = self.sharing.answering(report.users, level)
             if report.answers[mine, at.stop :].any() and self.sharing.factor > 1:
                 raise Refused(f"a report of '{NAME}' has an answer beyond level {level} that no encoder sends")
-            totals.append(_signed(report.answers[mine, at]).sum(axis=0, dtype=np.int64))
+            sums = _signed(report.answers[mine, at])
+            if not self._possible(sums):
+                raise Refused(
+                    f"a report of '{NAME}' has numbers at level {level} that are larger than any encoder sends"
+                )
+            totals.append(sums.sum(axis=0, dtype=np.int64))
             numbers.append(len(mine))
         return Tallies(tuple(totals), tuple(numbers))
 
@@ -205,6 +249,11 @@ def _place(noise: Ints, ids: Ints, vectors: Ints) -> None:
     inside = np.flatnonzero(ids >= 0)
     d = vectors.shape[1]
     noise.reshape(len(noise), -1, d)[inside, ids[inside]] += vectors[inside]
+
+
+def _norms(sums: Ints) -> Floats:
+    """Lengths of rows (n, N), to 2^-42."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", sums.astype(np.float64), sums.astype(np.float64))))
 
 
 def _signed(answers: AnyArray) -> Ints:

@@ -36,7 +36,7 @@ from cloister.core.questions import Setting, Space
 from cloister.core.randomness import PublicRng
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.bits import filled, members, packed
+from cloister.plugins.oracles.local.bits import filled, members, packed, sizes
 from cloister.plugins.oracles.local.channels import TalliedChannel
 from cloister.plugins.oracles.local.coins import WORDS, below, hits, kept
 from cloister.plugins.oracles.local.levels import Share, share_option
@@ -112,8 +112,7 @@ class Subset:
         return packed(sets)
 
     def possible(self, answers: AnyArray) -> bool:
-        sizes = np.unpackbits(answers, axis=1).sum(axis=1, dtype=np.int64)
-        return not filled(answers, self.size + 1) and bool((sizes == self.chosen).all())
+        return not filled(answers, self.size + 1) and bool((sizes(answers) == self.chosen).all())
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         return members(answers, self.size + 1)

@@ -6,6 +6,10 @@ another changes two bits; the likeliest change has the ratio (1/2 / q) ((1 - q) 
 bucket sets every bit with chance q; moving from there changes one bit, by (1/2) / q or (1 - q) / (1/2), which are smaller.
 Over several levels see ``levels``.
 
+How many bits are set is limited: a set of more than ``most`` is sent as the empty set. That is post-processing; its chance is below e^-32
+= 1.3e-14, by which, times 1 / (1/2 - q), it moves a count, per person. The decoder refuses larger sets: one who lies then supports
+most/K of the buckets, half of 256 at eps = 1, not all of them at once.
+
 Unbiased: (S_v - n q) / (1/2 - q), where S_v reports have bit v. Variance with n users: n 4 e^eps / (e^eps - 1)^2, plus n_v for
 a bucket with n_v of them. A report has K bits and takes K secret words.
 
@@ -14,6 +18,7 @@ Source: Wang, Blocki, Li, Jha 2017, section 4.3.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import final
 
@@ -26,7 +31,7 @@ from cloister.core.questions import Setting, Space
 from cloister.core.randomness import PublicRng
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.bits import filled, members, packed
+from cloister.plugins.oracles.local.bits import filled, members, packed, sizes
 from cloister.plugins.oracles.local.channels import TalliedChannel
 from cloister.plugins.oracles.local.coins import WORDS
 from cloister.plugins.oracles.local.levels import Share, share_option
@@ -36,6 +41,9 @@ from cloister.plugins.oracles.local.supports import Chances
 NAME = "optimised-unary"
 MOST = 2**12
 """Buckets per level: a report has a bit for each, and takes a secret word for each."""
+
+SELDOM = 32
+"""Minus the logarithm of the chance (at most) of a set that is too large to be sent."""
 
 
 @component
@@ -76,6 +84,14 @@ class Unary:
         return Chances(1 / 2, self.flip / WORDS)
 
     @property
+    def most(self) -> int:
+        """Bits that are set at most, her own and of the others K q + s: by Hoeffding's and by Bernstein's inequality."""
+        mean, spread = self.size * self.chances.other, self.size * self.chances.other * (1 - self.chances.other)
+        hoeffding = math.sqrt(SELDOM * self.size / 2)
+        bernstein = SELDOM / 3 + math.sqrt((SELDOM / 3) ** 2 + 2 * SELDOM * spread)
+        return min(self.size, math.ceil(1 + mean + min(hoeffding, bernstein)))
+
+    @property
     def each(self) -> int:
         return self.size
 
@@ -91,10 +107,11 @@ class Unary:
         bits = words < np.uint64(self.flip)
         own = np.flatnonzero(ids >= 0)
         bits[own, ids[own]] = words[own, ids[own]] < np.uint64(WORDS // 2)
+        bits[bits.sum(axis=1) > self.most] = False
         return packed(bits)
 
     def possible(self, answers: AnyArray) -> bool:
-        return not filled(answers, self.size)
+        return not filled(answers, self.size) and bool((sizes(answers) <= self.most).all())
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         return members(answers, self.size)

@@ -20,12 +20,17 @@ from cloister.plugins.oracles.local.levels import Sharing
 from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vector_codebook import Codebook
 from cloister.plugins.oracles.local.vector_transforms import parity
-from cloister.plugins.oracles.local.vector_units import Unit, lifted
+from cloister.plugins.oracles.local.vector_units import Unit, Words, lifted
 
 
 def block_of(dimension: int) -> int:
     """Users who are encoded or decoded at once. Not a power of two: columns a power of two apart share a cache line's place."""
     return max(256, 2**18 // dimension) - 16
+
+
+def drawing(secret: NoiseRng, each: int) -> Words:
+    """So many words a go."""
+    return lambda users, go: (secret.child("go", go) if go else secret).words(users, each)
 
 
 @final
@@ -101,12 +106,12 @@ class VectorAnswers:
             secret = rng.child("level", level)
             for some in self.blocks(self.sharing.answering(users, level)):
                 who, ids = users[some], items.buckets[some, level]
-                signs, words = self.signs(ids, who, level), secret.words(who, self.randomiser.each)
+                signs, words = self.signs(ids, who, level), drawing(secret, self.randomiser.each)
                 answers[some, at] = self._randomised(items.values, some, ids < 0, signs, who, words, seed)
         return Reports(users, answers, self.stamp)
 
     def _randomised(
-        self, values: Ints, some: Ints, nowhere: Bools, signs: Floats, users: Ids, words: Ids, seed: PublicRng
+        self, values: Ints, some: Ints, nowhere: Bools, signs: Floats, users: Ids, words: Words, seed: PublicRng
     ) -> AnyArray:
         """Answers (n, width) of the rows (N, d) at some positions (n,)."""
         if isinstance(self.randomiser, Codebook):

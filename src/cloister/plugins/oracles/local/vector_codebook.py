@@ -17,6 +17,7 @@ from cloister.plugins.oracles.local.coins import WORDS
 from cloister.plugins.oracles.local.fast import TILE, ran, states
 from cloister.plugins.oracles.local.vector_largest import largest
 from cloister.plugins.oracles.local.vector_transforms import Rotations, rows_of_hadamard
+from cloister.plugins.oracles.local.vector_units import Words
 
 LEAST, MOST = 128, 4096
 """Sizes D of a codebook: below, three rounds are no random rotation; above, integers get large. Vectors are filled up with zeros."""
@@ -100,19 +101,19 @@ class Codebook:
         q = near * float(largest(self.size, 2)[self.inside - 1]) + every
         return (q + self.dimension * (self.size - q) / (self.size - 1)) / ((self.dimension + 1) * self.m**2)
 
-    def randomise(self, units: Floats, users: Ids, words: Ids, seed: PublicRng) -> AnyArray:
+    def randomise(self, units: Floats, users: Ids, words: Words, seed: PublicRng) -> AnyArray:
         turned = Rotations(self.size).turn(units, users, seed)
         who, last = np.arange(len(users)), self.size - 1
         index = last - np.arange(self.size, dtype=turned.dtype)[:, None]
         keys = np.sort(np.ascontiguousarray(((np.abs(turned) & ~turned.dtype.type(last)) | index).T), axis=1)
-        place, opposite = self.drawn(words[:, 0])
+        place, opposite = self.drawn(words(users, 0)[:, 0])
         axis = last - (keys[who, last - place] & last)
         minus = (turned[axis, who] < 0) ^ opposite
         answers: AnyArray = (axis + self.size * minus).astype(self.dtype)
         return answers[:, None]
 
     def swiftly(
-        self, values: Ints, where: Ints, signs: Floats, l2: int, users: Ids, words: Ids, seed: PublicRng
+        self, values: Ints, where: Ints, signs: Floats, l2: int, users: Ids, words: Words, seed: PublicRng
     ) -> AnyArray | None:
         """What ``randomise`` makes of ``lifted`` rows, by a kernel; None if there is none.
 
@@ -124,7 +125,7 @@ class Codebook:
         if not rotations.narrow:
             return None
         public = states(rotations.seeds(seed)), 2.0**rotations.bits
-        drawn = *self.drawn(words[:, 0]), self.size, answers[:, 0]
+        drawn = *self.drawn(words(users, 0)[:, 0]), self.size, answers[:, 0]
         done = ran("choose", len(users), values, where, signs, float(l2) ** 2, users, *public, *drawn)
         return answers if done else None
 

@@ -12,7 +12,16 @@ import numpy as np
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.coins import WORDS, threshold
-from cloister.plugins.oracles.local.vector_normals import STEP, column_sums, normals, received, sent, words_for
+from cloister.plugins.oracles.local.vector_normals import (
+    STEP,
+    blocks,
+    column_sums,
+    normals,
+    received,
+    sent,
+    words_for,
+)
+from cloister.plugins.oracles.local.vector_units import Words
 
 
 @final
@@ -20,11 +29,11 @@ from cloister.plugins.oracles.local.vector_normals import STEP, column_sums, nor
 class Duchi:
     """Send z = B v: v uniform on the unit sphere of R^D, D = d + 1, turned (v or -v) so that <v, u> > 0 with probability t.
 
-    Guarantee (Local; replace one row, or have none): the density of v with respect to the sphere is 2 t on one half and
-    2 (1 - t) on the other, whatever u is: eps-DP iff t / (1 - t) <= e^eps. The coin is exact: t is a number of words over
-    2^64, t / (1 - t) <= ``odds`` in fractions. What rests on real arithmetic is that v is uniform and that the side it lies on
-    is told rightly: float32 normals, see ``vector_normals``. Rounding z to steps is post-processing. For a guarantee that does
-    not rest on that take ``one-byte``.
+    Guarantee (Local; replace one row, or have none; pure, no delta): v does not depend on her row. Given v, v or -v is sent: one of
+    them with chance t, the other with 1 - t, t a number of words over 2^64, and her row decides which is which. So for any two
+    rows the chances of v together with the side differ by a factor of at most t / (1 - t) <= ``odds``, in fractions, and what is
+    sent is a function of these. That v is uniform, or which side is told to be that of u, also where <v, u> is zero or rounded,
+    does not matter: nothing rests on floating point.
 
     Unbiased: by symmetry E z = B (2 t - 1) E|v_1| u, and E|v_1| = Gamma(D/2) / (sqrt(pi) Gamma((D + 1)/2)). So
 
@@ -76,12 +85,15 @@ class Duchi:
     def moment(self) -> float:
         return self.length**2 / (self.dimension + 1)
 
-    def randomise(self, units: Floats, users: Ids, words: Ids, seed: PublicRng) -> AnyArray:
-        v = normals(words[:, 1:], self.dimension + 1)
-        above = column_sums(v * units.astype(np.float32)) >= 0
-        wanted = words[:, 0] < np.uint64(self.coin)
-        length = np.sqrt(column_sums(v * v) / np.float32(self.dimension + 1))
-        return sent(v[: self.dimension] * (np.where(above == wanted, np.float32(1), np.float32(-1)) / length))
+    def randomise(self, units: Floats, users: Ids, words: Words, seed: PublicRng) -> AnyArray:
+        drawn, answers = words(users, 0), np.empty((len(users), self.width), self.dtype)
+        for some in blocks(len(users), self.dimension + 1):
+            v = normals(drawn[some, 1:], self.dimension + 1)
+            above = column_sums(v * units[:, some]) >= 0
+            wanted = drawn[some, 0] < np.uint64(self.coin)
+            length = np.sqrt(column_sums(v * v) / (self.dimension + 1))
+            answers[some] = sent(v[: self.dimension] * (np.where(above == wanted, 1.0, -1.0) / length))
+        return answers
 
     def possible(self, answers: AnyArray) -> bool:
         """No coordinate is below -16, and the vector is no longer than a sphere's that was rounded."""

@@ -12,24 +12,28 @@ belongs to no bucket, so that this holds to the last digit also where a randomis
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 
+Words: TypeAlias = Callable[[Ids, int], Ids]
+"""Users (n,) and the number of a go, from 0, to their secret words (n, each) for that go. Most randomisers have but one."""
+
 
 class Unit(Protocol):
     """A local randomiser of a unit vector u of R^(d + 1). Public plain data, integers wherever a digest sees it.
 
-    Laws: whatever two inputs are, the chances of an answer differ by a factor of at most e^eps. Answer i depends on vector i,
-    user i and her words alone. ``scale * estimates`` has the mean u (its first d coordinates).
+    Laws: whatever two inputs are, the chances of an answer differ by a factor of at most e^eps, as computed, not only in real
+    numbers. Answer i depends on vector i, user i and her words alone. ``scale * estimates`` has the mean u (its first d coordinates).
     """
 
     @property
     def each(self) -> int:
-        """Secret words that one answer takes."""
+        """Secret words that one go takes."""
         ...
 
     @property
@@ -52,12 +56,12 @@ class Unit(Protocol):
         """E |z|^2 / (d + 1), the same for every u: the mean square of a coordinate of an estimate z, on average over them."""
         ...
 
-    def randomise(self, units: Floats, users: Ids, words: Ids, seed: PublicRng) -> AnyArray:
-        """Unit vectors (d + 1, n), one per column, and words (n, each) to answers (n, width)."""
+    def randomise(self, units: Floats, users: Ids, words: Words, seed: PublicRng) -> AnyArray:
+        """Unit vectors (d + 1, n), one per column, of so many users to answers (n, width)."""
         ...
 
     def possible(self, answers: AnyArray) -> bool:
-        """Whether an encoder could have sent all of these."""
+        """Whether an encoder could have sent all of these: what bounds the weight of one who lies."""
         ...
 
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
