@@ -116,6 +116,7 @@ SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (
     (programs.NumbersPerChunk, "Population", "users_keep_their_numbers"),
     (programs.NewNumbers, "Population", "users_keep_their_numbers"),
     (programs.NeedsRows, "Population", "no_rows_are_a_population"),
+    (programs.CountsEveryRow, "Population", "a_population_counts_its_people"),
     (programs.ReadsOnce, "Population", "gathering_again_reads_the_same_rows"),
     (thresholds.EmptyOnesToo(), None, "empty_buckets_read_zero"),
     (thresholds.LevelsFree(), None, "a_lone_row_is_released_as_seldom_as_declared"),

@@ -182,6 +182,20 @@ class Population(Protocol[T_contra]):
 
 
 @runtime_checkable
+class Counted(Protocol):
+    """A population that says of how many people its answers are: what trust Shuffled asks of it, where their number is public (neighbours
+    replace a row) and the guarantee needs so many.
+
+    Laws: a row that no answer counts (it has a missing cell, say) is nobody.
+    """
+
+    @property
+    def people(self) -> int | None:
+        """Of the rows that it holds, or of the reports that the last ``gather`` took; None while only a ``gather`` can tell."""
+        ...
+
+
+@runtime_checkable
 class Hiding(Protocol):
     """A channel whose guarantee needs others: a Shuffled one.
 
@@ -278,6 +292,6 @@ class Charging(Protocol):
 
 
 __all__ = [
-    "Bucketing", "Channel", "Charging", "Costing", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Hiding", "Method", "Mixing",
+    "Bucketing", "Channel", "Charging", "Costing", "Counted", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Hiding", "Method", "Mixing",
     "NonPrivateSolver", "Population", "Predicting", "Responding", "Sorting", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
 ]  # fmt: skip
