@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import combinations, permutations
 from typing import Any
 
@@ -63,13 +64,19 @@ def one_report_hides_its_row(oracle: Any) -> None:
         for user in USERS:
             sent = _varying([_sent(probe, row, user) for row in items])
             for name, inside in _events(sent):
-                chances = [proportion(int(some[PILOT:].sum()), PEOPLE, COMPARISONS) for some in inside]
-                low, high = max(low for low, _ in chances), min(high for _, high in chances)
+                hits = [int(some[PILOT:].sum()) for some in inside]
+                low, high = _chance(max(hits))[0], _chance(min(hits))[1]
                 require(
                     low <= math.exp(epsilon) * high,
                     f"{probe.shape}, epsilon {epsilon:.4g}, user {user}: {name} has a probability of at least {low:.4g} for one row "
                     f"and at most {high:.4g} for another, so epsilon is at least {math.log(max(low, 1e-300) / high):.4g}",
                 )
+
+
+@lru_cache(2 * PEOPLE)
+def _chance(hits: int) -> tuple[float, float]:
+    """Bounds on the probability of an event that so many of the judged people met."""
+    return proportion(hits, PEOPLE, COMPARISONS)
 
 
 def _alone(probe: Probe) -> float:
@@ -146,9 +153,9 @@ def _of_two(what: str, one: Sequence[Floats], other: Sequence[Floats]) -> Iterat
     yield from _beyond(f"{what}: their sum", [a + b for a, b in zip(one, other, strict=True)])
     yield from _beyond(f"{what}: their difference", [a - b for a, b in zip(one, other, strict=True)])
     cells = zip(ranges(one, CELLS), ranges(other, CELLS), strict=True)
-    yield from _likelier(f"{what}: a cell", [a * CELLS + b for a, b in cells])
+    yield from _likelier(f"{what}: a cell", [a * CELLS + b for a, b in cells], (0.0, 0.5))
     bits = zip(map(low_bits, one), map(low_bits, other), strict=True)
-    yield from _likelier(f"{what}: low bits", [a * BITS + b for a, b in bits])
+    yield from _likelier(f"{what}: low bits", [a * BITS + b for a, b in bits], (0.0, 0.5))
 
 
 def ranges(numbers: Sequence[AnyArray], count: int) -> list[Ints]:
@@ -160,17 +167,19 @@ def ranges(numbers: Sequence[AnyArray], count: int) -> list[Ints]:
 def low_bits(numbers: AnyArray) -> Ints:
     """The low bits of whole numbers; 0 of others."""
     if numbers.dtype.kind in "ui":
-        return (numbers % np.asarray(BITS, numbers.dtype)).astype(np.int64)
+        return np.asarray(numbers % np.asarray(BITS, numbers.dtype), np.int64)
     return np.where(numbers == np.rint(numbers), np.mod(numbers, BITS), 0).astype(np.int64)
 
 
-def _likelier(what: str, symbols: Sequence[Ints]) -> Iterator[tuple[str, list[Bools]]]:
+def _likelier(
+    what: str, symbols: Sequence[Ints], quantiles: tuple[float, ...] = (0.0, 0.3, 0.6, 0.8, 0.95)
+) -> Iterator[tuple[str, list[Bools]]]:
     """Sets of outcomes by how much likelier the pilot found them with one row than with another. Args: symbols, of each row, from 0."""
     size = max(int(some.max()) for some in symbols) + 1
     seen = [np.bincount(some[:PILOT], minlength=size) + 0.5 for some in symbols]
     for i, j in permutations(range(len(symbols)), 2):
         score = np.log(seen[i] / seen[j])
-        for t in np.unique(np.quantile(np.repeat(score, seen[i].astype(int)), (0.0, 0.3, 0.6, 0.8, 0.95))):
+        for t in np.unique(np.quantile(np.repeat(score, seen[i].astype(int)), quantiles)):
             yield (
                 f"{what} at least e^{t:.3g} times likelier with row {i} than with row {j}",
                 [score[s] >= t for s in symbols],
