@@ -190,6 +190,11 @@ class _Open:
     index: int
     collected: Any
 
+    @property
+    def people(self) -> int | None:
+        """Who count, once the reports are gathered."""
+        return getattr(self.collected, "people", None)
+
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: Pending for a later round. Refused for an earlier one, whose reports may be others by now."""
         if round.index > self.index:

@@ -30,6 +30,7 @@ from cloister.core.registry import registry
 from cloister.core.results import Result
 from cloister.core.roles import Mixing
 from cloister.core.session import Session, forecast
+from cloister.core.shuffling import refuse_few
 from cloister.core.statement import state
 from cloister.core.trust import TRUSTS, Aggregated
 from cloister.core.wiring import Composed, compose
@@ -204,10 +205,12 @@ def fit(
     """
     plan = prepare(request, population.columns)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
-    _checked_forecast(plan, seed)
+    asked, _ = _checked_forecast(plan, seed)
     trust = plan.composed.trust or "Central"
     _check_pooling(trust, population)
     population.check()
+    for round in asked:
+        refuse_few(round, population)
     run = None
     if account is not None:
         if TRUSTS[trust].relation != "add-or-remove one row":
@@ -224,9 +227,9 @@ def fit(
             seed = PublicRng(run.seed)
         if reserved is not None:
             reserved(run.id)
-    rounds, accountant = _checked_forecast(plan, seed)
+    asked, accountant = _checked_forecast(plan, seed)
     if started is not None:
-        started(plan, rounds)
+        started(plan, len(asked))
     session: Session[Any] = Session(
         plan.problem, seed, population, accountant=accountant, noise=noise,
         record=None if run is None else run.record, journal=run,
@@ -283,9 +286,9 @@ def _check_pooling(trust: str, population: Any) -> None:
         )
 
 
-def _checked_forecast(plan: Plan, seed: PublicRng) -> tuple[int, Accountant]:
+def _checked_forecast(plan: Plan, seed: PublicRng) -> tuple[list[Round[Any]], Accountant]:
     """Ask a forecast, and check that the budget covers it."""
     rounds = plan.forecast(seed)
     accountant = Accountant(plan.total, plan.problem.budget)
     accountant.forecast([round.events for round in rounds])
-    return len(rounds), accountant
+    return rounds, accountant

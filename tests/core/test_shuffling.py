@@ -25,6 +25,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry import Plugin, Registry, registry
 from cloister.core.roles import FrequencyOracle, Hiding, Mixing, Sorting
 from cloister.core.session import Pending, Session
+from cloister.core.shuffling import least as people_needed
 from cloister.core.shuffling import roles
 from cloister.core.statement import state
 from cloister.core.trust import Shuffled, T
@@ -171,6 +172,8 @@ def test_answers_of_a_role_are_scaled_to_all_people() -> None:
     shares = BUDGET.split_users(SEED, 1.0, 3.0)
 
     class Here:
+        people = N
+
         def gather(self, round: Round[Any], rng: NoiseRng) -> Any:
             return summarise_lattice(round, rows(), USERS, rng)
 
@@ -180,6 +183,62 @@ def test_answers_of_a_role_are_scaled_to_all_people() -> None:
         assert abs(table.at(np.arange(4)).sum() - N) < 6 * math.sqrt(4) * table.standard_error(np.arange(1))[
             0
         ] + 6 * math.sqrt(3 * N)
+
+
+class Few:
+    """A population that says how many people it has, perhaps only once they have answered."""
+
+    def __init__(self, people: Any, later: bool = False) -> None:
+        self.people, self._later, self.gathered = None if later else people, people, 0
+
+    def gather(self, round: Round[Any], rng: NoiseRng) -> Any:
+        self.gathered, self.people = self.gathered + 1, self._later
+        return tuple(None for _ in round.parts)
+
+
+class Charges:
+    """An accountant that only counts."""
+
+    def __init__(self) -> None:
+        self.charged = 0
+
+    def charge(self, index: int, events: Any) -> None:
+        self.charged += 1
+
+
+def asked_of(population: Any, accountant: Any, *least: int) -> None:
+    session: Session[Any] = Session(Problem(2, BOX, N, BUDGET), SEED, population, accountant=accountant)
+    session.ask(*(count(CELLS, via=ToyMixed(least=n), spend=BUDGET) for n in least))
+
+
+@pytest.mark.parametrize("least", [(100, 7), (7, 100)])
+def test_a_round_of_fewer_people_than_any_of_its_questions_needs_is_neither_charged_nor_gathered(
+    least: tuple[int, ...],
+) -> None:
+    assert people_needed(opened(*(count(CELLS, via=ToyMixed(least=n), spend=BUDGET) for n in least))) == 100
+    population, accountant = Few(99), Charges()
+    with pytest.raises(Refused, match="there are 99 people, and the guarantee needs at least 100"):
+        asked_of(population, accountant, *least)
+    assert (population.gathered, accountant.charged) == (0, 0)
+
+
+def test_nothing_is_decoded_of_a_population_that_knows_only_then_that_they_are_too_few() -> None:
+    """Its summaries are ``None``, which no channel can decode."""
+    population = Few(99, later=True)
+    with pytest.raises(Refused, match="there are 99 people"):
+        asked_of(population, Charges(), 100)
+    assert population.gathered == 1
+    with pytest.raises(AttributeError):
+        asked_of(Few(100, later=True), Charges(), 100)
+
+
+def test_a_population_that_cannot_say_how_many_people_it_has_is_refused() -> None:
+    class Silent:
+        def gather(self, round: Round[Any], rng: NoiseRng) -> Any:
+            return tuple(None for _ in round.parts)
+
+    with pytest.raises(Refused, match="a Silent does not say of how many people"):
+        asked_of(Silent(), Charges(), 100)
 
 
 def test_everybody_is_asked_for_shares_of_noise() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import zoo_cells as cells
 import zoo_claims as claims
+import zoo_joint as joint
 import zoo_messages as messages
 import zoo_noise as noise
 import zoo_programs as programs
@@ -86,6 +87,12 @@ SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (
     (messages.NeedsTheirOrder(), None, "messages_travel_in_any_order"),
     (messages.QuieterWhenPooled(), None, "the_ideal_functionality_has_the_law_of_the_messages"),
     (messages.CountsOnMoreThanThereAre(), None, "it_says_whom_it_counts_on"),
+    (joint.OneNoiseForAllBuckets(), None, "one_report_hides_its_row"),
+    (joint.SendsItsBucketBeside(), None, "one_report_hides_its_row"),
+    (joint.CutsAllSlotsAlike(), None, "messages_of_one_person_cannot_be_linked"),
+    (joint.OneTagForAll(), None, "messages_of_one_person_cannot_be_linked"),
+    (joint.TheTagTellsTheValue(), None, "a_message_hides_among_those_of_others"),
+    (joint.MarksItsOwn(), None, "a_message_hides_among_those_of_others"),
     (cells.made(cells._Float32), "Bucketing", "a_row_falls_in_the_same_bucket_in_any_batch"),
     (cells.made(cells._Float64), "Bucketing", "a_row_falls_in_the_same_bucket_in_any_batch"),
     (cells.made(cells._MeanCentred), "Bucketing", "a_row_falls_in_the_same_bucket_in_any_batch"),
@@ -116,6 +123,7 @@ SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (
     (programs.NumbersPerChunk, "Population", "users_keep_their_numbers"),
     (programs.NewNumbers, "Population", "users_keep_their_numbers"),
     (programs.NeedsRows, "Population", "no_rows_are_a_population"),
+    (programs.CountsEveryRow, "Population", "a_population_counts_its_people"),
     (programs.ReadsOnce, "Population", "gathering_again_reads_the_same_rows"),
     (thresholds.EmptyOnesToo(), None, "empty_buckets_read_zero"),
     (thresholds.LevelsFree(), None, "a_lone_row_is_released_as_seldom_as_declared"),

@@ -235,6 +235,14 @@ class NeedsRows(Chunks):
         super().__init__(rows - rows.min(axis=0) * 0.0)
 
 
+class CountsEveryRow(Chunks):
+    """Its people are all its rows, those too that no answer counts."""
+
+    @property
+    def people(self) -> int:
+        return len(self.rows)
+
+
 class ReadsOnce(Chunks):
     """An iterator that is empty the second time."""
 

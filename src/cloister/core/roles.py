@@ -182,6 +182,20 @@ class Population(Protocol[T_contra]):
 
 
 @runtime_checkable
+class Counted(Protocol):
+    """A population that says of how many people its answers are: what trust Shuffled asks of it, where their number is public (neighbours
+    replace a row) and the guarantee needs so many.
+
+    Laws: a row that no answer counts (it has a missing cell, say) is nobody.
+    """
+
+    @property
+    def people(self) -> int | None:
+        """Of the rows that it holds, or of the reports that the last ``gather`` took; None while only a ``gather`` can tell."""
+        ...
+
+
+@runtime_checkable
 class Hiding(Protocol):
     """A channel whose guarantee needs others: a Shuffled one.
 
@@ -200,7 +214,9 @@ class Mixing(Protocol):
 
     Laws: a report has one entry per message, ``messages`` for every user, those of one user together and in the order of users;
     its ``columns()`` have no "users". ``absorb`` takes messages in any order and in any pieces, and refuses those that no encoder
-    sends; ``decode`` refuses a summary that is not of whole users.
+    sends; ``decode`` refuses a summary that is not of whole users. Whatever her row is, any two of a user's messages are independent, but for
+    what is public of their places (which slot, which level): nothing tells that they are hers. No kind of message, by any of its fields
+    together, is sent by users in some bucket alone: she hides it among ``least`` others'.
     """
 
     @property
@@ -278,6 +294,6 @@ class Charging(Protocol):
 
 
 __all__ = [
-    "Bucketing", "Channel", "Charging", "Costing", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Hiding", "Method", "Mixing",
+    "Bucketing", "Channel", "Charging", "Costing", "Counted", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Hiding", "Method", "Mixing",
     "NonPrivateSolver", "Population", "Predicting", "Responding", "Sorting", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
 ]  # fmt: skip

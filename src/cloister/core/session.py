@@ -21,7 +21,7 @@ from cloister.core.questions import Part, Question, Round, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Journal, Look, Record
 from cloister.core.roles import Charging, Method, Population, Table
-from cloister.core.shuffling import check_shuffled
+from cloister.core.shuffling import check_shuffled, refuse_few
 from cloister.core.trust import Aggregated, Central, Shuffled, T
 from cloister.core.types import Floats, Ints
 
@@ -166,7 +166,7 @@ class Session(Generic[T]):
         """Ask all questions in one round, in one pass over the rows, and return one table for each.
 
         Raises:
-            BudgetExceeded, Refused: before any row is read.
+            BudgetExceeded, Refused: before any row is read. Refused also if fewer people have answered than trust Shuffled needs.
         """
         round = self._opened(questions)
         self.rounds.append(round)
@@ -208,6 +208,8 @@ class Session(Generic[T]):
             )
         if not closed and self._population is None:
             raise Pending(round)
+        if not closed:
+            refuse_few(round, self._population)
         if not opened and self._accountant is not None:
             self._accountant.charge(round.index, round.events)
         if not opened:
@@ -228,6 +230,7 @@ class Session(Generic[T]):
         if self._population is None:
             raise Refused(f"the record of round {round.index} ends early, and there are no rows to go on with")
         summaries = self._population.gather(round, self._noise)
+        refuse_few(round, self._population, gathered=True)
         return tuple(
             part.channel.decode(summary, self._noise.child("decode", round.index, i))
             for i, (part, summary) in enumerate(zip(round.parts, summaries, strict=True))

@@ -17,7 +17,7 @@ from cloister.core.budget import drawings
 from cloister.core.errors import Refused
 from cloister.core.questions import Part, Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.roles import Hiding, Mixing
+from cloister.core.roles import Counted, Hiding, Mixing
 from cloister.core.trust import Shuffled
 from cloister.core.types import Bools, Ids
 
@@ -57,6 +57,33 @@ def messages(part: Part) -> int:
 def least(round: Round[Any]) -> int:
     """The fewest people whose shuffled reports may be released; 0 where nobody needs others to hide her."""
     return max((part.channel.least for part in round.parts if isinstance(part.channel, Hiding)), default=0)
+
+
+def refuse_few(round: Round[Any], population: object, gathered: bool = False) -> None:
+    """The one place where a round of too few people stops, wherever they are: before it is charged, if their number is known by then
+    (under replace-one it is public), and again when it is gathered, before anything is decoded. Oracles whose people share the noise would
+    draw too little of it, and those whose people hide each other would hide too few.
+
+    Args:
+        gathered: whether the round's answers are in, so that the population must know.
+
+    Raises:
+        Refused: fewer people than ``least``, or a population that cannot say how many.
+    """
+    needed = least(round)
+    if not needed:
+        return
+    people = population.people if isinstance(population, Counted) else None
+    if people is None and gathered:
+        raise Refused(
+            f"a {type(population).__name__} does not say of how many people its answers are (attribute people), and a guarantee of trust "
+            f"Shuffled needs at least {needed:,} of them: nothing is released"
+        )
+    if people is not None and people < needed:
+        raise Refused(
+            f"there are {people:,} people, and the guarantee needs at least {needed:,} who hide each other: nothing is released. Wait for more, or "
+            f"plan for as many as there are (--rows {people}; under trust Shuffled their number is public)"
+        )
 
 
 def check_shuffled(part: Part) -> None:

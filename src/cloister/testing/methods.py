@@ -75,7 +75,8 @@ def rows_of(problem: Problem) -> Handful:
     """Three hundred rows of the domain and beyond, in a few clumps."""
     g, domain = np.random.default_rng(61), problem.domain
     middles = domain.sample(g, 3, 0.0)
-    return Handful(middles[g.integers(0, 3, 300)] + g.standard_normal((300, domain.dimension)) * domain.diameter / 8)
+    rows = middles[g.integers(0, 3, 300)] + g.standard_normal((300, domain.dimension)) * domain.diameter / 8
+    return Handful(rows, problem.rows)
 
 
 def the_schedule_does_not_depend_on_answers(method: Any) -> None:

@@ -169,7 +169,7 @@ def _carried(probe: Probe, vector: Ints) -> Floats:
     round = Round(0, probe.oracle.trust, domain, (Part(cells, Carried(cells, bound), None, probe.channel),))
     row, changes = np.concatenate([[0], vector])[None].astype(np.float64) * domain.unit, []
     for i in range(16):
-        one, other = (Handful(rows).gather(round, SEED)[0] for rows in (row[:0], row))
+        one, other = (Handful(rows, len(rows)).gather(round, SEED)[0] for rows in (row[:0], row))
         noise = SEED.child(i)
         changes.append(probe.values(probe.table(other, noise)) - probe.values(probe.table(one, noise)))
     return np.asarray(np.mean(changes, axis=0)) / UNIT

@@ -13,6 +13,7 @@ from cloister.core.lattice import Bound
 from cloister.core.questions import Part, Round, Setting
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry import registry
+from cloister.core.roles import Counted
 from cloister.core.trust import Central, Local
 from cloister.core.types import Floats, Ids
 from cloister.testing.checks import require
@@ -115,6 +116,24 @@ def users_keep_their_numbers(make: Maker) -> None:
     require(np.array_equal(users, np.sort(again.users)), "the next round is asked of other users")
 
 
+def a_population_counts_its_people(make: Maker) -> None:
+    """One that says how many people it has (``people``, without which it answers nothing under trust Shuffled) counts the rows that can
+    be used, before and after they were gathered; None while only a gather can tell."""
+    round, some = exact_round(), rows(5000)
+    some[::7, 1] = np.nan
+    population, usable = make(some), int(np.isfinite(some).all(axis=1).sum())
+    counted: object = population
+    if not isinstance(counted, Counted):
+        return
+    before = counted.people
+    population.gather(round, NoiseRng.for_tests(89))
+    after = counted.people
+    require(
+        before in (None, usable) and after == usable,
+        f"of {len(some)} rows {usable} can be used; it says that they are {before} people, and {after} once they are gathered",
+    )
+
+
 @final
 @attrs.frozen(eq=False)
 class Called:
@@ -151,4 +170,5 @@ POPULATIONS = (
     no_rows_are_a_population,
     unusable_rows_are_dropped_one_by_one,
     users_keep_their_numbers,
+    a_population_counts_its_people,
 )

@@ -55,9 +55,10 @@ def carrying(dimension: int) -> Box:
 @final
 @attrs.frozen(eq=False)
 class Handful:
-    """Rows in memory, encoded all at once."""
+    """Rows in memory, encoded all at once. Args: people (that it says they are, where trust Shuffled needs so many; a check may use fewer)."""
 
     rows: Floats
+    people: int
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         users = np.arange(len(self.rows), dtype=np.uint64)
@@ -78,6 +79,8 @@ class Guarded:
         inner, rounds = object.__getattribute__(self, "_guarded")
         if name == "_gathered":
             return rounds
+        if name == "people":  # which the session asks before it gathers
+            return inner.people
         if name != "gather":
             raise Broken(f"the population's '{name}' was read: a method reaches rows by session.ask only")
 
@@ -92,7 +95,7 @@ def tables_of(oracle: Any, shape: Shape, rounds: int, rows: int) -> list[Any]:
     """What a session answers in so many rounds of two questions about so many dealt rows, the same each time."""
     domain = carrying(0 if shape.bound is None else shape.bound.dimension)
     problem = Problem(2, domain, 200, budget_of(oracle.measure, 1.0))
-    population = Handful(np.random.default_rng(40).uniform(-1, 1, (rows, domain.dimension)))
+    population = Handful(np.random.default_rng(40).uniform(-1, 1, (rows, domain.dimension)), problem.rows)
     session: Session[Any] = Session(problem, PublicRng.from_seed(41), population, noise=NoiseRng.for_tests(42))
     return [t for _ in range(rounds) for t in session.ask(_question(oracle, shape), _question(oracle, shape))]
 

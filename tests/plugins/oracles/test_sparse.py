@@ -366,7 +366,7 @@ class Looks:
 @pytest.mark.parametrize("dies", [1, 2])
 def test_a_resumed_run_keeps_what_was_seen_and_draws_afresh_for_the_rest(dies: int) -> None:
     problem = Problem(2, Box((-1.0,), (1.0,)), 100, Budget("pure", 4.0))
-    rows = Handful(np.random.default_rng(1).uniform(-1, 1, (100, 1)))
+    rows = Handful(np.random.default_rng(1).uniform(-1, 1, (100, 1)), 100)
     seed, record = PublicRng.from_seed(5), Record()
     with pytest.raises(KeyboardInterrupt):
         Looks(dies).cluster(problem, Session(problem, seed, rows, record=record, noise=NoiseRng.for_tests(1)), seed)

@@ -30,6 +30,7 @@ from cloister.plugins.populations.reading import (
     piece_rows,
     refuse_too_many,
     regroup,
+    usable,
     user_numbers,
     validate,
 )
@@ -94,6 +95,7 @@ class Arrays:
         self.columns = chosen(columns, self._table.known)
         self._missing: Missing = as_missing(missing)
         self._first, self._progress = as_first(first), progress
+        self._people: int | None = None
         self._domain: Domain | None = None
         self._lattice = np.empty((0, 0), np.int32)
         self._parts: list[_Chunk] = []
@@ -109,7 +111,14 @@ class Arrays:
             InvalidInput: there are no rows, too many, or missing or infinite cells that were not to be dropped.
         """
         refuse_too_many(self._table.length)
-        validate(self._chunks(), self._missing)
+        self._people = validate(self._chunks(), self._missing)
+
+    @property
+    def people(self) -> int:
+        """How many rows can be used."""
+        if self._people is None:
+            self._people = usable(self._chunks(), "drop")
+        return self._people
 
     def table(self) -> Floats:
         """The usable rows (n, d) themselves, for the data holder. NOT private."""

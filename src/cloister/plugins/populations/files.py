@@ -77,6 +77,7 @@ class Files:
         self._missing: Missing = as_missing(missing)
         self._first, self._progress = as_first(first), progress
         self._engine, self._mine = engine_of(engine, workers, scheduler), isinstance(engine, str)
+        self._people: int | None = None
         found = listed(paths)
         self._files = [File(os.path.abspath(path) if self._engine.elsewhere else path) for path in found]
         self.columns = chosen(columns, self._files[0].known)
@@ -94,9 +95,16 @@ class Files:
             InvalidInput: a file cannot be read to its end, there are no rows, too many, or missing or infinite cells that
                 were not to be dropped.
         """
-        whole = partial(_usable, columns=self.columns, missing=self._missing)
-        refuse_none(self._over_all(self._parts(numbered=False), whole, operator.add))
+        self._people = self._counted(self._missing)
+        refuse_none(self._people)
         refuse_too_many(sum(file.rows for file in self._files))
+
+    @property
+    def people(self) -> int:
+        """How many rows can be used: read off the files unless ``check`` has, which cannot change unseen afterwards."""
+        if self._people is None:
+            self._people = self._counted("drop")
+        return self._people
 
     def table(self) -> Floats:
         """The usable rows (n, d) themselves, all in memory, for the data holder. NOT private."""
@@ -123,6 +131,11 @@ class Files:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _counted(self, missing: Missing) -> int:
+        whole = partial(_usable, columns=self.columns, missing=missing)
+        add: Callable[[int, int], int] = operator.add
+        return self._over_all(self._parts(numbered=False), whole, add)
 
     def _over_all(self, parts: Iterator[Part], fn: Callable[[Part], Done[V]], merge: Callable[[V, V], V]) -> V:
         """One pass: the merged values of all parts."""

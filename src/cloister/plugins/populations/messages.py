@@ -66,6 +66,11 @@ class Released:
         self._progress = progress or (lambda n: None)
         self.intake = Intake()
 
+    @property
+    def people(self) -> int | None:
+        """Who were accepted by the last ``gather``."""
+        return self.intake.accepted or None
+
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Draws nothing.
 

@@ -156,13 +156,15 @@ def refuse_none(used: int) -> None:
         raise InvalidInput("there are no rows to use")
 
 
-def validate(chunks: Iterable[Floats], missing: Missing) -> None:
-    """The validation pass (law 7). Its only outcome is to return or to raise.
+def validate(chunks: Iterable[Floats], missing: Missing) -> int:
+    """The validation pass (law 7): how many rows can be used, which is for the population alone. Its only other outcome is to raise.
 
     Raises:
         InvalidInput: there are no rows, or some cell is missing or infinite and that was not allowed.
     """
-    refuse_none(usable(chunks, missing))
+    used = usable(chunks, missing)
+    refuse_none(used)
+    return used
 
 
 def collected(chunks: Iterable[Floats], dimension: int) -> Floats:
