@@ -278,7 +278,7 @@ def test_a_state_of_the_version_before_goes_on(tmp_path: Path) -> None:
     first = encode(planned(), ROWS[:5], USERS[:5], state=path).records
     with sqlite3.connect(path) as db:
         db.executescript(
-            "alter table reports rename to new; drop table rounds;"
+            "alter table reports rename to new; drop table rounds; drop table lifetime;"
             "create table reports (plan integer not null references plans (id), user integer not null, report blob, primary key (plan, user)) without rowid;"
             "insert into reports select plan, user, report from new; drop table new; pragma user_version = 1;"
         )
@@ -289,5 +289,5 @@ def test_a_state_of_the_version_before_goes_on(tmp_path: Path) -> None:
     assert opened(tmp_path / "plan").heads == (planned().hash,)
     with sqlite3.connect(path) as db:
         assert db.execute("select number, head from rounds").fetchall() == [(0, planned().hash)]
-        assert db.execute("pragma user_version").fetchone() == (2,)
+        assert db.execute("pragma user_version").fetchone() == (3,)
     db.close()
