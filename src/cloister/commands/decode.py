@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands import AsJson, PlanFolder, print_json, print_result, progress, say
+from cloister.commands import AcceptShares, AsJson, PlanFolder, print_json, print_result, progress, say
 
 if TYPE_CHECKING:
     from cloister.plans import PublishedPlan
@@ -18,6 +18,7 @@ def decode(
     reports: Annotated[list[str], typer.Argument(help="Folders or files of reports, or a pattern in quotes.")],
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be refused.")] = False,
+    accept_shares: AcceptShares = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Cluster the people who have sent reports. Sees no row."""
@@ -28,7 +29,7 @@ def decode(
     target = None if out is None else checked_target(out)
     published = PublishedPlan.read(plan)
     with progress("reports read") as advance:
-        done = run(published, reports, strict=strict, progress=advance)
+        done = run(published, reports, strict=strict, accept_shares=accept_shares, progress=advance)
     if target is not None:
         done.result.save(target)
     for line in [*done.intake.lines(), *_too_few(published, done.intake.accepted)]:
