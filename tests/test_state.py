@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,40 @@ def test_a_state_where_none_can_be_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(CloisterError, match="cannot be used") as error:
             encode(planned(), ROWS[:1], USERS[:1], state=path)
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("durable", "level"), [(True, 3), (False, 0)])
+def test_a_charge_and_a_report_are_on_the_disk_before_the_next_step(
+    state: Path, monkeypatch: pytest.MonkeyPatch, durable: bool, level: int
+) -> None:
+    """SQLite's ``extra``: the end of a transaction outlives a loss of power, the journal's removal included. A scratch file need not."""
+    levels, listed = list[int](), memory._list
+
+    def spied(db: sqlite3.Connection, users: Any) -> None:
+        levels.append(db.execute("pragma synchronous").fetchone()[0])
+        listed(db, users)
+
+    monkeypatch.setattr(memory, "_list", spied)
+    Encoder(planned()).encode(ROWS[:3], USERS[:3], State(state, durable=durable))
+    assert levels == [level] * 2  # the charge, the reports
+
+
+def test_a_draw_holds_the_write_lock(state: Path) -> None:
+    """Whoever comes second waits, and finds the reports of the first."""
+    encoder, refused = Encoder(planned()), list[str]()
+    kept = State(state)
+    kept.charge(encoder.transcript, [USERS[:3]])
+
+    def draw(which: Any) -> Any:
+        with closing(sqlite3.connect(state, timeout=0, isolation_level=None)) as db:
+            try:
+                db.execute("begin immediate")
+            except sqlite3.OperationalError as error:
+                refused.append(str(error))
+        return encoder.draw(ROWS[:3][which], USERS[:3][which])
+
+    kept.fill(encoder.transcript, USERS[:3], encoder.width, draw)
+    assert refused == ["database is locked"]
 
 
 @pytest.fixture
