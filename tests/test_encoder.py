@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from cloister.core.encoding import encode_rows
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
-from cloister.encoder import Encoder, encode, read
+from cloister.encoder import Encoder, PrivacyWarning, encode, read
 from cloister.plans import PublishedPlan
 from cloister.publishing import publish
 from cloister.records import from_records, record_width, to_records
@@ -193,5 +194,47 @@ def test_encoding_needs_numpy_and_attrs_only(tmp_path: Path, frequencies: str) -
 
 
 def test_a_lifetime_without_a_state_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="needs a state"):
-        encode(planned(), ROWS[:1], [0], lifetime=3.0)
+    for given in ({"lifetime": 3.0}, {"lifetime_delta": 1e-6}):
+        with pytest.raises(InvalidInput, match="needs a state"):
+            encode(planned(), ROWS[:1], [0], **given)
+
+
+def loud(epsilon: float = 30.0, delta: float = 0.0) -> PublishedPlan:
+    request = Request(k=3, method="one-round", epsilon=epsilon, delta=delta, bounds="ball:1", rows=N, seed=1)
+    return publish(request, dimension=D)
+
+
+def test_a_loud_plan_is_warned_of_from_python_too(tmp_path: Path) -> None:
+    with pytest.warns(PrivacyWarning, match=r"a report of epsilon = 30 hides little: it may be e\^30 times") as found:
+        encode(loud(), ROWS[:1], [0], state=tmp_path / "state")
+    assert (len(found), found[0].filename) == (1, __file__)
+    with pytest.warns(PrivacyWarning, match=r"delta = 0\.25 may tell its row as it is"):
+        encode(loud(1.0, 0.25), ROWS[:1], [1], state=tmp_path / "state")
+
+
+def test_a_report_that_nothing_remembers_is_warned_of(tmp_path: Path) -> None:
+    with pytest.warns(PrivacyWarning, match="no state: nothing remembers these reports"):
+        encode(planned(), ROWS[:1], [0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encode(planned(), ROWS[:1], [0], state=tmp_path / "state")
+
+
+def test_whoever_makes_warnings_errors_answers_no_loud_plan(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyWarning)
+        with pytest.raises(PrivacyWarning, match="hides little"):
+            encode(loud(), ROWS[:1], [0], state=tmp_path / "state")
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_plan_of_several_rounds_is_refused_without_a_state_before_anything_is_warned_of() -> None:
+    request = Request(
+        k=3, method="su-lloyd", epsilon=30.0, bounds="-1:1", rows=N, seed=1, options={"rounds": 2},
+        wires={"counts": "optimised-local-hashing", "sums": "hadamard-vector"},
+    )  # fmt: skip
+    plan = publish(request, dimension=D)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidInput, match="has 2 rounds: give a state that remembers"):
+            encode(plan, ROWS[:1], [0])

@@ -21,12 +21,12 @@ import pytest
 from in_process import cloister
 from typer.testing import CliRunner
 
+from cloister import collecting
 from cloister.cli import app
 from cloister.collecting import Naming, Table, collect, piece_rows
 from cloister.core import wire
 from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng
-from cloister.core.roll import Roll
 from cloister.encoder import Encoder, State, read
 from cloister.plans import PublishedPlan
 from cloister.publishing import publish
@@ -78,7 +78,7 @@ def test_from_rows_to_reports(tmp_path: Path) -> None:
     done = program("encode", "plan", "mine.parquet", "--out", "reports", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr == (
-        "no --state: nothing remembers these reports. Encoding the same rows again, under this plan or another, spends again\n"
+        "WARNING: no state: nothing remembers these reports. Encoding the same rows again, under this plan or another, spends again\n"
     )
     plan, found = read(tmp_path / "plan"), reports(tmp_path / "reports")
     assert done.stdout.startswith(f"1,000 reports under plan {plan.hash[:16]}, each epsilon = 2, in reports/part-")
@@ -134,6 +134,29 @@ def test_the_file_has_the_reports_of_the_round(folder: Path, plan: PublishedPlan
     for report, other in zip(wire.from_batch(batch, plan.round()), expected.reports, strict=True):
         for name, values in other.columns().items():
             assert np.array_equal(report.columns()[name], values)
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow"])
+def test_files_of_reports_and_their_folder_are_read_by_their_owner_alone(
+    folder: Path, plan: PublishedPlan, monkeypatch: pytest.MonkeyPatch, format: Any
+) -> None:
+    """Messages for a shuffler are next to rows, also while they are written."""
+    modes, flush = list[int](), collecting.flush
+
+    def spied(file: Any) -> None:
+        modes.append(os.fstat(file.fileno()).st_mode & 0o777)
+        flush(file)
+
+    monkeypatch.setattr(collecting, "flush", spied)
+    encoder, before = Encoder(plan), os.umask(0)
+    try:
+        path, _ = collect(
+            encoder, Table(encoder, [str(folder / "mine.parquet")], Naming()), folder / "new" / "r", format
+        )
+    finally:
+        os.umask(before)
+    assert path is not None
+    assert (modes, path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == ([0o600], 0o600, 0o700)
 
 
 def test_user_numbers_follow_the_first_one(folder: Path, plan: PublishedPlan) -> None:
@@ -350,6 +373,10 @@ def test_a_plan_that_may_tell_a_row_as_it_is_is_warned_of_on_both_sides(folder: 
     assert done.returncode == 2
     assert warning in done.stderr
     assert "the lifetime delta of 0.001 of 1,000 of these people" in done.stderr
+    assert cloister(*run, "--lifetime-delta", "0.3", folder=folder).stderr.endswith(
+        "never raised: give a lower one, or none\n"
+    )
+    (folder / "s").unlink()
     assert cloister(*run, "--lifetime-delta", "0.3", folder=folder).returncode == 0
 
 
@@ -390,23 +417,3 @@ def test_a_killed_encoder_leaves_nothing_that_looks_like_reports(tmp_path: Path)
         for path in tmp_path.glob("r/.part-*.tmp"):
             path.unlink()
     assert caught
-
-
-def test_a_roll_holds_numbers_once() -> None:
-    roll, g = Roll(1000), np.random.default_rng(0)
-    numbers = g.permutation(1000)[:700].astype(np.uint64)
-    for some in np.array_split(numbers, 9):
-        roll.add(some)
-    assert roll.count == 700
-    assert np.concatenate(list(roll.pieces(64))).tolist() == sorted(numbers.tolist())
-    assert max(map(len, roll.pieces(64))) <= 64
-    missing = int(np.setdiff1d(np.arange(1000), numbers)[0])
-    for wrong, message in (
-        ([numbers[5]], "twice"),
-        ([1000], "from 0 to 999"),
-        ([2**64 - 1], "from 0 to 999"),
-        ([missing, missing], "twice"),
-    ):
-        with pytest.raises(CloisterError, match=message):
-            roll.add(np.array(wrong, np.uint64))
-    roll.add(np.array([missing], np.uint64))

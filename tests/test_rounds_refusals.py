@@ -271,6 +271,35 @@ def test_two_servers_publish_one_version(folder: Path) -> None:
     assert [path.name for path in (folder / "plan").iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.parametrize("second", [0, 1])
+def test_a_second_look_at_a_closed_round_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, second: int) -> None:
+    """Late reports would change what it shows: the reports of the round that is open are not looked at for it."""
+    kind, closed = type(planned().compose().value), Transcript.read(folder / "plan").index
+    cluster = kind.cluster
+
+    def curious(self: Any, problem: Any, session: Any, rng: Any) -> Any:
+        asked, tables = session.ask, list[Any]()
+
+        def ask(*questions: Any) -> Any:
+            found = asked(*questions)
+            tables.append(found)
+            if len(tables) == closed + 1:
+                tables[0][second].at(np.arange(3))  # after the next round was asked
+            return found
+
+        session.ask = ask
+        return cluster(self, problem, session, rng)
+
+    answered(folder)
+    before = sorted((folder / "plan").iterdir())
+    monkeypatch.setattr(kind, "cluster", curious)
+    with pytest.raises(Refused, match="looks further at round 1, which is closed: what it wants to see of a round"):
+        advanced(folder)
+    monkeypatch.undo()
+    assert sorted((folder / "plan").iterdir()) == before
+    assert advanced(folder).transcript.index == closed + 1
+
+
 def test_a_state_of_the_version_before_goes_on(tmp_path: Path) -> None:
     prepared(tmp_path, planned())
     path = tmp_path / "old.state"
@@ -278,7 +307,7 @@ def test_a_state_of_the_version_before_goes_on(tmp_path: Path) -> None:
     first = encode(planned(), ROWS[:5], USERS[:5], state=path).records
     with sqlite3.connect(path) as db:
         db.executescript(
-            "alter table reports rename to new; drop table rounds;"
+            "alter table reports rename to new; drop table rounds; drop table lifetime;"
             "create table reports (plan integer not null references plans (id), user integer not null, report blob, primary key (plan, user)) without rowid;"
             "insert into reports select plan, user, report from new; drop table new; pragma user_version = 1;"
         )
@@ -289,5 +318,5 @@ def test_a_state_of_the_version_before_goes_on(tmp_path: Path) -> None:
     assert opened(tmp_path / "plan").heads == (planned().hash,)
     with sqlite3.connect(path) as db:
         assert db.execute("select number, head from rounds").fetchall() == [(0, planned().hash)]
-        assert db.execute("pragma user_version").fetchone() == (2,)
+        assert db.execute("pragma user_version").fetchone() == (3,)
     db.close()

@@ -9,13 +9,16 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput
+from cloister import state as memory
+from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.encoder import Encoded, Encoder, State, encode, opened, read
 from cloister.plans import PublishedPlan
@@ -121,11 +124,79 @@ def test_a_lifetime_bounds_delta_too(state: Path) -> None:
     with pytest.raises(BudgetExceeded, match="left, 1e-06 was asked"):
         encode(planned(5, 0.1, 1e-6), ROWS[:3], USERS[:3], state=state, lifetime=3.0)
     encode(planned(5, 0.1), ROWS[:3], USERS[:3], state=state, lifetime=3.0)
-    encode(planned(6, 0.1, 0.5), ROWS[:3], USERS[:3], state=State(state, 3.0, lifetime_delta=0.6))
-    assert State(state).spent_delta(0) == 0.501
+    assert State(state).spent_delta(0) == 0.001
     for delta in (-1e-9, 1.0, float("nan")):
         with pytest.raises(InvalidInput, match="the lifetime's delta is"):
             State(state, 3.0, lifetime_delta=delta)
+
+
+def test_a_lifetime_is_kept_by_calls_that_do_not_give_it(state: Path) -> None:
+    """Two plans of 2: a file that promised 3 pays for one, whoever asks."""
+    encode(planned(1), ROWS[:3], USERS[:3], state=state, lifetime=3.0)
+    for forgetful in (state, State(state)):
+        with pytest.raises(BudgetExceeded, match="the lifetime epsilon of 3 of 3 of these people has 1"):
+            encode(planned(2), ROWS[:3], USERS[:3], state=forgetful)
+    assert len(encode(planned(1), ROWS[:3], USERS[:3], state=state).records) == 3  # paid for already
+    assert State(state).spent(0) == 2.0
+
+
+def test_a_lifetimes_delta_is_kept_too(state: Path) -> None:
+    encode(planned(1, 0.1, 0.01), ROWS[:3], USERS[:3], state=state, lifetime=3.0, lifetime_delta=0.015)
+    with pytest.raises(BudgetExceeded, match=r"the lifetime delta of 0\.015 of 3 of these people has 0\.005"):
+        encode(planned(2, 0.1, 0.01), ROWS[:3], USERS[:3], state=state)
+    encode(planned(2, 0.1, 0.01), ROWS[5:6], USERS[5:6], state=state)
+
+
+def test_a_lifetime_that_a_refused_call_gave_is_kept(state: Path) -> None:
+    for lifetime in (1.0, None):
+        with pytest.raises(BudgetExceeded, match="the lifetime epsilon of 1 of 3"):
+            encode(planned(), ROWS[:3], USERS[:3], state=state, lifetime=lifetime)
+    assert State(state).spent(0) == 0.0
+
+
+def test_a_lifetime_goes_down_and_never_up(state: Path) -> None:
+    encode(planned(1, 0.5), ROWS[:3], USERS[:3], state=state, lifetime=3.0, lifetime_delta=1e-4)
+    for higher in ({"lifetime": 3.1}, {"lifetime_delta": 2e-4}, {"lifetime": 1.0, "lifetime_delta": 2e-4}):
+        with pytest.raises(
+            Refused, match=r"promises a lifetime of at most epsilon = 3 and delta = 0\.0001.* never raised"
+        ):
+            encode(planned(2, 0.5), ROWS[:3], USERS[:3], state=state, **higher)
+    encode(planned(2, 0.5), ROWS[:3], USERS[:3], state=state, lifetime=1.2)
+    with pytest.raises(BudgetExceeded, match=r"the lifetime epsilon of 1\.2"):
+        encode(planned(3, 0.5), ROWS[:3], USERS[:3], state=state)
+    with pytest.raises(BudgetExceeded, match=r"the lifetime delta of 1e-05"):
+        encode(planned(4, 0.1, 5e-5), ROWS[:3], USERS[:3], state=state, lifetime_delta=1e-5)
+    with pytest.raises(Refused, match=r"at most epsilon = 1\.2 and delta = 1e-05"):
+        encode(planned(5, 0.1), ROWS[:3], USERS[:3], state=state, lifetime=3.0)
+    assert State(state).spent(0) == 1.0
+
+
+def test_a_delta_alone_is_no_lifetime(state: Path) -> None:
+    with pytest.raises(InvalidInput, match="has no lifetime that a delta could stand beside"):
+        encode(planned(), ROWS[:3], USERS[:3], state=state, lifetime_delta=1e-4)
+
+
+def test_a_state_without_a_lifetime_goes_on_without_one(state: Path) -> None:
+    """One that version 2 made, which knew of none; whoever gives one now is kept to it."""
+    encode(planned(1), ROWS[:3], USERS[:3], state=state)
+    with sqlite3.connect(state) as db:
+        db.executescript("drop table lifetime; pragma user_version = 2;")
+    db.close()
+    encode(planned(2), ROWS[:3], USERS[:3], state=state)
+    with pytest.raises(BudgetExceeded, match="the lifetime epsilon of 5 of 3 of these people has 1"):
+        encode(planned(3), ROWS[:3], USERS[:3], state=state, lifetime=5.0)
+    with pytest.raises(BudgetExceeded):
+        encode(planned(3), ROWS[:3], USERS[:3], state=state)
+
+
+def test_a_plan_that_was_charged_and_never_answered_counts(state: Path) -> None:
+    """What a process that died between the charge and the draw leaves: it may have sent its report to another disk."""
+    first, second = planned(1), planned(2)
+    State(state, 3.0).charge(opened(first), [USERS[:3]])
+    assert State(state).spent(1) == 2.0
+    with pytest.raises(BudgetExceeded, match="has 1"):
+        State(state, 3.0).charge(opened(second), [USERS[:3]])
+    assert State(state).spent(1) == 2.0
 
 
 @pytest.mark.parametrize("lifetime", [0.0, -1.0, float("nan"), float("inf")])
@@ -195,6 +266,82 @@ def test_a_state_where_none_can_be_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(CloisterError, match="cannot be used") as error:
             encode(planned(), ROWS[:1], USERS[:1], state=path)
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("durable", "level"), [(True, 3), (False, 0)])
+def test_a_charge_and_a_report_are_on_the_disk_before_the_next_step(
+    state: Path, monkeypatch: pytest.MonkeyPatch, durable: bool, level: int
+) -> None:
+    """SQLite's ``extra``: the end of a transaction outlives a loss of power, the journal's removal included. A scratch file need not."""
+    levels, listed = list[int](), memory._list
+
+    def spied(db: sqlite3.Connection, users: Any) -> None:
+        levels.append(db.execute("pragma synchronous").fetchone()[0])
+        listed(db, users)
+
+    monkeypatch.setattr(memory, "_list", spied)
+    Encoder(planned()).encode(ROWS[:3], USERS[:3], State(state, durable=durable))
+    assert levels == [level] * 2  # the charge, the reports
+
+
+def test_a_draw_holds_the_write_lock(state: Path) -> None:
+    """Whoever comes second waits, and finds the reports of the first."""
+    encoder, refused = Encoder(planned()), list[str]()
+    kept = State(state)
+    kept.charge(encoder.transcript, [USERS[:3]])
+
+    def draw(which: Any) -> Any:
+        with closing(sqlite3.connect(state, timeout=0, isolation_level=None)) as db:
+            try:
+                db.execute("begin immediate")
+            except sqlite3.OperationalError as error:
+                refused.append(str(error))
+        return encoder.draw(ROWS[:3][which], USERS[:3][which])
+
+    kept.fill(encoder.transcript, USERS[:3], encoder.width, draw)
+    assert refused == ["database is locked"]
+
+
+@pytest.fixture
+def careless() -> Iterator[None]:
+    """Files that nobody thinks of can be read and written by everybody."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def shown(path: Path) -> int:
+    """What others than the owner may do with a file."""
+    return path.stat().st_mode & 0o077
+
+
+@pytest.mark.usefixtures("careless")
+def test_a_state_and_its_journal_are_read_by_their_owner_alone(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under split-and-mix they hold rows with hardly any noise."""
+    seen, listed = list[tuple[str, int]](), memory._list
+
+    def spied(*arguments: Any) -> None:  # while a charge is being written
+        seen.extend((path.name, shown(path)) for path in state.parent.iterdir())
+        listed(*arguments)
+
+    monkeypatch.setattr(memory, "_list", spied)
+    encode(planned(), ROWS[:3], USERS[:3], state=state)
+    assert {name for name, _ in seen} == {"mine.state", "mine.state-journal"}
+    assert not any(others for _, others in seen)
+
+
+@pytest.mark.usefixtures("careless")
+def test_a_state_that_could_be_read_is_closed_when_it_is_used(state: Path) -> None:
+    encode(planned(), ROWS[:3], USERS[:3], state=state)
+    state.chmod(0o644)
+    State(state).spent(0)
+    assert shown(state) == 0
+    other = state.with_name("other")
+    other.write_bytes(b"this is no state, and stays as it is" * 99)
+    other.chmod(0o644)
+    with pytest.raises(CloisterError):
+        State(other).spent(0)
+    assert shown(other) == 0o044
 
 
 def _encode(folder: Path, number: int, start: Any) -> None:

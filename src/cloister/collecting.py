@@ -2,7 +2,8 @@
 
 The order is law 2: everything is checked before anybody is charged, everybody is charged before anything is drawn, everything is
 drawn and remembered before anything is written. What is written depends on a row through the randomiser alone: rows of the output
-stand by ascending user number whatever their order was, names are random, and there is no time in it.
+stand by ascending user number whatever their order was, names are random, and there is no time in it. Files, and a folder that is made for
+them, can be read by their owner alone: messages for a shuffler are next to rows.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from cloister.core.types import Bools, Floats, Ids
 from cloister.encoder import BYTES, Encoded, Encoder
 from cloister.records import Records
 from cloister.runs import source
-from cloister.sealed import flush, sync
+from cloister.sealed import OWNERS_FOLDER, flush, private, sync
 from cloister.state import State
 
 if TYPE_CHECKING:
@@ -199,13 +200,13 @@ def _batch(encoded: Encoded, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def prepared(folder: Path) -> None:
-    """Make a folder for reports, unless it is there.
+    """Make a folder for reports, unless it is there, which its owner alone can read.
 
     Raises:
         InvalidInput: it cannot be made or written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(OWNERS_FOLDER, parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"cannot write into {folder}: {error.strerror or error}") from error
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -234,11 +235,12 @@ def _kept(encoder: Encoder, roll: Roll, store: State) -> Iterator[tuple[Ids, Rec
 
 @contextmanager
 def _file(folder: Path, format: Format, schema: pa.Schema) -> Iterator[tuple[Callable[[pa.RecordBatch], None], Path]]:
-    """A new file, written under a hidden name that no decoder reads, and renamed when it is whole and on the disk."""
+    """A new file that its owner alone can read, written under a hidden name that no decoder reads, and renamed when it is whole and on
+    the disk."""
     path = folder / f"part-{secrets.token_hex(8)}.{format}"
     temporary = folder / f".{path.name}.tmp"
     try:
-        with temporary.open("xb") as file:
+        with private(temporary) as file:
             with _writer(file, format, schema) as writer:
                 yield writer.write_batch, path
             flush(file)

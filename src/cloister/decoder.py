@@ -26,6 +26,7 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.registry import registry
 from cloister.core.results import Result
 from cloister.core.session import Pending, Session
+from cloister.core.shares import doubts
 from cloister.core.statement import state
 from cloister.plans import PublishedPlan
 from cloister.transcript import Answers, Transcript
@@ -59,7 +60,7 @@ class Advanced:
 
 
 def decode(
-    plan: PublishedPlan | str | os.PathLike[str], reports: Paths, *, strict: bool = False,
+    plan: PublishedPlan | str | os.PathLike[str], reports: Paths, *, strict: bool = False, accept_shares: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Decoded:  # fmt: skip
     """Cluster the people who have reported under a plan of one round. Under Shuffled trust, ``reports`` is what the shuffler released.
@@ -67,7 +68,8 @@ def decode(
     Counts and weights are of those who reported: people who did not are missing from them, and from nothing else. Where half of the
     planned users report, whoever they are, weights add up to about half of the planned rows, centres are those of these people, and
     noise moves them by sqrt 2 times as much as planned; standard errors of local oracles are those of the reports that came, so that
-    what counts as significant goes with them. If who reports depends on her row, so do the centres: nothing can tell.
+    what counts as significant goes with them. If who reports depends on her row, so do the centres: nothing can tell. If it depends on
+    what her number is asked, something can: people who chose their numbers count for many (``core.shares``).
 
     The result is a pure function of the plan and the accepted reports. Whoever computes it from the same reports gets the same.
 
@@ -75,11 +77,14 @@ def decode(
         plan: or the folder that it is in.
         reports: folders, files or patterns, see ``Collected``.
         strict: fail at the first refusal.
+        accept_shares: go on where the numbers who answered a question or a level are further from the planned share than chance explains;
+            ``intake.doubts`` says so.
         progress: told how many more reports were looked at.
 
     Raises:
         InvalidInput: no report can be used, a file or plan cannot be read, or the plan has several rounds.
-        Damaged, Refused: the plan is not as it was published, or its round comes out differently here; or ``strict``.
+        Damaged, Refused: the plan is not as it was published, or its round comes out differently here; or ``strict``; or people chose their
+            numbers.
     """
     start = Transcript(plan if isinstance(plan, PublishedPlan) else PublishedPlan.read(plan))
     if start.plan.length > 1:
@@ -87,14 +92,14 @@ def decode(
             f"this plan has {start.plan.length} rounds: 'cloister advance' closes one at a time and publishes what the next one asks"
         )
     collected = _collected(start, reports, strict, progress)
-    answers, session, found = _closed(start, collected)
+    answers, session, found = _closed(start, collected, accept_shares)
     assert found is not None  # a plan of one round has no open one left
     return Decoded(_result(start.grown(answers), session, found), collected.intake)
 
 
 def advance(
     plan: str | os.PathLike[str], reports: Paths = (), *, only: int | None = None, least: int = 1, strict: bool = False,
-    progress: Callable[[int], None] | None = None,
+    accept_shares: bool = False, progress: Callable[[int], None] | None = None,
 ) -> Advanced:  # fmt: skip
     """Close the open round with these reports, and publish its answers and with them the next round.
 
@@ -105,7 +110,7 @@ def advance(
         reports: as for ``decode``; files of earlier rounds are left alone.
         only: index of the round to close, from 0: if it is closed already, nothing happens. By default the open one.
         least: reports that must count, or nothing is published.
-        strict, progress: as for ``decode``.
+        strict, accept_shares, progress: as for ``decode``.
 
     Raises:
         InvalidInput: too few reports, or a file that cannot be read or written. Nothing was published.
@@ -120,7 +125,7 @@ def advance(
                 f"round {transcript.index + 1} of {transcript.plan.length} is open: give the reports that close it (--reports)"
             )
         collected = _collected(transcript, reports, strict, progress)
-        answers, _, _ = _closed(transcript, collected)
+        answers, _, _ = _closed(transcript, collected, accept_shares)
         intake = collected.intake
         if intake.accepted < least:
             raise InvalidInput(
@@ -153,10 +158,12 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
     )
 
 
-def _closed(transcript: Transcript, collected: Any) -> tuple[Answers, Session[Any], Clustering | None]:
+def _closed(
+    transcript: Transcript, collected: Any, accept_shares: bool
+) -> tuple[Answers, Session[Any], Clustering | None]:
     """The answers of the open round, from its reports, and the run that found them; its clustering after the last round."""
     index, before = transcript.index, transcript.record()
-    session, found = _run(transcript, _Open(index, collected))
+    session, found = _run(transcript, _Open(index, collected, accept_shares))
     record = session.record
     following = None if found is not None else record.digests[index + 1]
     if (following is None) != (index + 1 == transcript.plan.length):
@@ -185,10 +192,11 @@ def _run(transcript: Transcript, population: Any) -> tuple[Session[Any], Cluster
 @final
 @attrs.frozen
 class _Open:
-    """The reports of one round as a population. Args: index (of the round), collected."""
+    """The reports of one round as a population. Args: index (of the round), collected, accept_shares (as for ``decode``)."""
 
     index: int
     collected: Any
+    accept_shares: bool
 
     @property
     def people(self) -> int | None:
@@ -196,7 +204,7 @@ class _Open:
         return getattr(self.collected, "people", None)
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
-        """Raises: Pending for a later round. Refused for an earlier one, whose reports may be others by now."""
+        """Raises: Pending for a later round. Refused for an earlier one, whose reports may be others by now; or if people chose numbers."""
         if round.index > self.index:
             raise Pending(round)
         if round.index < self.index:
@@ -205,6 +213,12 @@ class _Open:
                 "before it asks the next one"
             )
         summaries: tuple[Any, ...] = self.collected.gather(round, rng)
+        found = doubts(round, self.collected.intake.questions, summaries)
+        if found and not self.accept_shares:
+            raise Refused(
+                f"{found[0]}: nothing was released. Find out whose numbers are whose, or take the reports as they are (--accept-shares)"
+            )
+        self.collected.intake.doubts = found
         return summaries
 
 

@@ -16,13 +16,14 @@ remembers (``state``): plans of several rounds need one.
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.encoding import chunk_rows, encode_owned, encode_rows
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, PrivacyWarning
 from cloister.core.messages import Messages
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
@@ -30,7 +31,7 @@ from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.core.wire import asked
 from cloister.message_records import from_owned, message_width, to_messages
-from cloister.plans import PublishedPlan, read
+from cloister.plans import PublishedPlan, loud, read
 from cloister.records import Records, from_records, record_width, to_records
 from cloister.state import State
 from cloister.transcript import Transcript, opened
@@ -190,20 +191,43 @@ class Encoder:
 
 def encode(
     plan: Transcript | PublishedPlan | str | os.PathLike[str], rows: Any, users: Any, *,
-    state: State | str | os.PathLike[str] | None = None, lifetime: float | None = None, noise: NoiseRng | None = None,
+    state: State | str | os.PathLike[str] | None = None, lifetime: float | None = None, lifetime_delta: float | None = None,
+    noise: NoiseRng | None = None,
 ) -> Encoded:  # fmt: skip
-    """Rows (n, d) of users (n,) to reports of a plan's open round: see ``Encoder.encode``.
+    """Rows (n, d) of users (n,) to reports of a plan's open round: see ``Encoder.encode``. Warns and refuses as ``cloister encode`` does.
 
     Args:
         plan: or the folder that it is in.
         state: a file that remembers; without it, encoding the same rows again spends again.
-        lifetime: the most epsilon that a user of this state may ever spend, over all plans.
+        lifetime, lifetime_delta: the most that a user of this state may ever spend, over all plans: the file keeps it, see ``State``.
         noise: only for tests.
+
+    Warns:
+        PrivacyWarning: what ``cautions`` has to say. Whoever wants none of it answered makes it an error:
+            ``warnings.simplefilter("error", PrivacyWarning)``. Then nothing is drawn or paid.
     """
-    kept = state if state is None or isinstance(state, State) else State(state, lifetime)
-    if lifetime is not None and (kept is None or kept.lifetime != lifetime):
-        raise InvalidInput("a lifetime needs a state that remembers what was spent: give state=FILE")
-    return Encoder(opened(plan), noise=noise).encode(rows, users, kept)
+    given = (lifetime, lifetime_delta) != (None, None)
+    if given and (state is None or isinstance(state, State)):
+        raise InvalidInput(
+            "a lifetime needs a state that remembers what was spent: give state=FILE, or a State that has it"
+        )
+    kept = State(state, lifetime, lifetime_delta=lifetime_delta) if isinstance(state, (str, os.PathLike)) else state
+    encoder = Encoder(opened(plan), noise=noise)
+    encoder.check_memory(kept)
+    for caution in cautions(encoder.transcript, kept):
+        warnings.warn(caution, PrivacyWarning, stacklevel=2)
+    return encoder.encode(rows, users, kept)
 
 
-__all__ = ["Encoded", "Encoder", "PublishedPlan", "State", "Transcript", "encode", "opened", "read"]
+def cautions(transcript: Transcript, state: State | None) -> tuple[str, ...]:
+    """What whoever answers a plan should know first, whatever the plan says of itself: the command line and ``encode`` both say it."""
+    found = loud(transcript.total, transcript.plan.rows)
+    if state is not None or transcript.plan.length > 1:  # several rounds are refused without a state
+        return found
+    forgotten = "no state: nothing remembers these reports. Encoding the same rows again, under this plan or another, spends again"
+    return (*found, forgotten)
+
+
+__all__ = [
+    "Encoded", "Encoder", "PrivacyWarning", "PublishedPlan", "State", "Transcript", "cautions", "encode", "opened", "read",
+]  # fmt: skip

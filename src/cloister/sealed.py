@@ -12,6 +12,9 @@ from typing import Any, BinaryIO, NoReturn
 
 from cloister.core.errors import Damaged, InvalidInput, Refused
 
+OWNER, OWNERS_FOLDER = 0o600, 0o700
+"""Permissions of what people remember and send: their owner reads it, nobody else."""
+
 
 def hash_of(facts: Mapping[str, Any]) -> str:
     """SHA-256 of facts, in hex, however they are laid out."""
@@ -75,6 +78,11 @@ def write(file: BinaryIO, text: str) -> None:
     """A text and a line break, durably."""
     file.write(text.encode() + b"\n")
     flush(file)
+
+
+def private(path: Path) -> BinaryIO:
+    """A new file that its owner alone can read, to be written."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER), "wb")
 
 
 def flush(file: BinaryIO) -> None:

@@ -9,8 +9,11 @@ shows other answers than before is refused, so that nobody answers two versions 
 once, however many of its rounds she answers: the schedule that she checks adds up to no more.
 
 A user's spending adds up over plans (basic composition: epsilons add, for any choice of later plans). Numbers name people: the same
-number in two plans is one person, whose ledger pays for both. Whoever can write the file can restore an old copy: it guards against
-accidents.
+number in two plans is one person, whose ledger pays for both. A lifetime is a promise of the file: from the call that first gives one
+on, every call keeps it, whether it says so or not, and it only goes down.
+
+The file can be read by its owner alone: under split-and-mix it holds rows with hardly any noise. Whoever can write the file can
+restore an old copy: it guards against accidents.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, final
 
@@ -30,9 +33,10 @@ from cloister.accounting.total import Total
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.records import Records
+from cloister.sealed import OWNER
 
 APPLICATION = int.from_bytes(b"clsu", "big")
-VERSION = 2
+VERSION = 3
 PATIENCE = 300.0
 """Seconds to wait for other processes."""
 
@@ -47,9 +51,13 @@ _PLANS = "create table plans (id integer primary key, hash text not null unique,
 _ROUNDS = (
     "create table rounds (plan integer not null references plans (id), number integer not null, head text not null, primary key (plan, number)) without rowid",
     "create table reports (plan integer not null references plans (id), user integer not null, round integer not null, report blob, primary key (plan, user, round)) without rowid",
+    "pragma user_version = 2",
+)
+_LIFETIME = (
+    "create table lifetime (one integer primary key check (one = 1), epsilon real not null check (epsilon > 0), delta real not null)",
     f"pragma user_version = {VERSION}",
 )
-_SCHEMA = (_PLANS, *_ROUNDS, f"pragma application_id = {APPLICATION}")
+_SCHEMA = (_PLANS, *_ROUNDS, *_LIFETIME, f"pragma application_id = {APPLICATION}")
 
 _FROM_VERSION_1 = (  # plans had one round
     "alter table reports rename to reports_1",
@@ -87,8 +95,9 @@ class State:
 
     Args:
         path: the file.
-        lifetime: the most epsilon that a user may ever spend; None: no limit.
-        lifetime_delta: the most delta beside it.
+        lifetime: the most epsilon that a user may ever spend. The first charge writes it into the file, and all later ones keep it; a lower
+            one can be given at any time. None: what the file says; no limit if it says nothing.
+        lifetime_delta: the most delta beside it. None: what the file says, or ``LIFETIME_DELTA`` where a lifetime is first given.
         durable: False for a scratch file that nothing depends on.
 
     Raises (all methods):
@@ -96,11 +105,11 @@ class State:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], lifetime: float | None = None, *, lifetime_delta: float = LIFETIME_DELTA, durable: bool = True,
+        self, path: str | os.PathLike[str], lifetime: float | None = None, *, lifetime_delta: float | None = None, durable: bool = True,
     ) -> None:  # fmt: skip
         if lifetime is not None and not 0 < lifetime < math.inf:
             raise InvalidInput(f"the lifetime is {lifetime}: give the most epsilon that a person may ever spend, > 0")
-        if not 0 <= lifetime_delta < 1:
+        if lifetime_delta is not None and not 0 <= lifetime_delta < 1:
             raise InvalidInput(f"the lifetime's delta is {lifetime_delta}: give a probability in [0, 1)")
         self.path, self.lifetime, self.lifetime_delta, self._durable = Path(path), lifetime, lifetime_delta, durable
 
@@ -113,15 +122,17 @@ class State:
 
         Raises:
             BudgetExceeded: says how many cannot pay, and what the poorest has left.
-            Refused: other answers of earlier rounds were published before.
+            Refused: other answers of earlier rounds were published before; or the file's lifetime is lower than the one given.
         """
-        limits = np.array([self.lifetime or math.inf, self.lifetime_delta])
-        asked, poor, left = np.array([asking.total.epsilon, asking.total.delta]), np.zeros(2, int), limits.copy()
+        self._promise()
+        asked, poor = np.array([asking.total.epsilon, asking.total.delta]), np.zeros(2, int)
         with self._transaction() as db:
-            at = _place(db, asking)
+            promised, at = _promised(db), _place(db, asking)
+            limits = np.array([math.inf, math.inf] if promised is None else promised)
+            left = limits.copy()
             for some in _cut(users):
                 _list(db, some)
-                if self.lifetime is not None:
+                if promised is not None:
                     new = some[~np.isin(some, _paid(db, at[0]))]
                     _list(db, new)
                     room = limits - _spent(db, at[0], new)
@@ -185,9 +196,36 @@ class State:
         with self._transaction() as db:
             return math.fsum(amount for (amount,) in db.execute(query, [user]))
 
+    def _promise(self) -> None:
+        """Have the file keep the lifetime that was given, whatever becomes of the charge that follows: a promise that a refused call made
+        holds for the next one."""
+        given = self.lifetime, self.lifetime_delta
+        if given == (None, None):
+            return
+        with self._transaction() as db:
+            before = _promised(db)
+            if before is None and self.lifetime is None:
+                raise InvalidInput(
+                    f"the state {self.path} has no lifetime that a delta could stand beside: give the most epsilon too (--lifetime)"
+                )
+            old = (
+                (math.inf, LIFETIME_DELTA if self.lifetime_delta is None else self.lifetime_delta)
+                if before is None
+                else before
+            )
+            new = tuple(was if now is None else now for was, now in zip(old, given, strict=True))
+            if any(now > was for was, now in zip(old, new, strict=True)):
+                raise Refused(
+                    f"the state {self.path} promises a lifetime of at most epsilon = {old[0]:g} and delta = {old[1]:g}, and {new[0]:g} and "
+                    f"{new[1]:g} were given: a promise can be lowered, never raised: give a lower one, or none"
+                )
+            if new != before:
+                db.execute("insert or replace into lifetime values (1, ?, ?)", new)
+
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """One writing transaction: durable when the block ends, undone when it raises."""
+        _made(self.path)
         try:
             with closing(sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)) as db:
                 db.execute(f"pragma synchronous = {'extra' if self._durable else 'off'}")
@@ -195,10 +233,25 @@ class State:
                 db.execute("pragma temp_store = memory")
                 db.execute("begin immediate")
                 _opened(db, self.path)
+                _closed(self.path)
                 yield db
                 db.execute("commit")
         except sqlite3.Error as error:
             raise _translated(error, self.path) from error
+
+
+def _made(path: Path) -> None:
+    """Have the file there, empty, before SQLite makes it for everybody to read: its journals have the file's permissions. What cannot be
+    made here is for SQLite to say."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER))
+
+
+def _closed(path: Path) -> None:
+    """Nobody but the owner can read the state, also one that a version before made."""
+    with suppress(OSError):  # somebody else's file, who let us write it
+        if os.stat(path).st_mode & 0o077:
+            os.chmod(path, OWNER)
 
 
 def _opened(db: sqlite3.Connection, path: Path) -> None:
@@ -206,15 +259,22 @@ def _opened(db: sqlite3.Connection, path: Path) -> None:
     if db.execute("select count(*) from sqlite_schema").fetchone() == (0,):
         for statement in _SCHEMA:
             db.execute(statement)
-    if _version(db) == (APPLICATION, 1):
-        for statement in _FROM_VERSION_1:
-            db.execute(statement)
+    for version, statements in ((1, _FROM_VERSION_1), (2, _LIFETIME)):
+        if _version(db) == (APPLICATION, version):
+            for statement in statements:
+                db.execute(statement)
     if _version(db) != (APPLICATION, VERSION):
         raise _damaged(path, "it is not a state file of this version of cloister")
 
 
 def _version(db: sqlite3.Connection) -> tuple[int, int]:
     return db.execute("pragma application_id").fetchone()[0], db.execute("pragma user_version").fetchone()[0]
+
+
+def _promised(db: sqlite3.Connection) -> tuple[float, float] | None:
+    """The most epsilon and delta that a user may ever spend, if anybody has said so."""
+    found: tuple[float, float] | None = db.execute("select epsilon, delta from lifetime").fetchone()
+    return found
 
 
 def _place(db: sqlite3.Connection, asking: Asking) -> tuple[int, int]:

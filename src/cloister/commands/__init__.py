@@ -33,6 +33,13 @@ Columns = Annotated[
 Unsigned = Annotated[
     bool, typer.Option("--unsigned", help="Go without the parties' signatures of the plan: trust this copy of it.")
 ]
+AcceptShares = Annotated[
+    bool,
+    typer.Option(
+        "--accept-shares",
+        help="Go on where the numbers who answered a question are too far from its planned share for chance.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from cloister.commands import (
+    AcceptShares,
     AsJson,
     PlanFolder,
     console,
@@ -31,6 +32,7 @@ def advance(
     only: Annotated[int | None, typer.Option("--round", help="Close this round, from 1; nothing happens if it is closed. Default: the open one.")] = None,
     least: Annotated[int, typer.Option(help="Reports that must count, or nothing is closed.")] = 1,
     strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be refused.")] = False,
+    accept_shares: AcceptShares = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Close the open round with these reports and publish the next; after the last one, cluster. Sees no row."""
@@ -40,8 +42,9 @@ def advance(
     target = None if out is None else checked_target(out)
     with ending(lambda: GO_ON), progress("reports read") as advance:
         done = run(
-            plan, reports or [], only=None if only is None else only - 1, least=least, strict=strict, progress=advance
-        )
+            plan, reports or [], only=None if only is None else only - 1, least=least, strict=strict, accept_shares=accept_shares,
+            progress=advance,
+        )  # fmt: skip
         for line in [] if done.intake is None else done.intake.lines():
             say(line)
         if target is not None and done.result is not None:

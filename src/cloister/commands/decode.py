@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands import AsJson, PlanFolder, print_json, print_result, progress, say, show
+from cloister.commands import AcceptShares, AsJson, PlanFolder, print_json, print_result, progress, say, show
 from cloister.commands.endings import ending, printing
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def decode(
     reports: Annotated[list[str], typer.Argument(help="Folders or files of reports, or a pattern in quotes.")],
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be refused.")] = False,
+    accept_shares: AcceptShares = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Cluster the people who have sent reports. Sees no row."""
@@ -31,7 +32,7 @@ def decode(
     target = None if out is None else checked_target(out)
     published = PublishedPlan.read(plan)
     with ending(lambda: GO_ON), progress("reports read") as advance:
-        done = run(published, reports, strict=strict, progress=advance)
+        done = run(published, reports, strict=strict, accept_shares=accept_shares, progress=advance)
         if target is not None:
             done.result.save(target)
     for line in [*done.intake.lines(), *_too_few(published, done.intake.accepted)]:

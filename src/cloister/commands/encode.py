@@ -21,9 +21,15 @@ Columns = Annotated[
     str | None, typer.Option(help="Columns to use, in the plan's order, separated by commas; default: the plan's.")
 ]
 Lifetime = Annotated[
-    float | None, typer.Option(help="Most epsilon that a person may ever spend, over all plans; needs --state.")
+    float | None,
+    typer.Option(
+        help="Most epsilon that a person may ever spend, over all plans: the --state keeps it, and it only goes down."
+    ),
 ]
-LifetimeDelta = Annotated[float, typer.Option(help="Most delta that she may ever spend, where there is a --lifetime.")]
+LifetimeDelta = Annotated[
+    float | None,
+    typer.Option(help="Most delta beside it. Default: what the --state says, or 0.001 with a first --lifetime."),
+]
 Missing = Annotated[
     str, typer.Option(help="Rows with missing or infinite cells: refuse, or drop (which tells who has such a row).")
 ]
@@ -34,7 +40,7 @@ def answer(
     plan: PlanFolder, rows: Rows, out: Out,
     state: Annotated[Path, typer.Option(help="File that remembers what was answered and spent; made if it is not there.")],
     first: First = None, user_column: UserColumn = None, columns: Columns = None, lifetime: Lifetime = None,
-    lifetime_delta: LifetimeDelta = 1e-3, missing: Missing = "refuse", format: Format = "parquet", as_json: AsJson = False,
+    lifetime_delta: LifetimeDelta = None, missing: Missing = "refuse", format: Format = "parquet", as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Answer a plan's open round. Runs where the rows are; refuses what was changed since, and pays for a plan once."""
     _reported(plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, as_json)
@@ -43,7 +49,7 @@ def answer(
 def encode(
     plan: PlanFolder, rows: Rows, out: Out, first: First = None, user_column: UserColumn = None, columns: Columns = None,
     state: Annotated[Path | None, typer.Option(help="File that remembers what was answered and spent; made if it is not there.")] = None,
-    lifetime: Lifetime = None, lifetime_delta: LifetimeDelta = 1e-3, missing: Missing = "refuse", format: Format = "parquet", as_json: AsJson = False,
+    lifetime: Lifetime = None, lifetime_delta: LifetimeDelta = None, missing: Missing = "refuse", format: Format = "parquet", as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Randomise rows into reports that may leave. Runs where the rows are; nothing else leaves."""
     _reported(plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, as_json)
@@ -51,18 +57,17 @@ def encode(
 
 def _reported(
     plan: Path, rows: list[str], out: Path, state: Path | None, first: int | None, user_column: str | None, columns: str | None,
-    lifetime: float | None, lifetime_delta: float, missing: str, format: str, as_json: bool,
+    lifetime: float | None, lifetime_delta: float | None, missing: str, format: str, as_json: bool,
 ) -> None:  # fmt: skip
     if first is not None and user_column is not None:
         raise InvalidInput(
             "user numbers come from the rows' positions or from a column: give --first or --user-column, not both"
         )
-    if lifetime is not None and state is None:
+    if (lifetime, lifetime_delta) != (None, None) and state is None:
         raise InvalidInput("--lifetime needs a file that remembers what was spent: give --state FILE")
 
     from cloister.collecting import FORMATS, Naming, Table, collect
-    from cloister.encoder import Encoder, State, opened
-    from cloister.plans import loud
+    from cloister.encoder import Encoder, State, cautions, opened
 
     if format not in FORMATS:
         raise InvalidInput(f"format is '{format}': choose parquet or arrow")
@@ -71,12 +76,8 @@ def _reported(
     kept = None if state is None else State(state, lifetime, lifetime_delta=lifetime_delta)
     transcript = opened(plan)
     total, length = transcript.total, transcript.plan.length
-    for warning in loud(total, transcript.plan.rows):
-        say(f"WARNING: {warning}")
-    if kept is None and length == 1:
-        say(
-            "no --state: nothing remembers these reports. Encoding the same rows again, under this plan or another, spends again"
-        )
+    for caution in cautions(transcript, kept):
+        say(f"WARNING: {caution}")
     elsewhere = sorted(out.glob("part-*")) if out.is_dir() else []
     if elsewhere and length == 1:
         say(f"{out} already holds {len(elsewhere)} files of reports: people who are in two files count once at most")

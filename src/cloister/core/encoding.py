@@ -9,8 +9,9 @@ from typing import Any, TypeVar, final
 import attrs
 import numpy as np
 
+from cloister.core.errors import InvalidInput
 from cloister.core.lattice import shrink
-from cloister.core.questions import Part, Placed, Round
+from cloister.core.questions import Bucketing, Part, Placed, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Channel, Mixing
 from cloister.core.shuffling import asked as whom
@@ -112,7 +113,11 @@ def _asked(
 
 
 def _located(round: Round[Any], asked: list[Bools | None], rows: Ints) -> dict[int, Ints]:
-    """Bucket ids (n, levels) by bucketing; -1 where nobody asks."""
+    """Bucket ids (n, levels) by bucketing; -1 where nobody asks.
+
+    Raises:
+        InvalidInput: a bucketing puts a row where its own space has no bucket.
+    """
     needed: dict[int, Bools | None] = {}
     for part, who in zip(round.parts, asked, strict=True):
         before = needed.get(id(part.cells), who)
@@ -122,11 +127,37 @@ def _located(round: Round[Any], asked: list[Bools | None], rows: Ints) -> dict[i
         if id(part.cells) not in located:
             who = needed[id(part.cells)]
             if who is None:
-                located[id(part.cells)] = part.cells.locate(rows)
+                located[id(part.cells)] = _within(part.cells, rows)
             else:
                 located[id(part.cells)] = ids = np.full((len(rows), part.cells.space.levels), -1)
-                ids[who] = part.cells.locate(rows[who])
+                ids[who] = _within(part.cells, rows[who])
     return located
+
+
+def _within(cells: Bucketing, rows: Ints) -> Ints:
+    """Bucket ids (n, levels), each -1 or of a bucket that there is: what the proof of every oracle takes for granted.
+
+    A randomiser that is given another id may send what no bucket of the plan would, which tells the row as it is: so nothing is encoded.
+    Under central and aggregated trust the run ends, which one row can bring about: whether there is such a row is outside the guarantee,
+    and to be mended in the plugin; the message says nothing else of it. The kit finds such bucketings (``ids_are_within_the_space``).
+
+    Raises:
+        InvalidInput: one is not, or they are no ids.
+    """
+    ids, sizes = cells.locate(rows), cells.space.sizes
+    if not (
+        ids.dtype.kind == "i"
+        and ids.shape == (len(rows), len(sizes))
+        and all(
+            int(level.min(initial=-1)) >= -1 and int(level.max(initial=-1)) < size
+            for level, size in zip(ids.T, sizes, strict=True)
+        )
+    ):
+        raise InvalidInput(
+            f"the bucketing {type(cells).__name__} has given an id that is of no bucket of its space (ids of a level are -1 <= id < its size): "
+            "this is a fault of the plugin that it is from. Nothing was encoded"
+        )
+    return ids
 
 
 def absorb(round: Round[Any], reports: tuple[Any, ...]) -> tuple[Any, ...]:

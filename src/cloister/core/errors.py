@@ -53,6 +53,10 @@ class BudgetExceeded(CloisterError):
         super().__init__(f"{where} has {left} left, {asked} was asked: nothing was read or spent")
 
 
+class PrivacyWarning(UserWarning):
+    """Something goes on that protects a person less than she may think."""
+
+
 class Refused(CloisterError):
     """A round, record or plan that does not belong to this run. Nothing was answered."""
 

@@ -72,7 +72,8 @@ class Setting:
 
 
 class Bucketing(Protocol):
-    """Which bucket a row falls in: a function of that row alone, on exact integers, ties to the lowest id."""
+    """Which bucket a row falls in: a function of that row alone, on exact integers, ties to the lowest id. Ids that its space does not have
+    are refused, whatever oracle is asked (``core.encoding``)."""
 
     @property
     def space(self) -> Space: ...

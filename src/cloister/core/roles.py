@@ -285,6 +285,18 @@ class Responding(Protocol):
         ...
 
 
+@runtime_checkable
+class Dividing(Protocol):
+    """A channel of users that may divide them over its levels, evenly, by a public coin of each one's number.
+
+    What a liar who chooses her number could choose by (see ``core.shares``).
+    """
+
+    def answered(self, summary: Any) -> tuple[int, ...]:
+        """How many users answered each level; empty where all of them answer every level."""
+        ...
+
+
 class Charging(Protocol):
     """An accountant, as a session sees it."""
 
@@ -294,6 +306,6 @@ class Charging(Protocol):
 
 
 __all__ = [
-    "Bucketing", "Channel", "Charging", "Costing", "Counted", "Counts", "Cutting", "Decoder", "Encoder", "FrequencyOracle", "Hiding", "Method", "Mixing",
+    "Bucketing", "Channel", "Charging", "Costing", "Counted", "Counts", "Cutting", "Decoder", "Dividing", "Encoder", "FrequencyOracle", "Hiding", "Method", "Mixing",
     "NonPrivateSolver", "Population", "Predicting", "Responding", "Sorting", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder", "VectorSumOracle",
 ]  # fmt: skip

@@ -33,7 +33,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng
-from cloister.core.roles import Channel, FrequencyOracle, Responding, VectorSumOracle
+from cloister.core.roles import Channel, Dividing, FrequencyOracle, Responding, VectorSumOracle
 from cloister.core.trust import Local, Shuffled
 from cloister.core.types import Ids, Ints
 
@@ -129,6 +129,9 @@ class Amplified:
 
     def absorb(self, report: Any) -> Any:
         return self.inner.absorb(report)
+
+    def answered(self, summary: Any) -> tuple[int, ...]:
+        return self.inner.answered(summary) if isinstance(self.inner, Dividing) else ()
 
     def decode(self, summary: Any, rng: NoiseRng) -> Any:
         return self.inner.decode(summary, rng)

@@ -56,6 +56,7 @@ class Intake:
         files: how many were read.
         others: files in the folders that have another extension; they were left alone.
         earlier: files of reports of rounds that are closed; they were left alone too, and are not in ``files``.
+        doubts: what of the accepted ones chance does not explain (``core.shares``), and was accepted all the same.
     """
 
     accepted: int = 0
@@ -65,12 +66,14 @@ class Intake:
     files: int = 0
     others: int = 0
     earlier: int = 0
+    doubts: list[str] = attrs.field(factory=list)
 
     def as_dict(self, planned: int) -> dict[str, Any]:
         """Plain data. Args: planned (users of the plan)."""
         return {
             "accepted": self.accepted, "share of the planned users": self.accepted / planned, "per question": self.questions,
             "files": self.files, "refused": {reason: self.refused[reason] for reason in REASONS},
+            **({"doubts": self.doubts} if self.doubts else {}),
         }  # fmt: skip
 
     def lines(self) -> list[str]:
@@ -81,7 +84,8 @@ class Intake:
             if self.refused[r]
         ]
         alone = {"of another kind": self.others, "of rounds that are closed": self.earlier}
-        return found + [f"left alone {count:,} files {what}" for what, count in alone.items() if count]
+        found += [f"left alone {count:,} files {what}" for what, count in alone.items() if count]
+        return found + [f"WARNING: {doubt}" for doubt in self.doubts]
 
 
 @final

@@ -158,6 +158,9 @@ class TalliedChannel:
         totals = tuple(level.tally(*part) for level, part in zip(self.asked.levels, parts, strict=True))
         return Tallies(totals, tuple(len(users) for users, _ in parts))
 
+    def answered(self, summary: Tallies) -> tuple[int, ...]:
+        return self.asked.sharing.divided(summary.reports)
+
     def decode(self, summary: Tallies, rng: NoiseRng) -> Estimates:
         found = [
             level.supports(total, reports)
@@ -186,6 +189,9 @@ class KeptChannel:
 
     def absorb(self, report: Reports) -> Kept:
         return Kept((self.asked.checked(report),))
+
+    def answered(self, summary: Kept) -> tuple[int, ...]:
+        return self.asked.sharing.counted(piece.users for piece in summary.pieces)
 
     def decode(self, summary: Kept, rng: NoiseRng) -> Estimates:
         parts = [self.asked.parts(piece) for piece in summary.pieces]

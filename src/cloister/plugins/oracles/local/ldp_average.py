@@ -236,6 +236,9 @@ class LdpAverageChannel:
             numbers.append(len(mine))
         return Tallies(tuple(totals), tuple(numbers))
 
+    def answered(self, summary: Tallies) -> tuple[int, ...]:
+        return self.sharing.divided(summary.reports)
+
     def decode(self, summary: Tallies, rng: NoiseRng) -> BlockSums:
         worth = self.value * self.sharing.factor
         return BlockSums(

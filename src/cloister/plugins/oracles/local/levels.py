@@ -14,6 +14,7 @@ Source: Chang, Ghazi, Kumar, Manurangsi 2021: appendix D (users), Lemma 25 (budg
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias, final
 
 import attrs
@@ -71,6 +72,15 @@ class Sharing:
             return (np.arange(len(users)),) * self.levels
         levels = self._levels(users)
         return tuple(np.flatnonzero(levels == level) for level in range(self.levels))
+
+    def divided(self, reports: Sequence[int]) -> tuple[int, ...]:
+        """How many users answered each level, if their numbers say which: what ``Dividing`` wants to know."""
+        return tuple(reports) if self.factor > 1 else ()
+
+    def counted(self, pieces: Iterable[Ids]) -> tuple[int, ...]:
+        """The same of users whose reports are kept, in pieces."""
+        users = list(pieces) if self.factor > 1 else []
+        return self.divided([sum(len(self.answering(some, level)) for some in users) for level in range(self.levels)])
 
     def _levels(self, users: Ids) -> Ints:
         """The one level (n,) that each user answers."""

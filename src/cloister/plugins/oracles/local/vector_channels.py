@@ -73,6 +73,9 @@ class HadamardVectorChannel:
         totals = tuple(self._added(*part, level).ravel() for level, part in enumerate(parts))
         return Tallies(totals, tuple(len(users) for users, _ in parts))
 
+    def answered(self, summary: Tallies) -> tuple[int, ...]:
+        return self.asked.sharing.divided(summary.reports)
+
     def _added(self, users: Ids, answers: AnyArray, level: int) -> Ints:
         """W (K, d). Users in the order of their J, so that a block of them adds to few rows."""
         rows = filled(self.asked.sizes[level])
@@ -114,6 +117,9 @@ class ExplicitVectorChannel:
 
     def absorb(self, report: Reports) -> Kept:
         return Kept((self.asked.checked(report),))
+
+    def answered(self, summary: Kept) -> tuple[int, ...]:
+        return self.asked.sharing.counted(piece.users for piece in summary.pieces)
 
     def decode(self, summary: Kept, rng: NoiseRng) -> VectorTable:
         def total(ids: Ints, level: int) -> Ints:

@@ -1,0 +1,112 @@
+"""What 1% of liars do who choose their user numbers by what these are asked, and whether the server sees it: docs/one_round.md.
+
+    python benchmarks/chosen_numbers.py
+
+Honest people have numbers that were given out at random, and answer as their rows are. Liars say without noise that they are in cells
+that they share out among them; in turn with numbers at random, and with numbers that are all asked for counts. The server's test
+is left out of the way for the cost, and asked for what it would have said.
+"""
+
+from __future__ import annotations
+
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from one_round import mixture
+
+from cloister.core import wire
+from cloister.core.types import Bools, Floats, Ids
+from cloister.decoder import decode
+from cloister.encoder import Encoder
+from cloister.metrics import nicv
+from cloister.plans import PublishedPlan
+from cloister.publishing import publish
+from cloister.runs import Request
+
+D, K, R, LIARS = 10, 8, 100.0, 0.01
+CASES = ((10_000, 4.0), (100_000, 1.0), (100_000, 4.0))
+"""People, epsilon."""
+CELLS = (1, 2, 4, 8)
+"""Over how many cells liars are shared out: the worst counts."""
+
+
+def planned(people: int, epsilon: float, seed: int) -> PublishedPlan:
+    request = Request(k=K, method="one-round", epsilon=epsilon, bounds="ball:1", rows=4 * people, seed=seed)
+    return publish(request, dimension=D)
+
+
+def counted(encoder: Encoder, users: Ids) -> Bools:
+    """Whose numbers (n,) are asked for counts."""
+    asked = wire.asked(encoder.round, users)
+    found: Bools = np.logical_or.reduce([who for who, p in zip(asked, encoder.round.parts, strict=True) if p.vectors is None])
+    return found
+
+
+def with_lies(encoder: Encoder, rows: Floats, users: Ids, liars: Ids, cells: int) -> tuple[Any, ...]:
+    """Everybody's reports: to questions for counts, liars say what speaks for their cells."""
+    made = encoder.encode(rows, users)
+    for part, report in zip(encoder.round.parts, made.reports, strict=True):
+        where = np.flatnonzero(np.isin(report.users, liars))
+        if part.vectors is None and len(where):
+            (level,) = part.channel.asked.levels
+            ids = np.random.default_rng(5).permutation(part.cells.space.sizes[0])[:cells]
+            mine = ids[np.arange(len(where)) % cells].astype(np.int64)
+            report.answers[where, 0] = level.hashes.of(report.users[where], mine)
+        yield report
+
+
+def cost(plan: PublishedPlan, encoder: Encoder, rows: Floats, users: Ids, liars: Ids, cells: int) -> tuple[float, list[str]]:
+    """Cost of the honest rows, and what the server doubts."""
+    honest = ~np.isin(users, liars)
+    reports = tuple(with_lies(encoder, rows, users, liars, cells))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "part.parquet"
+        batch = wire.to_batch(reports, np.sort(users), wire.schema(encoder.round, plan.hash))
+        pq.write_table(pa.Table.from_batches([batch]), path)
+        done = decode(plan, path, accept_shares=True)
+    return nicv(rows[honest], done.result.centers), done.intake.doubts
+
+
+def numbered(encoder: Encoder, people: int, chosen: bool, g: np.random.Generator) -> tuple[Ids, Ids]:
+    """Numbers of all people, and of the liars among them."""
+    numbers, few = g.permutation(encoder.plan.rows).astype(np.uint64), int(people * LIARS)
+    honest, free = numbers[few:people], np.concatenate([numbers[:few], numbers[people:]])
+    liars = (free[counted(encoder, free)] if chosen else free)[:few]
+    return np.concatenate([liars, honest]), liars
+
+
+def main() -> None:
+    print("| people | eps | share asked for counts | honest | liars, numbers at random | liars, numbers chosen | the server |")
+    print("|---|---|---|---|---|---|---|")
+    for people, epsilon in CASES:
+        found = list[list[float]]()
+        seen, shares = 0, list[float]()
+        for seed in range(5):
+            plan, g = planned(people, epsilon, seed), np.random.default_rng(seed)
+            encoder, rows = Encoder(plan), mixture(people, K, D, R, seed)[0]
+            shares.append(sum(p.fraction for p in encoder.round.parts if p.vectors is None))
+            costs = list[float]()
+            for chosen in (None, False, True):
+                users, liars = numbered(encoder, people, bool(chosen), g)
+                ends = [cost(plan, encoder, rows, users, liars[:0] if chosen is None else liars, c) for c in (CELLS if chosen is not None else (1,))]
+                costs.append(max(end for end, _ in ends))
+                seen += bool(chosen) and all(doubted for _, doubted in ends)
+                if not chosen:
+                    assert not any(doubted for _, doubted in ends)
+            found.append(costs)
+        mean, spread = np.mean(found, axis=0), np.std(found, axis=0)
+        ends = " | ".join(f"{m:.4f} +- {s:.4f}" for m, s in zip(mean, spread, strict=True))
+        print(f"| {people:,} | {epsilon:g} | {np.mean(shares):.1%} | {ends} | refuses {seen} of 5 |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

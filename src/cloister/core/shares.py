@@ -1,0 +1,91 @@
+"""Whether people came to their questions by chance. A user's number is public, and so is what it is asked: whoever picks her number picks
+her question, and one person in a share of a hundredth of the users counts for a hundred.
+
+Numbers that were given out without looking at the plan's public key fall into a share of the users with its probability, each
+independently of the others (a keyed hash of the number decides, and the key is drawn with the plan). So of n people who answer one of the
+questions that share the users, question j has a binomial number, with n trials and probability f_j over the sum of the f; of those who
+answer a question, each of T levels that divide its users has one with probability 1 / T. It does not matter how many report, or who.
+
+The test: a number x where n p were expected is doubted if 2 exp(-n KL(x / n, p)) <= ``SIGNIFICANCE`` / m for m such numbers in the round,
+with KL the divergence of two coins. Each tail of a binomial is at most exp(-n KL) (Hoeffding 1963, Theorem 1), for every n. So whatever
+the number of questions, a round whose numbers were given out blindly is doubted with probability at most ``SIGNIFICANCE``, over its key.
+
+What it does not see: fewer than about 6.5 sqrt(n p (1 - p)) chosen numbers in a share, which is 6.5 standard deviations of what chance does;
+what else hangs on a number within its question (hash functions, signs, words of a codebook); a choice between the rounds of a plan, since
+people may stop for reasons of their own; and a question that shares the users with no other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, final
+
+import attrs
+
+from cloister.core.questions import Round
+from cloister.core.roles import Dividing
+from cloister.core.shuffling import messages, roles
+
+SIGNIFICANCE = 1e-9
+"""Probability, over a plan's public key, that a round of people with blindly given numbers is doubted."""
+
+
+@final
+@attrs.frozen
+class Portion:
+    """How many came. Args: what (in words), found, among (how many could have), planned (with what probability each)."""
+
+    what: str
+    found: int
+    among: int
+    planned: float
+
+    def log_chance(self) -> float:
+        """At least the logarithm of the chance of a number as far off as this one, on either side."""
+        if not self.among:
+            return 0.0
+        q, p = self.found / self.among, self.planned
+        divergence = sum(a * math.log(a / b) for a, b in ((q, p), (1 - q, 1 - p)) if a > 0)
+        return math.log(2) - self.among * divergence
+
+
+def doubts(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any]) -> list[str]:
+    """What chance does not explain, in words; the least likely first.
+
+    Args:
+        answers: to each question, reports or messages.
+        summaries: of each question.
+    """
+    found = sorted(_portions(round, answers, summaries), key=Portion.log_chance)
+    least = math.log(SIGNIFICANCE / max(1, len(found)))
+    return [
+        f"{one.what} has {one.found:,} of {one.among:,} answers, where {one.among * one.planned:,.0f} are planned: so far off comes by "
+        f"chance in less than one of {1 / SIGNIFICANCE:.0e} rounds, so that some people chose their numbers by what these are asked"
+        for one in found
+        if one.log_chance() <= least
+    ]
+
+
+def _portions(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any]) -> Iterator[Portion]:
+    people = [count // messages(part) for count, part in zip(answers, round.parts, strict=True)]
+    for group in roles(round):
+        shares = {j: part.among.fraction for j in group if (part := round.parts[j]).among is not None}
+        if len(shares) > 1:
+            yield from _divided(round, shares, people)
+    for j, (part, summary) in enumerate(zip(round.parts, summaries, strict=True)):
+        if isinstance(part.channel, Dividing):
+            levels = part.channel.answered(summary)
+            for level, count in enumerate(levels):
+                yield Portion(f"level {level + 1} of question {j + 1}", count, sum(levels), 1 / len(levels))
+
+
+def _divided(round: Round[Any], shares: dict[int, float], people: Sequence[int]) -> Iterator[Portion]:
+    """Of questions that share the users, each; and those for counts together, since liars who go to all of them are fewer in each."""
+    among, whole = sum(people[j] for j in shares), math.fsum(shares.values())
+    for j, share in shares.items():
+        yield Portion(f"question {j + 1}", people[j], among, share / whole)
+    counts = [j for j in shares if round.parts[j].vectors is None]
+    if 1 < len(counts) < len(shares):
+        planned = math.fsum(shares[j] for j in counts) / whole
+        yield Portion("the questions for counts together", sum(people[j] for j in counts), among, planned)

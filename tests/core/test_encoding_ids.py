@@ -1,0 +1,87 @@
+"""Ids that are of no bucket are refused before any oracle is given them: a randomiser may send them as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from core_fakes import BOX, SEED
+
+from cloister.core.components import Spec
+from cloister.core.encoding import encode_lattice, encode_owned, encode_rows, summarise_lattice
+from cloister.core.errors import InvalidInput
+from cloister.core.lattice import Bound
+from cloister.core.questions import Part, Round, Rows, Setting, Space
+from cloister.core.randomness import NoiseRng
+from cloister.core.registry import registry
+from cloister.core.wiring import compose
+from cloister.testing.probes import budget_of
+
+BUILT_IN = next(plugin.specs for plugin in registry().plugins if plugin.origin == "built in")
+ORACLES = [spec for spec in BUILT_IN if spec.role in ("FrequencyOracle", "VectorSumOracle")]
+SPACE = Space((3, 5))
+N = 40
+ROWS = np.random.default_rng(0).uniform(-1, 1, (N, 2))
+USERS = np.arange(N, dtype=np.uint64)
+
+
+@attrs.frozen(eq=False)
+class Stranger:
+    """A stranger's bucketing: every row is in the first buckets, but for what it says of the last one."""
+
+    last: Any
+    space: Space = SPACE
+
+    def locate(self, rows: np.ndarray) -> np.ndarray:
+        ids = np.zeros((len(rows), self.space.levels), np.int64)
+        if len(rows):
+            ids[-1] = self.last
+        return ids
+
+
+def a_round(spec: Spec, cells: Any) -> Round[Any]:
+    oracle = compose(registry(), spec.role, spec.name, {}, {}).value
+    where = (cells.space,) if spec.role == "FrequencyOracle" else (cells.space, Bound(BOX.reach, 2))
+    channel = oracle.open(*where, budget_of(oracle.measure, 1.0), Setting(100_000, BOX.unit, SEED))
+    vectors = None if spec.role == "FrequencyOracle" else Rows(cells, Bound(BOX.reach, 2))
+    return Round(0, oracle.trust, BOX, (Part(cells, vectors, None, channel),))
+
+
+@pytest.mark.parametrize("last", [(3, 0), (0, 5), (-2, 0), (0, 2**40), (-(2**63), 0)])
+@pytest.mark.parametrize("spec", ORACLES, ids=lambda s: s.name)
+def test_no_oracle_is_given_an_id_that_is_of_no_bucket(spec: Spec, last: tuple[int, int]) -> None:
+    round, noise = a_round(spec, Stranger(last)), NoiseRng.for_tests(0)
+    for encode in (encode_rows, encode_owned):
+        with pytest.raises(InvalidInput, match="the bucketing Stranger has given an id that is of no bucket") as error:
+            encode(round, ROWS, USERS, noise)
+        assert not any(str(number) in str(error.value) for number in last if number)  # it says nothing of the row
+    for work in (encode_lattice, summarise_lattice):
+        with pytest.raises(InvalidInput, match="Nothing was encoded"):
+            work(round, BOX.snap(ROWS), USERS, noise)
+
+
+@pytest.mark.parametrize("last", [(2, 4), (-1, -1), (2, -1)])
+@pytest.mark.parametrize("spec", ORACLES, ids=lambda s: s.name)
+def test_the_last_bucket_and_none_are_ids(spec: Spec, last: tuple[int, int]) -> None:
+    encode_rows(a_round(spec, Stranger(last)), ROWS[:3], USERS[:3], NoiseRng.for_tests(0))
+
+
+@attrs.frozen(eq=False)
+class Odd:
+    """What is no ids at all."""
+
+    ids: np.ndarray
+    space: Space = SPACE
+
+    def locate(self, rows: np.ndarray) -> np.ndarray:
+        return self.ids[: len(rows)]
+
+
+@pytest.mark.parametrize(
+    "ids", [np.zeros((N, 2)), np.zeros((N, 1), np.int64), np.zeros((N, 2), np.uint64), np.zeros(N, np.int64), np.zeros((3, 2), np.int64)]
+)  # fmt: skip
+def test_what_is_no_ids_is_refused(ids: np.ndarray) -> None:
+    with pytest.raises(InvalidInput, match="the bucketing Odd"):
+        encode_rows(a_round(ORACLES[0], Odd(ids)), ROWS, USERS, NoiseRng.for_tests(0))

@@ -1,0 +1,198 @@
+"""Numbers that were given out blindly are never doubted; numbers that were chosen are, by question, by kind and by level."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from core_fakes import BOX, SEED, Strips
+from scipy.stats import binom
+
+from cloister.core.budget import Budget
+from cloister.core.encoding import absorb, encode_rows
+from cloister.core.lattice import Bound
+from cloister.core.questions import Part, Round, Rows, Setting, Space
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.shares import SIGNIFICANCE, Portion, doubts
+from cloister.core.shuffling import asked, messages, numbers
+from cloister.core.trust import Local, Shuffled
+from cloister.plugins.oracles.amplified import AmplifiedCounts
+from cloister.plugins.oracles.local.explicit_histogram import ExplicitHistogram
+from cloister.plugins.oracles.local.hadamard import HadamardResponse
+from cloister.plugins.oracles.local.ldp_average import LdpAverage
+from cloister.plugins.oracles.local.vector_sums import ExplicitHistogramVector, HadamardVector
+
+N = 4000
+NOISE = NoiseRng.for_tests(0)
+AMPLIFIED = AmplifiedCounts(report=HadamardResponse())
+
+
+@pytest.mark.parametrize("planned", [1e-4, 0.03, 0.5, 0.9])
+@pytest.mark.parametrize("among", [1, 7, 400, 10**6])
+def test_a_numbers_chance_is_never_said_to_be_smaller_than_it_is(among: int, planned: float) -> None:
+    """Against exact tails: of both sides together, at most what is said; and what is said is right but for a factor of sqrt(n)."""
+    spread = math.sqrt(among * planned * (1 - planned)) + 1
+    for off in np.linspace(-9, 9, 37):
+        found = int(np.clip(round(among * planned + off * spread), 0, among))
+        said = Portion("", found, among, planned).log_chance()
+        below, above = binom.logcdf(found, among, planned), binom.logsf(found - 1, among, planned)
+        assert said >= min(math.log(2) + min(below, above), 0) - 1e-6 * among**0.5
+        assert said <= math.log(2) + min(below, above) + math.log(8 * spread)
+
+
+def test_nobody_of_nobody_is_no_wonder() -> None:
+    assert Portion("", 0, 0, 0.5).log_chance() == 0.0
+
+
+SHARES = (0.025, 0.025, 0.025, 0.025, 0.45, 0.45)
+
+
+def a_round(seed: int = 0, oracle: Any = None, trust: Any = Local) -> Round[Any]:
+    """Four questions for counts and two for sums, of levels that share the users."""
+    key, cells = PublicRng.from_seed(seed), Strips(BOX.reach)
+    spends = Budget("pure", 2.0, delta=1e-4).split_users(key, *SHARES)
+    parts = list[Part]()
+    for number, spend in enumerate(spends):
+        setting = Setting(int(N * spend.fraction), BOX.unit, key.child("q", number), N)
+        if number < 4:
+            channel: Any = (oracle or HadamardResponse()).open(cells.space, spend, setting)
+            parts.append(Part(cells, None, spend.among, channel))
+        else:
+            vectors = Rows(cells, Bound(BOX.reach, 2))
+            parts.append(
+                Part(cells, vectors, spend.among, HadamardVector().open(cells.space, vectors.bound, spend, setting))
+            )
+    return Round(0, trust, BOX, tuple(parts))
+
+
+def came(round: Round[Any], users: np.ndarray) -> tuple[list[int], tuple[Any, ...]]:
+    reports = encode_rows(round, np.zeros((len(users), 2)), users, NOISE)
+    return [len(report.users) for report in reports], absorb(round, reports)
+
+
+def asked_of(round: Round[Any], users: np.ndarray, *questions: int) -> np.ndarray:
+    shares = [round.parts[j].among for j in questions]
+    return np.logical_or.reduce([share.holds(users) for share in shares if share is not None])
+
+
+def users(n: int, start: int = 0) -> np.ndarray:
+    return np.arange(start, start + n, dtype=np.uint64)
+
+
+def test_numbers_in_a_row_or_at_random_are_not_doubted() -> None:
+    """20 keys, four ways to give numbers out: a false alarm in fewer than one of 10,000,000 such tests."""
+    for seed in range(20):
+        round, g = a_round(seed), np.random.default_rng(seed)
+        for some in (users(N), users(17, 10**12), users(N)[::2], g.integers(0, 2**63, N).astype(np.uint64)):
+            assert doubts(round, *came(round, np.unique(some))) == []
+
+
+def test_liars_who_are_all_asked_for_counts_are_found() -> None:
+    """600 beside 40,000; where four questions for counts have a quarter of them each, too few for any and too many for all together."""
+    round = a_round()
+    free = users(10**5, 10**6)
+    one, all_four = (
+        np.concatenate([users(40_000), free[asked_of(round, free, *questions)][:600]])
+        for questions in ((0,), (0, 1, 2, 3))
+    )
+    (worst, *_), together = doubts(round, *came(round, one)), doubts(round, *came(round, all_four))
+    assert worst.startswith("question 1 has 1,")
+    assert (
+        "of 40,600 answers, where 1,015 are planned: so far off comes by chance in less than one of 1e+09 rounds"
+        in worst
+    )
+    assert [found.partition(" has ")[0] for found in together] == ["the questions for counts together"]
+    few = np.concatenate([users(40_000), free[asked_of(round, free, 0, 1, 2, 3)][:100]])
+    assert doubts(round, *came(round, few)) == []
+
+
+def test_people_who_leave_a_question_out_are_found() -> None:
+    round = a_round()
+    left = users(N)[~asked_of(round, users(N), 4)]
+    assert doubts(round, *came(round, left))[0].startswith("question 5 has 0 of")
+
+
+LEVELS = {
+    "hadamard-response": HadamardResponse(), "explicit-histogram": ExplicitHistogram(), "hadamard-vector": HadamardVector(),
+    "explicit-histogram-vector": ExplicitHistogramVector(), "ldp-average": LdpAverage(), "amplified-counts": AMPLIFIED,
+}  # fmt: skip
+
+
+def of_all(oracle: Any, share: str) -> Round[Any]:
+    """One question of everybody."""
+    cells, setting = Strips(BOX.reach), Setting(10**6, BOX.unit, SEED)
+    vectors = (
+        Rows(cells, Bound(BOX.reach, 2))
+        if "Vector" in type(oracle).__name__ or isinstance(oracle, LdpAverage)
+        else None
+    )
+    inner = (
+        {"report": attrs.evolve(oracle.report, share=share)}
+        if isinstance(oracle, AmplifiedCounts)
+        else {"share": share}
+    )
+    where = (cells.space,) if vectors is None else (cells.space, vectors.bound)
+    channel = attrs.evolve(oracle, **inner).open(*where, Budget("pure", 1.0, delta=1e-6), setting)
+    return Round(0, Local, BOX, (Part(cells, vectors, None, channel),))
+
+
+@pytest.mark.parametrize("oracle", LEVELS.values(), ids=LEVELS)
+def test_people_who_chose_their_level_are_found(oracle: Any) -> None:
+    round = of_all(oracle, "users")
+    channel = round.parts[0].channel
+    everybody = users(3000)
+    assert doubts(round, *came(round, everybody)) == []
+    first = [channel.answered(came(round, everybody[i : i + 1])[1][0]) == (1, 0) for i in range(300)]
+    chosen = everybody[:300][first]
+    assert 100 < len(chosen) < 200
+    found = doubts(round, *came(round, chosen))
+    assert {text.partition(" has ")[0] for text in found} == {"level 1 of question 1", "level 2 of question 1"}
+
+
+@pytest.mark.parametrize("oracle", LEVELS.values(), ids=LEVELS)
+def test_levels_that_everybody_answers_are_not_chosen(oracle: Any) -> None:
+    round = of_all(oracle, "budget")
+    assert round.parts[0].channel.answered(came(round, users(50))[1][0]) == ()
+    assert doubts(round, *came(round, users(50))) == []
+
+
+def test_private_numbers_that_were_chosen_are_found_by_the_messages() -> None:
+    """Under Shuffled trust a number is drawn in private; a liar picks it all the same."""
+    round = a_round(oracle=AMPLIFIED, trust=Shuffled)
+    drawn = numbers(round, users(N), NOISE)[0]
+    counts = [int(who.sum()) for who in asked(round, [drawn] * 6) if who is not None]
+    assert all(messages(part) == 1 for part in round.parts)
+    summaries = absorb(
+        a_round(oracle=AMPLIFIED), encode_rows(a_round(oracle=AMPLIFIED), np.zeros((N, 2)), drawn, NOISE)
+    )
+    assert doubts(round, counts, summaries) == []
+    counts[1] += 200
+    assert doubts(round, counts, summaries)[0].startswith("question 2 has")
+
+
+def test_the_significance_is_that_of_the_round() -> None:
+    """However many questions there are: the test of each is as much stricter."""
+    assert SIGNIFICANCE <= 1e-6
+    for many in (2, 50):
+        spends = Budget("pure", 1.0).split_users(SEED, *[1.0] * many)
+        space = Space((4,))
+        flat = attrs.make_class("Flat", {"space": attrs.field(default=space)})()
+        parts = tuple(
+            Part(flat, None, s.among, HadamardResponse().open(space, s, Setting(1000, BOX.unit, SEED.child(i))))
+            for i, s in enumerate(spends)
+        )
+        expected, n = 10_000 // many, 10_000
+        nothing = absorb(
+            Round(0, Local, BOX, parts),
+            tuple(p.channel.encode(np.zeros((0, 1), np.int64), users(0), NOISE) for p in parts),
+        )
+        for more in range(0, 600, 5):
+            counts = [expected] * many
+            counts[0], counts[1] = expected + more, expected - more
+            alone = min(Portion("", c, n, 1 / many).log_chance() for c in counts)
+            assert bool(doubts(Round(0, Local, BOX, parts), counts, nothing)) == (
+                alone <= math.log(SIGNIFICANCE / many)
+            )
