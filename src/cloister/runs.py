@@ -18,7 +18,7 @@ from cloister.accounting.accountant import Accountant
 from cloister.accounting.ledger import Ledger
 from cloister.accounting.total import Total
 from cloister.bounds import domain_of
-from cloister.core.budget import Measure
+from cloister.budgeting import problem_of
 from cloister.core.clustering import Problem
 from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
@@ -120,11 +120,7 @@ def prepare(request: Request, columns: Sequence[str]) -> Plan:
             "this one steers the number of rounds and the shares"
         )
     total = Total(request.epsilon, request.delta)
-    measures = set[Measure](composed.measures)
-    if not composed.private:
-        measures.add("exact")
-    budget = total.measured(measures, composed.failing)
-    return Plan(Problem(request.k, domain, request.rows, budget), composed, total, tuple(columns))
+    return Plan(problem_of(composed, total, request.k, domain, request.rows), composed, total, tuple(columns))
 
 
 @attrs.frozen(kw_only=True)

@@ -28,9 +28,11 @@ def ledger(tmp_path: Path) -> Ledger:
     return book
 
 
-def reserve(book: Ledger, total: Total = PURE, *, dataset: str = "people", plan: str = "plan") -> Run:
-    measure: Measure = "gaussian" if total.delta else "pure"
-    return book.reserve(dataset, total, total.measured([measure]), plan, b"public seed")
+def reserve(
+    book: Ledger, total: Total = PURE, *, dataset: str = "people", plan: str = "plan", measures: tuple[Measure, ...] = ()
+) -> Run:
+    found: tuple[Measure, ...] = measures or ("gaussian" if total.delta else "pure",)
+    return book.reserve(dataset, total, total.measured(found), plan, b"public seed")
 
 
 def look(values: Any, round: int = 0) -> Look:
@@ -184,6 +186,30 @@ def test_a_gaussian_run_returns_epsilon_at_its_own_delta_and_keeps_the_delta(led
     spent = ledger.status()[0].spent
     assert 0.3 < spent.epsilon < 0.4
     assert (spent.delta, spent.rho) == (1e-7, half.amount / 2)
+
+
+def test_pure_noise_that_was_paid_in_rho_is_recorded_with_its_own_epsilon_and_without_delta(ledger: Ledger) -> None:
+    """Before, this run of 0.22 kept all of epsilon 1 and delta 1e-6."""
+    total = Total(1.0, 1e-6)
+    budget = total.measured(["pure", "gaussian"])
+    run = reserve(ledger, total, measures=("pure", "gaussian"))
+    assert ledger.status()[0].spent == Cost(1.0, 1e-6, budget.amount)
+    run.finish([Event("laplace", budget, 3, pure=budget.epsilon)])
+    assert budget.epsilon < 0.23
+    assert ledger.status()[0].spent == Cost(budget.epsilon, 0.0, budget.amount)
+
+
+def test_a_run_that_ends_returns_delta_only_if_its_epsilon_holds_without_it(ledger: Ledger) -> None:
+    """Forty pure events add up to 1.4, beyond what was reserved: in rho they cost less, and that needs the delta."""
+    total = Total(1.0, 1e-6)
+    budget = total.measured(["pure", "gaussian"])
+    each = budget.over(40)
+    run = reserve(ledger, total, measures=("pure", "gaussian"))
+    run.finish([Event("laplace", each, 3, pure=each.epsilon)] * 40)
+    (spent,) = (status.spent for status in ledger.status())
+    assert 40 * each.epsilon > 1.3
+    assert spent.epsilon == pytest.approx(1.0)
+    assert spent.delta == 1e-6
 
 
 def test_a_finished_run_can_neither_go_on_nor_be_resumed(ledger: Ledger) -> None:
