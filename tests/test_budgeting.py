@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import attrs
 import pytest
 
 from cloister.accounting.accountant import Accountant
@@ -25,7 +24,7 @@ from cloister.core.registry import registry
 from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Session
 from cloister.core.trust import Central
-from cloister.core.wiring import Composed, compose, describe_fields, slot_role
+from cloister.core.wiring import Composed, describe_fields, slot_role
 from cloister.plugins.oracles.discrete_gaussian import DiscreteGaussianCounts
 from cloister.plugins.oracles.discrete_laplace import DiscreteLaplaceCounts
 from cloister.plugins.oracles.thresholded import ThresholdedCounts
@@ -78,7 +77,9 @@ def test_a_slot_that_is_asked_does_decide() -> None:
 
 def test_a_published_plan_has_the_budget_of_the_run_that_it_plans() -> None:
     """With one question in two columns, the vectors' delta is nobody's: the plan's reader finds the same."""
-    request = Request(k=3, method="one-round", epsilon=1.0, delta=1e-7, bounds=(-1, 1), rows=10_000, wires={"vectors": "ldp-average"})
+    request = Request(
+        k=3, method="one-round", epsilon=1.0, delta=1e-7, bounds=(-1, 1), rows=10_000, wires={"vectors": "ldp-average"}
+    )
     made = publish(request, ["a", "b"])
     assert made.problem.budget == prepare(request, ["a", "b"]).problem.budget == Budget("pure", 1.0)
     assert made.round().digest() == made.digest
@@ -112,7 +113,12 @@ def fickle() -> Composed:
         name: Composed(oracle, Spec(name, "FrequencyOracle", "a:B", ""), {}, "Central")
         for name, oracle in zip(("first", "second", "third"), oracles, strict=True)
     }
-    return Composed(Fickle(first=oracles[0], second=oracles[1], third=oracles[2]), Spec("fickle", "Method", "a:B", ""), inner, "Central")
+    return Composed(
+        Fickle(first=oracles[0], second=oracles[1], third=oracles[2]),
+        Spec("fickle", "Method", "a:B", ""),
+        inner,
+        "Central",
+    )
 
 
 def budget_of(monkeypatch: pytest.MonkeyPatch, chosen: Any, delta: float = 1e-6) -> Budget:
@@ -126,7 +132,9 @@ CURRENCIES = {"first": Currency("pure"), "second": Currency("gaussian"), "third"
 
 
 @pytest.mark.parametrize("chosen", CHOICES)
-def test_a_budget_is_that_of_the_oracles_that_are_asked(monkeypatch: pytest.MonkeyPatch, chosen: tuple[str, ...]) -> None:
+def test_a_budget_is_that_of_the_oracles_that_are_asked(
+    monkeypatch: pytest.MonkeyPatch, chosen: tuple[str, ...]
+) -> None:
     kinds = [CURRENCIES[name] for name in chosen]
     expected = Total(1.0, 1e-6).measured({c.measure for c in kinds}, any(c.failing for c in kinds))
     assert budget_of(monkeypatch, lambda budget: chosen) == expected
@@ -170,6 +178,7 @@ def test_exact_answers_that_nobody_asks_are_exact_answers_still() -> None:
 
 # every method with every oracle
 
+
 def slots_for_oracles(method: str) -> dict[str, str]:
     """Role per slot that takes an oracle."""
     cls = registry().load(registry().spec("Method", method))
@@ -204,16 +213,24 @@ def methods() -> Iterator[Any]:
 def test_a_run_spends_its_budget(method: str, trust: str) -> None:
     """Every built-in method, with every oracle that fits: at least 0.99 of the budget, in its measure, and never more than all."""
     for wires, dimension in itertools.product(fillings(method, trust), (2, 5)):
-        try:
-            made = plan(dimension, method, wires, rows=1_000_000)
-            found = spent(made)
-        except WrongComposition:
-            continue  # one slot is for another trust model
-        except InvalidInput as error:
-            assert "buckets" in str(error)  # more than the oracle can list
+        made, found = forecast_of(dimension, method, wires)
+        if made is None:
             continue
         budget = made.problem.budget
         assert budget.measure == measure_of(made), (wires, dimension)
         share = found.amount(budget.measure) / budget.amount
         assert share <= 1 + 1e-9, (wires, dimension)
         assert share >= 0.99, (wires, dimension)
+
+
+def forecast_of(dimension: int, method: str, wires: dict[str, str]) -> tuple[Plan | None, Spent]:
+    """A plan and what it spends; None where a slot is for another trust model, or an oracle cannot list so many buckets."""
+    try:
+        made = plan(dimension, method, wires, rows=1_000_000)
+        return made, spent(made)
+    except WrongComposition:
+        return None, Spent()
+    except InvalidInput as error:
+        if "buckets" not in str(error):
+            raise
+        return None, Spent()

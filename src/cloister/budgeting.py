@@ -68,6 +68,8 @@ def _asked(method: Any, problem: Problem) -> tuple[frozenset[Currency], bool]:
     session: Session[Any] = Session(problem, ANY_KEY, forecasting=True)
     try:
         method.cluster(problem, session, ANY_KEY.child("method"))
-    except Exception:  # the budget may be in a measure that its oracles cannot spend, over which a method stumbles in any way
+    except (
+        Exception
+    ):  # the budget may be in a measure that its oracles cannot spend, over which a method stumbles in any way
         return frozenset(session.currencies), False
     return frozenset(session.currencies), True

@@ -210,7 +210,9 @@ def _amounts(event: Event) -> Spent:
             return Spent(pure=amount, all_rho=rho_of_pure(amount))
         case "zcdp" if math.isfinite(event.pure):
             if not rho_of_pure(event.pure) <= amount * ROUNDING:
-                raise InvalidInput(f"'{event.mechanism}' declares epsilon = {event.pure} for a rho of {amount}: epsilon^2 / 2 is at most rho")
+                raise InvalidInput(
+                    f"'{event.mechanism}' declares epsilon = {event.pure} for a rho of {amount}: epsilon^2 / 2 is at most rho"
+                )
             return Spent(pure=event.pure, all_rho=amount)
         case "zcdp":
             return Spent(rho=amount, all_rho=amount)

@@ -189,7 +189,9 @@ class Session(Generic[T]):
 
     def _opened(self, questions: tuple[Question[T, Any], ...]) -> Round[T]:
         index, trusts = len(self.rounds), {q.trust for q in questions}
-        self.currencies |= {q.currency for q in questions}  # before they are opened, which fails where the budget is in another one
+        self.currencies |= {
+            q.currency for q in questions
+        }  # before they are opened, which fails where the budget is in another one
         if len(trusts) != 1:
             raise Refused(f"the questions of one round share one trust model, not {sorted(t.__name__ for t in trusts)}")
         if trusts & {Central, Aggregated} and any(q.spend.among for q in questions):
