@@ -114,7 +114,7 @@ def test_a_finished_run_counts_for_ever(ledger: Ledger) -> None:
     """What it spent is never free again, whichever run is asked for next."""
     run = reserve(ledger, Total(0.75))
     run.finish([Event("a", Budget("pure", 0.75))])
-    with pytest.raises(BudgetExceeded, match="epsilon 0.25, delta 1e-06 left, epsilon 0.5"):
+    with pytest.raises(BudgetExceeded, match=r"epsilon 0\.25, delta 1e-06 left, epsilon 0\.5"):
         reserve(ledger, Total(0.5))
     reserve(ledger, Total(0.25))
 
