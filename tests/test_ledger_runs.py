@@ -158,4 +158,4 @@ def test_another_plan_cannot_resume_a_run(folder: Path) -> None:
     done = start(folder, "--resume", run["id"], "-k", "4")
     _, err = done.communicate(timeout=60)
     assert done.returncode == 2
-    assert "finished" in err
+    assert "give it the same options" in err

@@ -204,7 +204,8 @@ def fit(
     missing: Missing = None,
     ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Declared name of the data set in the ledger.")] = None,
-    resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off.")] = None,
+    resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off; of a finished one, to print its result again.")] = None,
+    same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say that they are the same.")] = False,
     engine: Annotated[str | None, typer.Option(help="Where files are read: serial (default), processes or dask.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes that the engine starts; default: one per core.")] = None,
     scheduler: Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")] = None,
@@ -230,7 +231,7 @@ def fit(
     together = _flag(o["pooled"], "pooled")
     request = _requested(o, len(rows) if together else 0)
     target = None if o["out"] is None else checked_target(o["out"])
-    account = Account.of(o["ledger"], o["dataset"], resume)
+    account = Account.of(o["ledger"], o["dataset"], resume, same_rows)
     standing = Standing(account, target)
     names = o["columns"].split(",") if isinstance(o["columns"], str) else o["columns"]
     spread = {

@@ -25,6 +25,7 @@ import attrs
 from cloister import sealed
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.total import Total
+from cloister.budgeting import problem_of
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
@@ -100,6 +101,7 @@ class PublishedPlan:
     schedule: tuple[Step, ...] = ()
     crowd: Crowd | None = None
     _rounds: tuple[Round[Any], ...] = attrs.field(default=(), init=False, repr=False)
+    _asked_for: Problem | None = attrs.field(default=None, init=False, repr=False)
 
     @property
     def trust(self) -> str:
@@ -277,7 +279,10 @@ class PublishedPlan:
         return plan
 
     def _problem(self, composed: Composed) -> Problem:
-        return Problem(self.k, self.domain, self.rows, self.total.measured(composed.measures, composed.failing))
+        if self._asked_for is None:
+            object.__setattr__(self, "_asked_for", problem_of(composed, self.total, self.k, self.domain, self.rows))
+        assert self._asked_for is not None
+        return self._asked_for
 
     def _facts(self) -> dict[str, Any]:
         d = self.domain

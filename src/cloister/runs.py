@@ -15,21 +15,23 @@ import attrs
 
 from cloister import __version__
 from cloister.accounting.accountant import Accountant
+from cloister.accounting.journal import Run
 from cloister.accounting.ledger import Ledger
 from cloister.accounting.total import Total
 from cloister.bounds import domain_of
-from cloister.core.budget import Measure
-from cloister.core.clustering import Problem
+from cloister.budgeting import problem_of
+from cloister.core.clustering import Clustering, Problem
 from cloister.core.components import own_number
 from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.marks import marking
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry import registry
 from cloister.core.results import Result
 from cloister.core.roles import Mixing
-from cloister.core.session import Session, forecast
+from cloister.core.session import Pending, Session, forecast
 from cloister.core.shuffling import refuse_few
 from cloister.core.statement import state
 from cloister.core.trust import TRUSTS, Aggregated
@@ -122,28 +124,30 @@ def prepare(request: Request, columns: Sequence[str]) -> Plan:
             "this one steers the number of rounds and the shares"
         )
     total = Total(request.epsilon, request.delta)
-    measures = set[Measure](composed.measures)
-    if not composed.private:
-        measures.add("exact")
-    budget = total.measured(measures, composed.failing)
-    return Plan(Problem(request.k, domain, request.rows, budget), composed, total, tuple(columns))
+    return Plan(problem_of(composed, total, request.k, domain, request.rows), composed, total, tuple(columns))
 
 
 @attrs.frozen(kw_only=True)
 class Account:
-    """A data set's lifetime budget. Args: ledger (file), dataset (declared name), resume (id of a run that was cut off)."""
+    """A data set's lifetime budget. Args: ledger (file), dataset (declared name), resume (id of a run that was cut off, or whose result is
+    asked for again), same_rows (the caller says that a resumed run's rows are those that it began with)."""
 
     ledger: str | Path
     dataset: str
     resume: str | None = None
+    same_rows: bool = False
 
     @classmethod
-    def of(cls, ledger: str | Path | None, dataset: str | None, resume: str | None = None) -> Account | None:
+    def of(
+        cls, ledger: str | Path | None, dataset: str | None, resume: str | None = None, same_rows: bool = False
+    ) -> Account | None:
         """What people give; None if they give nothing.
 
         Raises:
             InvalidInput: one of both, or a run to go on with and no ledger that it is in.
         """
+        if same_rows and resume is None:
+            raise InvalidInput("--same-rows is said of a run that goes on: give --resume too")
         if resume is not None and ledger is None:
             raise InvalidInput("--resume needs the ledger that the run is in: give --ledger and --dataset")
         if ledger is None and dataset is None:
@@ -152,7 +156,20 @@ class Account:
             raise InvalidInput(
                 "a ledger goes with the declared name of the data set: give both --ledger and --dataset (ledger=, dataset=), or none"
             )
-        return cls(ledger=ledger, dataset=dataset, resume=resume)
+        return cls(ledger=ledger, dataset=dataset, resume=resume, same_rows=same_rows)
+
+    def finished(self, plan: Plan) -> Run | None:
+        """The run to resume, if it is finished: its result is computed again from its record."""
+        return (
+            None if self.resume is None else Ledger.open(self.ledger).replay(self.resume, self.dataset, plan.digest())
+        )
+
+    def held(self, plan: Plan, seed: PublicRng, population: Any) -> Run:
+        """The run, with its whole budget reserved: a new one, or the one to resume."""
+        ledger, rows, name = Ledger.open(self.ledger), marking(population), plan.digest()
+        if self.resume is None:
+            return ledger.reserve(self.dataset, plan.total, plan.problem.budget, name, seed.key, rows)
+        return ledger.resume(self.resume, self.dataset, name, rows, self.same_rows)
 
 
 def source(
@@ -194,7 +211,8 @@ def fit(
 
     Args:
         population: from ``source``.
-        account: the ledger that guards the data set, if any.
+        account: the ledger that guards the data set, if any. A finished run that it resumes is computed again from its record:
+            no row is read, nothing is charged, and the result is the same.
         noise: only for tests and benchmarks.
         started: told the plan and the number of rounds before the first row is read.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
@@ -208,33 +226,32 @@ def fit(
     asked, _ = _checked_forecast(plan, seed)
     trust = plan.composed.trust or "Central"
     _check_pooling(trust, population)
-    population.check()
-    for round in asked:
-        refuse_few(round, population)
-    run = None
-    if account is not None:
+    past = None if account is None else account.finished(plan)
+    if past is None:
+        population.check()
+        for round in asked:
+            refuse_few(round, population)
+    run = past
+    if account is not None and past is None:
         if TRUSTS[trust].relation != "add-or-remove one row":
             raise InvalidInput(
                 f"a ledger adds up guarantees for adding or removing a row; '{request.method}' as composed is {trust}"
             )
         if not plan.composed.private or (noise is not None and noise.seeded):
             raise InvalidInput("a run that protects nobody cannot be charged to a ledger")
-        ledger = Ledger.open(account.ledger)
-        if account.resume is None:
-            run = ledger.reserve(account.dataset, plan.total, plan.problem.budget, plan.digest(), seed.key)
-        else:
-            run = ledger.resume(account.resume, account.dataset, plan.digest())
-            seed = PublicRng(run.seed)
+        run = account.held(plan, seed, population)
         if reserved is not None:
             reserved(run.id)
+    if run is not None:
+        seed = PublicRng(run.seed)
     asked, accountant = _checked_forecast(plan, seed)
     if started is not None:
         started(plan, len(asked))
     session: Session[Any] = Session(
-        plan.problem, seed, population, accountant=accountant, noise=noise,
-        record=None if run is None else run.record, journal=run,
+        plan.problem, seed, population if past is None else None, accountant=accountant, noise=noise,
+        record=None if run is None else run.record, journal=run if past is None else None,
     )  # fmt: skip
-    clustering = plan.composed.value.cluster(plan.problem, session, seed.child("method"))
+    clustering = _clustered(plan, session, seed)
     privacy = state(
         session.rounds,
         plan.total.epsilon,
@@ -258,9 +275,24 @@ def fit(
     )
     if keep is not None:
         keep(result)
-    if run is not None:
+    if run is not None and past is None:
         run.finish(session.released)
     return result
+
+
+def _clustered(plan: Plan, session: Session[Any], seed: PublicRng) -> Clustering:
+    """What the method makes of the answers. A finished run has no rows: all that it looks at is in its record.
+
+    Raises:
+        Refused: the method asks or looks beyond the record of a finished run.
+    """
+    try:
+        found: Clustering = plan.composed.value.cluster(plan.problem, session, seed.child("method"))
+    except Pending as pending:
+        raise Refused(
+            f"the run is finished, and its record lacks round {pending.round.index + 1}: it was finished early, so start a new run"
+        ) from None
+    return found
 
 
 def _ideal(session: Session[Any]) -> dict[str, Any]:

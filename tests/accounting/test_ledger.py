@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from cloister.accounting import Cost, Ledger, Lifetime, Run, Total, database, delta_of_rho, rho_of
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused, UnknownName
+from cloister.core.marks import Marking, inside, mark_of
 from cloister.core.record import Journal, Look
 
 PURE = Total(0.25)
@@ -28,9 +29,16 @@ def ledger(tmp_path: Path) -> Ledger:
     return book
 
 
-def reserve(book: Ledger, total: Total = PURE, *, dataset: str = "people", plan: str = "plan") -> Run:
-    measure: Measure = "gaussian" if total.delta else "pure"
-    return book.reserve(dataset, total, total.measured([measure]), plan, b"public seed")
+def reserve(
+    book: Ledger,
+    total: Total = PURE,
+    *,
+    dataset: str = "people",
+    plan: str = "plan",
+    measures: tuple[Measure, ...] = (),
+) -> Run:
+    found: tuple[Measure, ...] = measures or ("gaussian" if total.delta else "pure",)
+    return book.reserve(dataset, total, total.measured(found), plan, b"public seed")
 
 
 def look(values: Any, round: int = 0) -> Look:
@@ -100,6 +108,55 @@ def test_what_a_filter_admits_is_always_within_the_lifetime(asked: list[tuple[fl
             assert spent.delta <= 1e-6 * (1 + 1e-8)
         else:
             assert delta_of_rho(spent.rho, 1.0) <= 1e-6 * (1 + 1e-6)
+
+
+def test_a_finished_run_counts_for_ever(ledger: Ledger) -> None:
+    """What it spent is never free again, whichever run is asked for next."""
+    run = reserve(ledger, Total(0.75))
+    run.finish([Event("a", Budget("pure", 0.75))])
+    with pytest.raises(BudgetExceeded, match=r"epsilon 0\.25, delta 1e-06 left, epsilon 0\.5"):
+        reserve(ledger, Total(0.5))
+    reserve(ledger, Total(0.25))
+
+
+def test_finished_runs_count_in_rho_too(tmp_path: Path) -> None:
+    book = Ledger.open(tmp_path / "ledger", create=True)
+    book.declare("people", 1.0, 1e-6, "zcdp")
+    total = Total(1.0, 1e-6)
+    budget = Budget("zcdp", total.measured(["zcdp"]).amount)
+    book.reserve("people", total, budget.split(3, 1)[0], "plan", b"").finish([Event("a", budget.split(3, 1)[0])])
+    with pytest.raises(BudgetExceeded, match="left, rho"):
+        book.reserve("people", total, budget.over(2), "plan", b"")
+    book.reserve("people", total, budget.over(4), "plan", b"")
+
+
+def test_a_lifetime_in_zcdp_admits_no_run_with_a_delta_of_its_own(tmp_path: Path) -> None:
+    """All of the lifetime's delta pays for the conversion from rho: thresholds would spend it twice."""
+    book = Ledger.open(tmp_path / "ledger", create=True)
+    book.declare("people", 1.0, 1e-6, "zcdp")
+    for measures in (["pure"], ["pure", "gaussian"]):
+        with pytest.raises(Refused, match="no delta left for thresholds"):
+            book.reserve("people", Total(0.1, 1e-7), Total(0.1, 1e-7).measured(measures, failing=True), "plan", b"")
+    assert book.runs() == ()
+
+
+def test_nobody_can_write_between_the_sum_of_a_reservation_and_its_entry(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise two processes would each find the budget that is left, and both take it."""
+    admit, tried = Lifetime.admit, list[bool]()
+
+    def interrupted(self: Lifetime, before: Cost, asked: Cost) -> None:
+        other = sqlite3.connect(ledger.path, timeout=0, isolation_level=None)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("begin immediate")
+        other.close()
+        tried.append(True)
+        admit(self, before, asked)
+
+    monkeypatch.setattr(Lifetime, "admit", interrupted)
+    reserve(ledger)
+    assert tried == [True]
 
 
 def test_an_exact_run_is_never_admitted(ledger: Ledger) -> None:
@@ -184,6 +241,30 @@ def test_a_gaussian_run_returns_epsilon_at_its_own_delta_and_keeps_the_delta(led
     spent = ledger.status()[0].spent
     assert 0.3 < spent.epsilon < 0.4
     assert (spent.delta, spent.rho) == (1e-7, half.amount / 2)
+
+
+def test_pure_noise_that_was_paid_in_rho_is_recorded_with_its_own_epsilon_and_without_delta(ledger: Ledger) -> None:
+    """Before, this run of 0.22 kept all of epsilon 1 and delta 1e-6."""
+    total = Total(1.0, 1e-6)
+    budget = total.measured(["pure", "gaussian"])
+    run = reserve(ledger, total, measures=("pure", "gaussian"))
+    assert ledger.status()[0].spent == Cost(1.0, 1e-6, budget.amount)
+    run.finish([Event("laplace", budget, 3, pure=budget.epsilon)])
+    assert budget.epsilon < 0.23
+    assert ledger.status()[0].spent == Cost(budget.epsilon, 0.0, budget.amount)
+
+
+def test_a_run_that_ends_returns_delta_only_if_its_epsilon_holds_without_it(ledger: Ledger) -> None:
+    """Forty pure events add up to 1.4, beyond what was reserved: in rho they cost less, and that needs the delta."""
+    total = Total(1.0, 1e-6)
+    budget = total.measured(["pure", "gaussian"])
+    each = budget.over(40)
+    run = reserve(ledger, total, measures=("pure", "gaussian"))
+    run.finish([Event("laplace", each, 3, pure=each.epsilon)] * 40)
+    (spent,) = (status.spent for status in ledger.status())
+    assert 40 * each.epsilon > 1.3
+    assert spent.epsilon == pytest.approx(1.0)
+    assert spent.delta == 1e-6
 
 
 def test_a_finished_run_can_neither_go_on_nor_be_resumed(ledger: Ledger) -> None:
@@ -309,7 +390,160 @@ def test_runs_tell_what_happened(ledger: Ledger) -> None:
     assert (one.measure, one.cost) == ("pure", Cost(0.25, 0.0, 0.25**2 / 2))
 
 
+# rows
+
+
+def rows(**marks: bytes) -> Marking:
+    """Marks that depend on the key, as a population's do."""
+    return lambda key: {what: mark_of(key, [value.hex()]) for what, value in marks.items()}
+
+
+PAPER = {"sizes": b"1", "times": b"2"}
+
+
+def begun(book: Ledger, **marks: bytes) -> Run:
+    return book.reserve("people", PURE, PURE.measured(["pure"]), "plan", b"public seed", rows(**marks))
+
+
+def test_a_run_goes_on_with_the_rows_that_it_began_with_only(ledger: Ledger) -> None:
+    run = begun(ledger, **PAPER)
+    ledger.resume(run.id, "people", "plan", rows(**PAPER))
+    moved = rows(**{**PAPER, "times": b"3"})
+    with pytest.raises(Refused, match=r"other rows, or they have moved: times differ.*--same-rows"):
+        ledger.resume(run.id, "people", "plan", moved)
+    with pytest.raises(Refused, match="number, sizes, times differ"):
+        ledger.resume(run.id, "people", "plan", rows(number=b"4"))
+
+
+def test_a_refusal_leaves_a_run_to_whoever_holds_it(ledger: Ledger) -> None:
+    run = begun(ledger, **PAPER)
+    with pytest.raises(Refused, match="other rows"):
+        ledger.resume(run.id, "people", "plan", rows(sizes=b"9"))
+    run.open_round(0, "still mine")
+
+
+def test_whoever_says_that_rows_are_the_same_goes_on_and_is_not_asked_again(ledger: Ledger) -> None:
+    run, moved = begun(ledger, **PAPER), rows(sizes=b"1", times=b"3")
+    ledger.resume(run.id, "people", "plan", moved, same_rows=True)
+    ledger.resume(run.id, "people", "plan", moved)
+    with pytest.raises(Refused, match="times differ"):
+        ledger.resume(run.id, "people", "plan", rows(**PAPER))
+
+
+@pytest.mark.parametrize(("before", "after"), [(PAPER, {}), ({}, PAPER)])
+def test_rows_that_nobody_can_compare_need_somebody_who_says_that_they_are_the_same(
+    ledger: Ledger, before: dict[str, bytes], after: dict[str, bytes]
+) -> None:
+    run = begun(ledger, **before)
+    with pytest.raises(Refused, match=r"nobody can tell .*--same-rows"):
+        ledger.resume(run.id, "people", "plan", rows(**after))
+    ledger.resume(run.id, "people", "plan", rows(**after), same_rows=True)
+
+
+def test_marks_tell_nothing_without_the_key_beside_the_ledger(ledger: Ledger) -> None:
+    """Equal rows have other marks in each run; the key is not in the ledger, and its owner's alone."""
+    first, second = begun(ledger, **PAPER), begun(ledger, **PAPER)
+    key = ledger.path.with_name(f"{ledger.path.name}.key")
+    db = sqlite3.connect(ledger.path)
+    found = dict(db.execute("select run, digest from marks where what = 'sizes'"))
+    db.close()
+    assert found[first.id] != found[second.id]
+    assert key.stat().st_mode & 0o777 == 0o600
+    secret = key.read_bytes()
+    assert len(secret) == 32
+    assert secret not in ledger.path.read_bytes()
+    assert found[first.id] == mark_of(inside(secret, first.id), [b"1".hex()])
+    assert {file.name for file in ledger.path.parent.iterdir()} == {ledger.path.name, key.name}
+
+
+def test_a_ledger_without_its_key_asks(ledger: Ledger) -> None:
+    run = begun(ledger, **PAPER)
+    ledger.path.with_name(f"{ledger.path.name}.key").unlink()
+    with pytest.raises(Refused, match="sizes, times differ"):
+        ledger.resume(run.id, "people", "plan", rows(**PAPER))
+    ledger.resume(run.id, "people", "plan", rows(**PAPER), same_rows=True)
+    ledger.resume(run.id, "people", "plan", rows(**PAPER))
+
+
+# finished runs, again
+
+
+def test_a_finished_run_is_replayed_as_it_was_and_cannot_write(ledger: Ledger) -> None:
+    run = reserve(ledger)
+    assert ledger.replay(run.id, "people", "plan") is None
+    run.open_round(0, "first")
+    run.write(look([1.0, 2.0]))
+    run.close_round(0)
+    run.finish([Event("a", Budget("pure", 0.125))])
+    before = ledger.status()
+    again = ledger.replay(run.id, "people", "plan")
+    assert again is not None
+    assert (again.seed, again.record.digests, again.record.closed) == (b"public seed", ["first"], 1)
+    assert [x.values.tolist() for x in again.record.looks] == [[1.0, 2.0]]
+    with pytest.raises(Refused, match="finished"):
+        again.write(look([3.0]))
+    assert ledger.status() == before
+
+
+def test_a_replay_needs_the_same_plan_and_data_set(ledger: Ledger) -> None:
+    ledger.declare("others", 1.0)
+    run = reserve(ledger)
+    run.finish()
+    with pytest.raises(Refused, match="this plan is other"):
+        ledger.replay(run.id, "people", "other")
+    with pytest.raises(Refused, match="not 'others'"):
+        ledger.replay(run.id, "others", "plan")
+    with pytest.raises(UnknownName, match="no run 'nobody'"):
+        ledger.replay("nobody", "people", "plan")
+
+
 # files
+
+
+@pytest.fixture
+def version_1(tmp_path: Path) -> Path:
+    """A ledger as the first cloister wrote it, with an open run of 0.25 and a finished one that spent 0.125 of its 0.25."""
+    path = tmp_path / "old"
+    db = sqlite3.connect(path)
+    db.executescript(Path(__file__).with_name("ledger-version-1.sql").read_text())
+    db.close()
+    return path
+
+
+def version_of(path: Path) -> int:
+    db = sqlite3.connect(path)
+    (found,) = db.execute("pragma user_version").fetchone()
+    db.close()
+    return int(found)
+
+
+def test_a_ledger_of_version_1_is_read_as_it_is(version_1: Path) -> None:
+    before = version_1.read_bytes()
+    (status,) = Ledger.open(version_1).status()
+    assert status.spent.epsilon == 0.375
+    assert [run.state for run in status.runs] == ["open", "done"]
+    assert version_1.read_bytes() == before
+
+
+def test_a_ledger_of_version_1_becomes_one_of_version_2_when_it_is_written_to(version_1: Path) -> None:
+    book = Ledger.open(version_1)
+    assert version_of(version_1) == 1
+    (old, _) = book.runs()
+    run = book.resume(old.id, "people", "plan")
+    assert version_of(version_1) == 2
+    assert [x.values.tolist() for x in run.record.looks] == [[1.5, -2.0]]
+    new = begun(book, **PAPER)
+    book.resume(new.id, "people", "plan", rows(**PAPER))
+    assert Ledger.open(version_1, create=True).status()[0].spent.epsilon == 0.625
+
+
+def test_a_run_of_version_1_does_not_say_what_its_rows_were(version_1: Path) -> None:
+    book = Ledger.open(version_1)
+    (old, _) = book.runs()
+    with pytest.raises(Refused, match="nobody can tell whether"):
+        book.resume(old.id, "people", "plan", rows(**PAPER))
+    book.resume(old.id, "people", "plan", rows(**PAPER), same_rows=True)
+    book.resume(old.id, "people", "plan", rows(**PAPER))
 
 
 def test_a_missing_ledger_is_not_made_by_accident(tmp_path: Path) -> None:
@@ -350,7 +584,7 @@ def another_database(path: Path) -> None:
 
 
 def another_version(path: Path) -> None:
-    edit(path, "pragma user_version = 2")
+    edit(path, "pragma user_version = 3")
 
 
 def cut_off(path: Path) -> None:

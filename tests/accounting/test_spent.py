@@ -59,6 +59,32 @@ def test_a_mixed_run_takes_the_smaller_of_rho_and_basic_composition() -> None:
     assert Spent.on(many).all_rho == pytest.approx(100 * 0.05**2 / 2 + 0.05)
 
 
+def paid_in_rho(epsilon: float) -> Event:
+    """A pure event whose budget is in rho."""
+    return Event("laplace", Budget("zcdp", epsilon**2 / 2), pure=epsilon)
+
+
+def test_a_pure_event_that_is_paid_in_rho_keeps_its_epsilon() -> None:
+    assert compose([paid_in_rho(0.22)], 0.0) == compose([paid_in_rho(0.22)], 1e-6) == 0.22
+    assert Spent.on([paid_in_rho(0.5)]).amount("zcdp") == 0.125
+
+
+def test_many_pure_events_that_are_paid_in_rho_cost_what_rho_does_where_that_is_less() -> None:
+    many = [paid_in_rho(0.05)] * 400
+    assert compose(many, 0.0) == pytest.approx(20.0)
+    assert compose(many, 1e-6) == epsilon_of_rho(Spent.on(many).all_rho, 1e-6) < 6.0
+
+
+def test_a_mixed_run_adds_the_epsilon_of_its_pure_events_to_that_of_the_rest() -> None:
+    rest = event("zcdp", 1e-4)
+    assert compose([paid_in_rho(2.0), rest], 1e-6) == 2.0 + epsilon_of_rho(1e-4, 1e-6)
+
+
+def test_an_epsilon_that_its_rho_does_not_cover_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="at most rho"):
+        compose([Event("laplace", Budget("zcdp", 0.1), pure=0.5)], 1e-6)
+
+
 def test_discrete_gaussian_events_pay_for_touched_coordinates_at_their_own_width() -> None:
     events = [event("gaussian", 0.04, touched=50, sigma=2.0**16), event("gaussian", 0.05, touched=7, sigma=2.0**14)]
     spent = Spent.on(events)

@@ -45,6 +45,14 @@ def test_rounds_share_equally() -> None:
     assert each == Budget("zcdp", 0.7 / 7, among=Share(KEY, 0, 0.0, 0.5))
 
 
+def test_a_delta_is_shared_as_the_budget_is() -> None:
+    budget = Budget("pure", 1.0, delta=1e-6)
+    assert budget.over(4).delta == 2.5e-7
+    assert [part.delta for part in budget.split(1, 3)] == pytest.approx([2.5e-7, 7.5e-7])
+    assert [part.delta for part in budget.split_for(1, 8)] == pytest.approx([1e-6 / 3, 2e-6 / 3])
+    assert [part.delta for part in budget.split_users(KEY, 1, 1)] == [1e-6, 1e-6]  # nobody is in both
+
+
 @given(st.sampled_from(MEASURES), positive, positive, st.floats(0.1, 10))
 @EXACT
 def test_the_best_split_is_where_numerical_minimisation_ends(

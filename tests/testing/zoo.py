@@ -51,6 +51,8 @@ SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (
     (claims.CheaperOnPaper(), None, "neighbours_are_hard_to_tell_apart"),
     (claims.DearerThanItsBudget(), None, "events_cover_the_budget_and_no_more"),
     (claims.ForeignMeasure(), None, "events_cover_the_budget_and_no_more"),
+    (claims.PureOnPaper(), None, "events_cover_the_budget_and_no_more"),
+    (claims.PurerThanItIs(), None, "events_cover_the_budget_and_no_more"),
     (claims.TouchesMoreThanItSays(), None, "discreteness_is_declared_truthfully"),
     (claims.CoarserThanItSays(), None, "discreteness_is_declared_truthfully"),
     (claims.RemembersRows(), None, "what_it_costs_is_known_before_any_row"),

@@ -5,6 +5,7 @@ All of them claim the guarantee of the honest ones (Central; add-or-remove one r
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import attrs
@@ -57,6 +58,31 @@ class ForeignMeasure(HonestCounts):
     """Declares rho when it is paid in epsilon."""
 
     channel = _Foreign
+
+
+class _PureOnPaper(Channel):
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(attrs.evolve(e, pure=math.sqrt(2 * e.spent.amount)) for e in super().events)
+
+
+class PureOnPaper(HonestGaussianSums):
+    """Gaussian noise that says it is pure, so that a ledger would give its delta back."""
+
+    channel = _PureOnPaper
+
+
+class _PurerThanItIs(Channel):
+    @property
+    def events(self) -> tuple[Event, ...]:
+        rho = self.budget.amount if self.budget.measure == "zcdp" else math.inf
+        return tuple(attrs.evolve(e, pure=math.sqrt(2 * rho) / 2) for e in super().events)
+
+
+class PurerThanItIs(HonestCounts):
+    """Pure noise that says half of its epsilon where it is paid in rho."""
+
+    channel = _PurerThanItIs
 
 
 class _Undiscrete(Channel):

@@ -7,13 +7,11 @@ from typing import final
 
 import attrs
 
+from cloister.accounting.checks import ROUNDING as ROUNDING
 from cloister.accounting.spent import Spent
 from cloister.accounting.total import Total
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, Refused, WrongComposition
-
-ROUNDING = 1 + 1e-9
-"""Shares of a budget may add up to this times the budget: floating-point sums of many shares, no privacy."""
 
 _FITS: dict[Measure, frozenset[Measure]] = {
     "pure": frozenset({"pure"}),

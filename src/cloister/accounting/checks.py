@@ -9,6 +9,9 @@ from cloister.core.errors import InvalidInput
 LEAST_DELTA = 1e-300
 """Below this, floating point cannot tell a delta from zero: ask for pure privacy instead."""
 
+ROUNDING = 1 + 1e-9
+"""Shares of a budget may add up to this times the budget: floating-point sums of many shares, no privacy."""
+
 
 def checked_epsilon(value: float) -> float:
     """A finite epsilon >= 0, in nats.

@@ -19,7 +19,9 @@ from typing import Literal
 from cloister.core.errors import CloisterError, Damaged, InvalidInput
 
 APPLICATION = int.from_bytes(b"clst", "big")
-VERSION = 1
+VERSION = 2
+"""1 had no marks. An older ledger is read as it is, and becomes of this version when it is next written to."""
+
 PATIENCE = 60.0
 """Seconds to wait for other processes."""
 
@@ -45,6 +47,11 @@ create table looks (
     primary key (run, number));
 """
 
+_MARKS = """
+create table marks (
+    run text not null references runs (id), what text not null, digest blob not null, primary key (run, what));
+"""
+
 
 @contextmanager
 def transaction(path: Path, kind: Literal["reading", "writing"]) -> Iterator[sqlite3.Connection]:
@@ -58,6 +65,8 @@ def transaction(path: Path, kind: Literal["reading", "writing"]) -> Iterator[sql
     with _connection(path, "rw") as db:
         _check(db, path)
         with _within(db, "begin immediate" if kind == "writing" else "begin"):
+            if kind == "writing":
+                _update(db, _version(db))
             yield db
 
 
@@ -72,7 +81,7 @@ def create(path: Path) -> None:
             for statement in _SCHEMA.split(";")[:-1]:
                 db.execute(statement)
             db.execute(f"pragma application_id = {APPLICATION}")
-            db.execute(f"pragma user_version = {VERSION}")
+            _update(db, 1)
     verify(path)
 
 
@@ -112,12 +121,22 @@ def _connection(path: Path, mode: Literal["rw", "rwc"]) -> Iterator[sqlite3.Conn
 
 
 def _check(db: sqlite3.Connection, path: Path) -> None:
-    application = db.execute("pragma application_id").fetchone()[0]
-    version = db.execute("pragma user_version").fetchone()[0]
+    application, version = db.execute("pragma application_id").fetchone()[0], _version(db)
     if application != APPLICATION:
         raise _damaged(path, "it is not a cloister ledger")
-    if version != VERSION:
-        raise _damaged(path, f"its format is version {version}, this cloister reads version {VERSION}")
+    if not 1 <= version <= VERSION:
+        raise _damaged(path, f"its format is version {version}, this cloister reads versions up to {VERSION}")
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("pragma user_version").fetchone()[0])
+
+
+def _update(db: sqlite3.Connection, version: int) -> None:
+    """Bring a ledger of an older version up to this one, within a transaction that holds the write lock."""
+    if version < 2:
+        db.execute(_MARKS)
+        db.execute(f"pragma user_version = {VERSION}")
 
 
 def _damaged(path: Path, reason: str) -> Damaged:

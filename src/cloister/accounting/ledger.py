@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
+import sqlite3
 from os import PathLike
 from pathlib import Path
 from typing import Self, final
 
 import attrs
 
-from cloister.accounting import database
+from cloister.accounting import comparing, database
 from cloister.accounting.database import NOW, transaction
 from cloister.accounting.journal import Run, recorded
 from cloister.accounting.lifetime import Composition, Cost, Lifetime
@@ -17,6 +18,7 @@ from cloister.accounting.status import DatasetStatus, RunStatus, lifetime_of, li
 from cloister.accounting.total import Total
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused, UnknownName
+from cloister.core.marks import Marking
 from cloister.core.record import Record
 
 
@@ -84,7 +86,9 @@ class Ledger:
                     f"composition {known.composition}: a lifetime budget cannot be changed"
                 )
 
-    def reserve(self, dataset: str, total: Total, budget: Budget, plan: str, seed: bytes) -> Run:
+    def reserve(
+        self, dataset: str, total: Total, budget: Budget, plan: str, seed: bytes, rows: Marking | None = None
+    ) -> Run:
         """Take a run's whole budget out of the data set's lifetime, before any row is read.
 
         Args:
@@ -92,6 +96,7 @@ class Ledger:
             total, budget: what the run may cost (``budget`` from ``total.measured``).
             plan: digest of the public plan; whoever resumes must bring the same.
             seed: the run's public seed, kept for ``resume``.
+            rows: marks of the rows, kept for ``resume`` too.
 
         Raises:
             BudgetExceeded: not enough is left, and how much is. UnknownName: no such data set. Refused: the run spends delta
@@ -99,6 +104,7 @@ class Ledger:
         """
         cost = Cost.reserved(total, budget)
         run, owner = secrets.token_hex(6), secrets.token_hex(16)
+        marks = comparing.marked(self.path, run, rows)
         with transaction(self.path, "writing") as db:
             lifetime = lifetime_of(db, dataset)
             if lifetime.composition == "zcdp" and budget.delta > 0:
@@ -109,35 +115,44 @@ class Ledger:
             lifetime.admit(Cost.summed(r.cost for r in runs_of(db, dataset)), cost)
             row = [run, dataset, budget.measure, cost.epsilon, cost.delta, cost.rho, plan, seed, owner]
             db.execute(f"insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', {NOW}, null)", row)
+            comparing.keep(db, run, marks)
         return Run(run, dataset, seed, Record(), self.path, owner)
 
-    def resume(self, run: str, dataset: str, plan: str) -> Run:
+    def resume(self, run: str, dataset: str, plan: str, rows: Marking | None = None, same_rows: bool = False) -> Run:
         """Take over a run that did not finish, with what it has journalled. Whoever held it can write no more.
 
         Args:
             run: its id.
             dataset: the declared name of the data that it goes on with.
             plan: digest of the public plan.
+            rows: marks of the rows that it goes on with; they must be those that it was reserved with, unless
+            same_rows: whoever resumes says that they are the same rows, whatever their marks say (files that were copied, say).
 
         Raises:
-            UnknownName: no such run. Refused: it is finished, on another data set, or its plan is another.
+            UnknownName: no such run. Refused: it is finished, on another data set, its plan is another, or its rows seem to be.
         """
-        owner = secrets.token_hex(16)
+        with transaction(self.path, "reading") as db:
+            _found(db, run, dataset, plan, "open")
+        marks, owner = comparing.marked(self.path, run, rows), secrets.token_hex(16)
         with transaction(self.path, "writing") as db:
-            row = db.execute("select dataset, plan, seed, state from runs where id = ?", [run]).fetchone()
-            if row is None:
-                raise UnknownName(
-                    "run", run, (str(r[0]) for r in db.execute("select id from runs where state = 'open'"))
-                )
-            owned, known, seed, state = row
-            if owned != dataset:
-                raise Refused(f"run {run} is on data set '{owned}', not '{dataset}': it cannot go on with other data")
-            if state != "open":
-                raise Refused(f"run {run} is finished: its result is final, start a new run")
-            if plan != known:
-                raise Refused(f"run {run} was reserved for plan {known}, this plan is {plan}: give it the same options")
+            seed = _found(db, run, dataset, plan, "open").seed
+            if not same_rows:
+                comparing.compare(db, run, marks)
+            comparing.keep(db, run, marks)
             db.execute("update runs set owner = ? where id = ?", [owner, run])
-            return Run(run, dataset, bytes(seed), recorded(db, run), self.path, owner)
+            return Run(run, dataset, seed, recorded(db, run), self.path, owner)
+
+    def replay(self, run: str, dataset: str, plan: str) -> Run | None:
+        """A finished run, with all that it has journalled: its result can be computed again from that, for nothing. None: it is open.
+
+        Raises:
+            UnknownName: no such run. Refused: it is on another data set, or its plan is another.
+        """
+        with transaction(self.path, "reading") as db:
+            found = _found(db, run, dataset, plan)
+            if found.state == "open":
+                return None
+            return Run(run, dataset, found.seed, recorded(db, run), self.path, found.owner)
 
     def status(self) -> tuple[DatasetStatus, ...]:
         """All data sets, by name."""
@@ -153,3 +168,31 @@ class Ledger:
         """
         with transaction(self.path, "reading") as db:
             return runs_of(db, dataset if dataset is None else lifetime_of(db, dataset).dataset)
+
+
+@attrs.frozen
+class _Found:
+    """A run as its row has it. Args: as its columns."""
+
+    seed: bytes
+    state: str
+    owner: str
+
+
+def _found(db: sqlite3.Connection, run: str, dataset: str, plan: str, state: str | None = None) -> _Found:
+    """A run that belongs to this data set and plan, and is in this state, if one is given.
+
+    Raises:
+        UnknownName: no such run. Refused: it is another one.
+    """
+    row = db.execute("select dataset, plan, state, seed, owner from runs where id = ?", [run]).fetchone()
+    if row is None:
+        raise UnknownName("run", run, (str(r[0]) for r in db.execute("select id from runs where state = 'open'")))
+    owned, known, now, seed, owner = row
+    if owned != dataset:
+        raise Refused(f"run {run} is on data set '{owned}', not '{dataset}': it cannot go on with other data")
+    if state not in (None, now):
+        raise Refused(f"run {run} is finished: its result is final, start a new run")
+    if plan != known:
+        raise Refused(f"run {run} was reserved for plan {known}, this plan is {plan}: give it the same options")
+    return _Found(bytes(seed), now, owner)

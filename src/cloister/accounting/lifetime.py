@@ -26,7 +26,7 @@ from typing import Literal, Self, TypeAlias, final
 
 import attrs
 
-from cloister.accounting.accountant import ROUNDING
+from cloister.accounting.checks import ROUNDING
 from cloister.accounting.spent import Spent
 from cloister.accounting.total import Total
 from cloister.accounting.zcdp import epsilon_of_rho, rho_of, rho_of_pure
@@ -67,9 +67,13 @@ class Cost:
                 )
 
     def less(self, spent: Spent) -> Cost:
-        """What it did cost, once a run has ended normally: never more than this."""
-        delta = self.delta if spent.needs_delta else min(self.delta, spent.delta)
-        return Cost(min(self.epsilon, spent.epsilon(delta)), delta, min(self.rho, spent.all_rho))
+        """What it did cost, once a run has ended normally: never more than this.
+
+        The least epsilon at this delta; of delta, what mechanisms took themselves, if that epsilon needs no more.
+        """
+        epsilon, own = min(self.epsilon, spent.epsilon(self.delta)), min(self.delta, spent.delta)
+        delta = own if spent.epsilon(own) <= epsilon else self.delta
+        return Cost(epsilon, delta, min(self.rho, spent.all_rho))
 
     @classmethod
     def summed(cls, costs: Iterable[Cost]) -> Self:

@@ -36,7 +36,7 @@ from typing import final
 
 import attrs
 
-from cloister.accounting.checks import LEAST_DELTA, checked_delta
+from cloister.accounting.checks import LEAST_DELTA, ROUNDING, checked_delta
 from cloister.accounting.discrete import BEYOND, epsilon_of_discrete, eta
 from cloister.accounting.zcdp import epsilon_of_rho, rho_of_pure
 from cloister.core.budget import Budget, Event, Measure
@@ -51,9 +51,9 @@ class Spent:
     """What one row has paid for a set of events. Every figure adds under sequential and adaptive composition.
 
     Args:
-        pure: sum of the epsilons of events stated in epsilon.
+        pure: sum of the epsilons of events that are pure, whatever they are paid in.
         mu_squared: sum of mu^2 of events stated in mu^2.
-        rho: sum of rho of events stated in rho.
+        rho: sum of rho of events stated in rho that are not known to be pure.
         all_rho: everything in rho: epsilon^2 / 2, mu^2 / 2 and rho.
         drift, tail: what discrete noise costs beside the analytic Gaussian (see ``discrete``).
         delta: sum of the deltas that mechanisms have of their own.
@@ -97,9 +97,9 @@ class Spent:
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon, in nats, that this module can prove at ``delta``, rounded up.
 
-        Only pure events: their sum, whatever delta is. Otherwise the smaller of zCDP for everything, and basic
-        composition of the pure events with the rest, which is exact Gaussian composition (with the price of discrete
-        noise) where the rest is Gaussian and zCDP where it is not. What mechanisms take of ``delta`` themselves comes off first.
+        The smaller of zCDP for everything, and basic composition of the pure events, which need no delta, with the rest, which is
+        exact Gaussian composition (with the price of discrete noise) where the rest is Gaussian and zCDP where it is not. What
+        mechanisms take of ``delta`` themselves comes off first.
 
         Args:
             delta: probability, 0 or in [1e-300, 1).
@@ -112,11 +112,11 @@ class Spent:
         left = delta - self.delta
         if math.isinf(self.all_rho) or not left >= 0:
             return math.inf
-        if not self.needs_delta:
-            return self.pure
         if left < LEAST_DELTA:
-            return math.inf
-        if self.rho:
+            return math.inf if self.needs_delta else self.pure
+        if not self.needs_delta:
+            rest = 0.0
+        elif self.rho:
             rest = epsilon_of_rho(self.rho + self.mu_squared / 2, left)
         else:
             rest = epsilon_of_discrete(math.sqrt(self.mu_squared), self.drift, self.tail, left)
@@ -208,6 +208,12 @@ def _amounts(event: Event) -> Spent:
     match event.spent.measure:
         case "pure":
             return Spent(pure=amount, all_rho=rho_of_pure(amount))
+        case "zcdp" if math.isfinite(event.pure):
+            if not rho_of_pure(event.pure) <= amount * ROUNDING:
+                raise InvalidInput(
+                    f"'{event.mechanism}' declares epsilon = {event.pure} for a rho of {amount}: epsilon^2 / 2 is at most rho"
+                )
+            return Spent(pure=event.pure, all_rho=amount)
         case "zcdp":
             return Spent(rho=amount, all_rho=amount)
         case "exact":

@@ -30,7 +30,8 @@ def join(
     missing: Annotated[str, typer.Option(help="Rows with missing or infinite cells: refuse or drop.")] = "refuse",
     ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Declared name of this party's data set in the ledger.")] = None,
-    resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off.")] = None,
+    resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off; of a finished one, to print its result again.")] = None,
+    same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say that they are the same.")] = False,
     patience: Annotated[float, typer.Option(help="Seconds to wait for the coordinator and the others.")] = 3600.0,
     unsigned: Unsigned = False,
     log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
@@ -52,7 +53,7 @@ def join(
     target = connect or pool.coordinator
     if not target:
         raise InvalidInput("the plan does not say where the coordinator is: give --connect host:port")
-    account = Account.of(ledger, dataset, resume)
+    account = Account.of(ledger, dataset, resume, same_rows)
     credentials = Credentials.read(cert, key, ca)
     if not unsigned:
         check_signatures(pool.agreement, folder_of(plan), credentials.authority)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, final
+from typing import Any, Literal, Self, TypeAlias, final
 
 import attrs
 
@@ -14,6 +14,20 @@ from cloister.core.types import Bools, Ids
 
 Measure: TypeAlias = Literal["pure", "gaussian", "zcdp", "exact"]
 """What adds up: epsilon (pure), mu^2 (gaussian), rho (zcdp); 'exact' is no privacy at all, for benchmarks."""
+
+
+@final
+@attrs.frozen
+class Currency:
+    """In what an oracle counts privacy. Args: measure; failing (whether it spends a delta of its own, as thresholding does)."""
+
+    measure: Measure
+    failing: bool = False
+
+    @classmethod
+    def of(cls, oracle: Any) -> Self:
+        """That of an oracle, by what it says of itself."""
+        return cls(oracle.measure, bool(getattr(oracle, "failing", False)))
 
 
 @final
@@ -162,6 +176,8 @@ class Event:
         delta: probability, given any history, that ``spent`` does not cover what comes out (see ``cloister.accounting.spent``).
         ratio: how far, in |log|, the law of one noised integer is from that discrete Gaussian, anywhere; 0 if it is one.
         alone: epsilon of one person's report by itself, for whom the shuffler is not honest (Shuffled only); infinite if nothing holds.
+        pure: its epsilon, if it is pure but for ``delta`` and paid in rho (epsilon^2 / 2 is then at most that rho); infinite if it is
+            not, or says so by its measure.
     """
 
     mechanism: str
@@ -171,6 +187,7 @@ class Event:
     delta: float = 0.0
     ratio: float = attrs.field(default=0.0, kw_only=True)
     alone: float = attrs.field(default=math.inf, kw_only=True)
+    pure: float = attrs.field(default=math.inf, kw_only=True)
 
     def among_those_drawn(self, *drawing: int) -> Event:
         """The same, of a share of the users that is drawn apart from the shares of all other drawings."""

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar, final
 
 import attrs
 
-from cloister.core.budget import Budget, Event, Share, drawings
+from cloister.core.budget import Budget, Currency, Event, Share, drawings
 from cloister.core.digests import digest
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
@@ -133,6 +133,7 @@ class Question(Generic[T_co, V_co]):
     cells: Bucketing
     vectors: Vectors | None
     spend: Budget
+    currency: Currency
     open: Callable[[Setting], Channel[Any, Any, Any, V_co]]
 
 
@@ -142,7 +143,7 @@ def count(cells: Bucketing, *, via: FrequencyOracle[T], spend: Budget) -> Questi
     def opened(setting: Setting) -> Channel[Any, Any, Any, Counts]:
         return via.open(cells.space, spend, setting)
 
-    return Question(via.trust, cells, None, spend, opened)
+    return Question(via.trust, cells, None, spend, Currency.of(via), opened)
 
 
 def add_up(vectors: Vectors, *, via: VectorSumOracle[T], spend: Budget) -> Question[T, Sums]:
@@ -151,7 +152,7 @@ def add_up(vectors: Vectors, *, via: VectorSumOracle[T], spend: Budget) -> Quest
     def opened(setting: Setting) -> Channel[Any, Any, Any, Sums]:
         return via.open(vectors.cells.space, vectors.bound, spend, setting)
 
-    return Question(via.trust, vectors.cells, vectors, spend, opened)
+    return Question(via.trust, vectors.cells, vectors, spend, Currency.of(via), opened)
 
 
 @final

@@ -14,7 +14,7 @@ from typing import Any, Generic, NoReturn, TypeVar, final, overload
 import attrs
 import numpy as np
 
-from cloister.core.budget import Event
+from cloister.core.budget import Currency, Event
 from cloister.core.clustering import Problem, Released
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Part, Question, Round, Space
@@ -125,6 +125,10 @@ class Session(Generic[T]):
         journal: where this run is written down, durably, before anything is seen; by default only the record.
         noise: secret unless a test says otherwise.
         forecasting: answer everything with zeros, read nothing, charge nothing.
+
+    Attributes:
+        rounds: what was asked so far.
+        currencies: in what the oracles count privacy that were asked, or were to be.
     """
 
     def __init__(
@@ -134,6 +138,7 @@ class Session(Generic[T]):
     ) -> None:  # fmt: skip
         self.problem, self.seed = problem, seed
         self.rounds: list[Round[T]] = []
+        self.currencies: set[Currency] = set()
         self.record = Record() if record is None else record
         self._population: Population[T] | None = population
         self._accountant, self._journal, self._forecasting = accountant, journal, forecasting
@@ -184,6 +189,9 @@ class Session(Generic[T]):
 
     def _opened(self, questions: tuple[Question[T, Any], ...]) -> Round[T]:
         index, trusts = len(self.rounds), {q.trust for q in questions}
+        self.currencies |= {
+            q.currency for q in questions
+        }  # before they are opened, which fails where the budget is in another one
         if len(trusts) != 1:
             raise Refused(f"the questions of one round share one trust model, not {sorted(t.__name__ for t in trusts)}")
         if trusts & {Central, Aggregated} and any(q.spend.among for q in questions):

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 import attrs
 
-from cloister.core.budget import Measure
+from cloister.core.budget import Currency, Measure
 from cloister.core.components import ROLES, Option, Role, Slot, Spec, fields, options_of, slots_of
 from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry import Registry
@@ -36,21 +36,21 @@ class Composed:
     trust: str | None
 
     @property
-    def measures(self) -> frozenset[Measure]:
-        """In what the oracles in here count privacy. An oracle inside another one spends what the outer one declares."""
+    def currencies(self) -> frozenset[Currency]:
+        """In what the oracles in here count privacy, asked or not. An oracle inside another one spends what the outer one declares."""
         if hasattr(self.value, "measure"):
-            return frozenset({self.value.measure})
-        found = set[Measure]()
-        for part in self.inner.values():
-            found |= part.measures
-        return frozenset(found)
+            return frozenset({Currency.of(self.value)})
+        return frozenset[Currency]().union(*(part.currencies for part in self.inner.values()))
+
+    @property
+    def measures(self) -> frozenset[Measure]:
+        """Those of all slots. What a run pays in depends on what it asks: ``cloister.budgeting``."""
+        return frozenset(currency.measure for currency in self.currencies)
 
     @property
     def failing(self) -> bool:
-        """Whether an oracle in here spends a delta of its own, as thresholding does."""
-        if hasattr(self.value, "measure"):
-            return bool(getattr(self.value, "failing", False))
-        return any(part.failing for part in self.inner.values())
+        """Whether an oracle in here spends a delta of its own, asked or not."""
+        return any(currency.failing for currency in self.currencies)
 
     @property
     def private(self) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol, final
 
 from cloister.core.aggregated import Words
+from cloister.core.marks import marking
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Aggregated
@@ -55,6 +56,10 @@ class Joined:
         self._told("joining")
         self._party.open(self._line.exchange(self._party.hello()))
         self._told("joined: all parties are here")
+
+    def marks(self, key: bytes) -> Mapping[str, bytes]:
+        """By which a run that goes on knows this party's rows again (``core.marks``)."""
+        return marking(self._rows)(key)
 
     def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[Words, ...]:
         shape = outline(round, self._party.agreement.parties)

@@ -11,7 +11,8 @@ import numpy as np
 
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.total import Total
-from cloister.core.budget import Event, Measure
+from cloister.budgeting import afforded
+from cloister.core.budget import Currency, Event
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.components import slots_of
 from cloister.core.domains import Ball, Box, Domain
@@ -34,19 +35,12 @@ PROBLEMS: tuple[tuple[int, Domain, int], ...] = (
 """k, domain, public number of rows: one centre in one column, a box with unequal sides, a ball off the origin."""
 
 
-def measures_of(component: Any) -> frozenset[Measure]:
-    """In what a component and everything in its slots count privacy."""
-    found: set[Measure] = {component.measure} if hasattr(component, "measure") else set()
-    if attrs.has(type(component)):
-        for name in slots_of(type(component)):
-            found |= measures_of(getattr(component, name))
-    return frozenset(found)
-
-
-def failing(component: Any) -> bool:
-    """Whether anything in a component's slots spends a delta of its own."""
+def currencies_of(component: Any) -> frozenset[Currency]:
+    """In what a component and everything in its slots count privacy. An oracle inside another one spends what the outer one declares."""
+    if hasattr(component, "measure"):
+        return frozenset({Currency.of(component)})
     inside = [getattr(component, name) for name in slots_of(type(component))] if attrs.has(type(component)) else []
-    return bool(getattr(component, "failing", False)) or any(map(failing, inside))
+    return frozenset[Currency]().union(*map(currencies_of, inside))
 
 
 def trusts_of(component: Any) -> frozenset[type[Trust]]:
@@ -60,9 +54,8 @@ def trusts_of(component: Any) -> frozenset[type[Trust]]:
 
 def problems(method: Any) -> Iterator[tuple[Problem, PublicRng]]:
     """The kit's problems, with the budget that the method's oracles share."""
-    budget = TOTAL.measured(measures_of(method), failing(method))
     for i, (k, domain, rows) in enumerate(PROBLEMS):
-        yield Problem(k, domain, rows, budget), PublicRng.from_seed(60).child(i)
+        yield afforded(method, currencies_of(method), TOTAL, k, domain, rows), PublicRng.from_seed(60).child(i)
 
 
 def told(method: Any, problem: Problem, seed: PublicRng, script: Script) -> tuple[Clustering, Invented]:

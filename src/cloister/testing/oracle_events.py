@@ -50,7 +50,7 @@ def probes(oracle: Any, epsilons: Sequence[float] = EPSILONS) -> list[Probe]:
 
 def events_cover_the_budget_and_no_more(oracle: Any) -> None:
     """A channel declares at least one event; they are in the budget's measure, and add up to at most the budget; so do their
-    deltas, which only an oracle that says so (``failing``) has."""
+    deltas, which only an oracle that says so (``failing``) has. Only pure noise that is paid in rho says its epsilon: sqrt(2 rho)."""
     for probe in probes(oracle):
         events = probe.channel.events
         require(
@@ -61,6 +61,11 @@ def events_cover_the_budget_and_no_more(oracle: Any) -> None:
             require(measure == probe.budget.measure, f"opened with {probe.budget}, it declares an event in {measure}")
             require(amount > 0, f"{probe.shape}: an event spends {amount}")
             require(event.delta >= 0, f"{probe.shape}: an event has delta {event.delta}")
+            require(
+                math.isinf(event.pure)
+                or (oracle.measure == "pure" and measure == "zcdp" and event.pure * ROUNDING >= math.sqrt(2 * amount)),
+                f"opened with {probe.budget}, an oracle of the measure {oracle.measure} declares an event of pure epsilon {event.pure}",
+            )
         total = spent(events).amount
         require(
             total <= probe.budget.amount * ROUNDING,

@@ -233,7 +233,7 @@ def test_thresholds_and_gaussian_noise_divide_delta() -> None:
     spent = account.forecast([(*ORACLE.open(space, each, SETTING).events, *gauss)])
     assert 0 < spent.delta <= 2.5e-7
     assert spent.epsilon(1e-6) <= 1.0
-    assert spent.epsilon(1e-6) >= epsilon_of_rho(spent.all_rho, 1e-6)
+    assert spent.epsilon(1e-6) == spent.pure + epsilon_of_rho(spent.rho, 1e-6 - spent.delta)
     assert spent.epsilon(spent.delta) == math.inf
 
 

@@ -150,7 +150,8 @@ class Additive:
     def events(self) -> tuple[Event, ...]:
         sigma = self.law.sigma if isinstance(self.law, Gaussian) else float("inf")
         delta = 0.0 if self.threshold is None else self.threshold.delta
-        return (Event(self.mechanism, self.budget, self.space.levels * self.width, sigma, delta),)
+        pure = self.budget.epsilon if isinstance(self.law, Laplace) and self.budget.measure == "zcdp" else math.inf
+        return (Event(self.mechanism, self.budget, self.space.levels * self.width, sigma, delta, pure=pure),)
 
     @property
     def deviation(self) -> float:

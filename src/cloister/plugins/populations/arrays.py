@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cloister.core.domains import Domain
 from cloister.core.encoding import chunk_rows, map_merge, merge_summaries, summarise_lattice
 from cloister.core.errors import InvalidInput
+from cloister.core.marks import mark, mark_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ids
@@ -123,6 +124,14 @@ class Arrays:
     def table(self) -> Floats:
         """The usable rows (n, d) themselves, for the data holder. NOT private."""
         return collected(self._chunks(), self.dimension)
+
+    def marks(self, key: bytes) -> dict[str, bytes]:
+        """By which a run that goes on knows these rows again: ``core.marks``."""
+        columns = (np.ascontiguousarray(chunk.T) for chunk in self._chunks())
+        return {
+            "the number of rows": mark_of(key, [self._table.length]),
+            "the rows": mark(key, (column for chunk in columns for column in chunk)),
+        }
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         keep_memory()

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from cloister.core.encoding import chunk_rows, map_merge, merge_summaries, summarise_rows
+from cloister.core.marks import mark, mark_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
@@ -109,6 +110,18 @@ class Files:
     def table(self) -> Floats:
         """The usable rows (n, d) themselves, all in memory, for the data holder. NOT private."""
         return collected((rows for _, rows in self._chunks()), self.dimension)
+
+    def marks(self, key: bytes) -> dict[str, bytes]:
+        """By which a run that goes on knows these rows again (``core.marks``), without reading them all: a file that was copied has
+        another time, one with as many other bytes in its middle and its old time passes."""
+        sizes, times = zip(*(file.facts for file in self._files), strict=True)
+        return {
+            "the number of files": mark_of(key, [len(self._files)]),
+            "the names of files, or their order": mark_of(key, [os.path.basename(file.path) for file in self._files]),
+            "the sizes of files": mark_of(key, sizes),
+            "the times of their last change": mark_of(key, times),
+            "how files begin and end": mark(key, (some for file in self._files for some in file.ends())),
+        }
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: InvalidInput if a file cannot be read to its end or is not what it was."""

@@ -12,6 +12,7 @@ from typing import Any, final
 
 from cloister.core.aggregated import Words
 from cloister.core.errors import InvalidInput
+from cloister.core.marks import inside, marking
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Aggregated
@@ -84,6 +85,15 @@ class Parties:
         """
         for member in self._members:
             member.check()
+
+    def marks(self, key: bytes) -> dict[str, bytes]:
+        """By which a run that goes on knows these rows again: every party's, by her name (``core.marks``)."""
+        members = zip(self.parties, self._members, strict=True)
+        return {
+            f"{what} ({party.name})": found
+            for party, member in members
+            for what, found in marking(member)(inside(key, party.name)).items()
+        }
 
     def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[Words, ...]:
         parties, number = len(self._members), self.coordinator.round

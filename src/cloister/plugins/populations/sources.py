@@ -20,6 +20,9 @@ FORMATS = {
 STRETCH = 2**20
 """Rows that are worth a task of their own: blocks of a file are put together until there are so many."""
 
+ENDS = 2**16
+"""Bytes at both ends of a file by which it is known again."""
+
 
 class Source(Protocol):
     """One file of one format. It stays closed between passes, and pickles."""
@@ -72,6 +75,21 @@ class File:
     def rows(self) -> int:
         """How many rows it has; -1 while nobody knows."""
         return self._rows if self._source.blocks is None else sum(self._source.blocks)
+
+    @property
+    def facts(self) -> tuple[int, int]:
+        """Its size, and the time of its last change, as they were when it was first seen."""
+        return self._stamp[0], self._stamp[1]
+
+    def ends(self) -> tuple[bytes, bytes]:
+        """Its first and last bytes: of Parquet and Arrow, how many rows there are and what they are like. Raises: InvalidInput."""
+        try:
+            with open(self.path, "rb") as file:
+                first = file.read(ENDS)
+                file.seek(max(0, self._stamp[0] - ENDS))
+                return first, file.read(ENDS)
+        except OSError as error:
+            raise InvalidInput(f"'{self.path}' cannot be opened: {error.strerror}") from None
 
     def match(self, columns: Sequence[str], strict: bool) -> None:
         """Raises: InvalidInput unless this file has these columns, in numbers (and no others, when ``strict``)."""
