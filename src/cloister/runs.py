@@ -1,7 +1,7 @@
 """A run from end to end: what Python and the command line both call.
 
 The order is law 2: everything public is checked first, then the output's place, then the rows (go or refuse), then the whole
-budget is reserved, and only then is anything asked.
+budget is reserved, then a party joins the others, and only then is anything asked.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ import attrs
 
 from cloister import __version__
 from cloister.accounting.accountant import Accountant
+from cloister.accounting.journal import Run
 from cloister.accounting.ledger import Ledger
 from cloister.accounting.total import Total
 from cloister.bounds import domain_of
+from cloister.core.aggregated import most_rows
 from cloister.core.budget import Measure
 from cloister.core.clustering import Problem
 from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry import registry
@@ -186,6 +188,7 @@ def parties(members: Mapping[str, Any]) -> Any:
 def fit(
     request: Request, population: Any, *, account: Account | None = None, noise: NoiseRng | None = None,
     started: Callable[[Plan, int], None] | None = None, keep: Callable[[Result], None] | None = None,
+    reserved: Callable[[str], None] | None = None,
 ) -> Result:  # fmt: skip
     """Cluster a population's rows.
 
@@ -195,16 +198,17 @@ def fit(
         noise: only for tests and benchmarks.
         started: told the plan and the number of rounds before the first row is read.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
+        reserved: told the id of the ledger's run, if there is one, as soon as the run counts as spent if it is cut off.
 
     Raises:
         CloisterError: before any row is read or budget spent, unless a row cannot be read.
     """
     plan = prepare(request, population.columns)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
-    _checked_forecast(plan, seed)
+    rounds, _ = _checked_forecast(plan, seed)
     trust = plan.composed.trust or "Central"
     _check_pooling(trust, population)
-    population.check()
+    _validate(population, rounds)
     run = None
     if account is not None:
         if TRUSTS[trust].relation != "add-or-remove one row":
@@ -221,7 +225,10 @@ def fit(
             seed = PublicRng(run.seed)
     rounds, accountant = _checked_forecast(plan, seed)
     if started is not None:
-        started(plan, rounds)
+        started(plan, len(rounds))
+    _join(population, run)
+    if run is not None and reserved is not None:
+        reserved(run.id)
     session: Session[Any] = Session(
         plan.problem, seed, population, accountant=accountant, noise=noise,
         record=None if run is None else run.record, journal=run,
@@ -278,9 +285,37 @@ def _check_pooling(trust: str, population: Any) -> None:
         )
 
 
-def _checked_forecast(plan: Plan, seed: PublicRng) -> tuple[int, Accountant]:
+def _validate(population: Any, rounds: Sequence[Round[Any]]) -> None:
+    """The validation pass: go or refuse, told to the data holder alone (law 7). What pools rows has a hard cap of them, too.
+
+    Raises:
+        InvalidInput: as the population says.
+    """
+    if getattr(population, "trust", None) is Aggregated:
+        population.check(most_rows(rounds))
+    else:
+        population.check()
+
+
+def _join(population: Any, run: Run | None) -> None:
+    """Let a population whose other rows are elsewhere join them, now that its own part is checked and reserved.
+
+    Nothing that depends on a row is sent before the first round is opened: a run that could not begin gives its reservation back.
+    """
+    join = getattr(population, "join", None)
+    if join is None:
+        return
+    try:
+        join()
+    except (CloisterError, KeyboardInterrupt):
+        if run is not None and not run.record.digests:
+            run.finish(())
+        raise
+
+
+def _checked_forecast(plan: Plan, seed: PublicRng) -> tuple[list[Round[Any]], Accountant]:
     """Ask a forecast, and check that the budget covers it."""
     rounds = plan.forecast(seed)
     accountant = Accountant(plan.total, plan.problem.budget)
     accountant.forecast([round.events for round in rounds])
-    return len(rounds), accountant
+    return rounds, accountant
