@@ -12,14 +12,11 @@ from federated_session import Keys
 from test_federated_desk import NAMES, PARTS, Direct, Killed, Run, arrays, desk, kill_at, request
 
 from cloister.accounting.ledger import Ledger
-from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
-from cloister.core.randomness import NoiseRng
-from cloister.core.registry import registry
+from cloister.core.errors import BudgetExceeded, InvalidInput
 from cloister.core.types import Floats
 from cloister.federated.joined import Joined
 from cloister.federated.journal import FileJournal, Memory
 from cloister.federated.messages import Kind, Rejected
-from cloister.federated.party import Party
 from cloister.runs import Account, Request, fit, parties, source
 
 HOLES = np.array([[np.nan, 0.0], [0.1, np.inf], [np.nan, np.nan]])

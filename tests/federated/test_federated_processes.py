@@ -50,7 +50,7 @@ class Site:
             self.sign(name)
 
     def sign(self, name: str, plan: str = "plan.toml") -> None:
-        command = [PROGRAM, "sign", plan, "--party", name, "--cert", f"certs/{name}.pem"]
+        command = [PROGRAM, "sign", plan, "--party", name, "--cert", f"certs/{name}.pem", "--not-private"]
         subprocess.run(command, capture_output=True, check=True, cwd=self.folder)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
@@ -65,7 +65,7 @@ class Site:
         flags = {"journal": "coordinator.journal", "log": "log.jsonl", "timeout": "30", "patience": "60", **options}
         process = self.start(
             "coordinate", "plan.toml", "--listen", f"127.0.0.1:{port}", "--cert", "certs/coordinator.pem",
-            *(x for name, value in flags.items() for x in (f"--{name}", value)),
+            "--not-private", *(x for name, value in flags.items() for x in (f"--{name}", value)),
         )  # fmt: skip
         assert process.stderr is not None
         words = process.stderr.readline()
@@ -75,7 +75,8 @@ class Site:
     def join(self, name: str, port: int, *more: str, plan: str = "plan.toml") -> subprocess.Popen[str]:
         return self.start(
             "join", plan, "--party", name, "--data", f"{name}.npy", "--cert", f"certs/{name}.pem", "--connect", f"127.0.0.1:{port}",
-            "--journal", f"{name}.journal", "--log", f"{name}.jsonl", "--out", f"{name}.json", "--patience", "60", *more,
+            "--journal", f"{name}.journal", "--log", f"{name}.jsonl", "--out", f"{name}.json", "--patience", "60",
+            "--not-private", *more,
         )  # fmt: skip
 
     def wait_for_round(self, number: int) -> None:
@@ -223,7 +224,7 @@ def test_a_party_with_other_bounds_is_refused_before_it_sends_a_value(site: Site
 def test_nobody_joins_or_coordinates_a_plan_that_not_all_have_signed(site: Site) -> None:
     (site.folder / "plan.signatures" / "party-2.sig").unlink()
     joined, coordinating = site.join("north", 1), site.start(
-        "coordinate", "plan.toml", "--listen", "127.0.0.1:0", "--cert", "certs/coordinator.pem"
+        "coordinate", "plan.toml", "--listen", "127.0.0.1:0", "--cert", "certs/coordinator.pem", "--not-private"
     )  # fmt: skip
     for process in (joined, coordinating):
         _, words = process.communicate(timeout=60)

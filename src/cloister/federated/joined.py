@@ -36,6 +36,9 @@ class Joined:
         party: its state machine.
         line: to the coordinator.
         told: how far it is, for people: 'joining', 'joined', 'round 3', 'attempt 2 of round 3'.
+
+    Attributes:
+        greeted: whether the coordinator may have heard of this party in this process.
     """
 
     trust = Aggregated
@@ -46,6 +49,12 @@ class Joined:
     ) -> None:
         self._rows, self._party, self._line, self._told = rows, party, line, told
         self.columns, self.dimension = rows.columns, rows.dimension
+        self.greeted = False
+
+    @property
+    def opened(self) -> bool:
+        """Whether all have joined, as far as this party and its journal know: from then on a round may be open."""
+        return self._party.opened
 
     def check(self, most_rows: int = CAP) -> None:
         """This party's validation pass, before anybody hears of it. Its outcome, go or refuse, goes to this party alone and is outside the
@@ -68,6 +77,7 @@ class Joined:
             self._told("joined before: going on from the journal")
             return
         self._told("joining")
+        self.greeted = True
         self._party.open(self._line.exchange(self._party.hello()))
         self._told("joined: all parties are here")
 
@@ -95,7 +105,7 @@ class Joined:
                     raise
                 self._party.aborted(round.index, error.attempt)
                 self._told(f"attempt {error.attempt + 1} of round {round.index + 1}: another party was missing")
-        raise Rejected(Reason.TIMEOUT, f"round {round.index} was given up {MOST_ATTEMPTS} times")
+        raise Rejected(Reason.TIMEOUT, f"round {round.index + 1} was given up {MOST_ATTEMPTS} times")
 
     def _sent(self, message: bytes, round: int) -> bytes:
         """The reply; if the coordinator has this vector already (we were cut off after sending it), what came of it."""

@@ -146,8 +146,8 @@ def refuse_unfit(used: int, most_rows: int = CAP) -> None:
         raise InvalidInput("there are no rows to use")
     if used > most_rows:
         raise InvalidInput(
-            f"there are more rows than most_rows = {most_rows}, which the plan lets one party have: raise that option, in everybody's plan, or "
-            "choose fewer rows. Nobody else was told, and nothing was read or spent beyond this check"
+            f"there are more rows than most_rows = {most_rows}, which the plan lets one party have: raise that option in everybody's plan, or "
+            "use fewer rows"
         )
 
 
