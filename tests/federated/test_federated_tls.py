@@ -83,7 +83,7 @@ def test_oversized_messages_and_silence_end_in_an_error(echo: tuple[Echo, int, P
     assert not desk.heard
     line.close()
     nobody = Line("127.0.0.1:9", credentials, 0.5)
-    with pytest.raises(Unreachable, match="did not answer within 0.5 seconds"):
+    with pytest.raises(Unreachable, match="did not answer within"):
         nobody.exchange(b"anybody?")
     nobody.close()
 
