@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("grpc")
 
 import typer
-from federated_session import Keys
+from federated_session import Keys, opened, vector
 from in_process import cloister
 from test_federated_desk import NAMES, PARTS, Run, arrays, desk, kill_at, request
 
@@ -164,6 +164,18 @@ def test_the_coordinator_shows_who_has_joined_and_who_has_sent_what_as_it_happen
     assert first[3] == "round 1 of 4: answered"
     assert {e["here"] for e in log if e["event"] == "vector"} == {1, 2, 3}
     assert shown()[-1] == "round 4 of 4: answered"
+
+
+def test_rounds_and_attempts_count_from_1_in_words() -> None:
+    coordinator, sides = opened()
+    coordinator.receive("north", vector(sides[0], 0))
+    with pytest.raises(Rejected, match="second vector for round 1, attempt 1"):
+        coordinator.receive("north", vector(sides[0], 0))
+    with pytest.raises(Rejected, match="asks for round 3; round 1 is open"):
+        coordinator.receive("south", sides[1].ask(2))
+    coordinator.abort()
+    with pytest.raises(Rejected, match="for round 1, attempt 1; attempt 2 is open"):
+        coordinator.receive("south", vector(sides[1], 0))
 
 
 def test_given_up_attempts_and_refusals_are_shown_with_the_party_that_they_are_about() -> None:
