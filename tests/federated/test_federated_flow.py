@@ -70,7 +70,7 @@ def test_most_rows_counts_the_rows_that_can_be_used_and_one_more_is_refused_befo
 
 def test_too_many_rows_are_told_to_that_party_alone_and_cost_nothing(tmp_path: Path) -> None:
     keys, log = Keys(), list[dict[str, Any]]()
-    here = desk(keys, log=log.append)
+    here = desk(keys, patience=0.5, log=log.append)
     kept, account = ledger(tmp_path / "west.db")
     with pytest.raises(InvalidInput, match="most_rows"):
         fit(capped(399), Joined(arrays(PARTS[2]), keys.party(2), Direct("west", lambda: here)), account=account)
@@ -97,7 +97,7 @@ def test_the_statement_says_that_the_check_of_most_rows_is_outside_the_guarantee
 
 def test_a_party_without_budget_is_refused_before_anybody_hears_of_it(tmp_path: Path) -> None:
     keys, log = Keys(), list[dict[str, Any]]()
-    here = desk(keys, log=log.append)
+    here = desk(keys, patience=0.5, log=log.append)
     _, account = ledger(tmp_path / "north.db", 0.5)
     with pytest.raises(BudgetExceeded):
         fit(request(), Joined(arrays(PARTS[0]), keys.party(0), Direct("north", lambda: here)), account=account)

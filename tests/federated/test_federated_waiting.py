@@ -6,6 +6,8 @@ import errno
 import json
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +24,10 @@ from test_federated_desk import NAMES, PARTS, Run, arrays, desk, kill_at, reques
 from cloister.commands import event_log
 from cloister.commands.coordinate import in_words
 from cloister.commands.interruption import going_on
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.federated.certificates import make_test_certificates
-from cloister.federated.desk import Stopped
+from cloister.federated.desk import Desk, Stopped
 from cloister.federated.grpc_client import Line
 from cloister.federated.grpc_server import Server
 from cloister.federated.joined import Joined
@@ -63,7 +65,7 @@ def test_the_first_round_waits_for_timeout_and_not_for_patience(again: bool) -> 
     for i in range(3):
         run.start(i)
     for thread in run.threads:
-        thread.join(20)
+        thread.join(10)
     assert not any(thread.is_alive() for thread in run.threads)
     for name in NAMES[:2]:
         error = run.errors[name]
@@ -96,48 +98,49 @@ def test_a_party_that_stops_waiting_is_told_who_is_missing() -> None:
     assert "to send round 2" in str(run.errors["north"])
 
 
+@contextmanager
+def serving(here: Desk, folder: Path, port: int = 0) -> Iterator[int]:
+    """A desk on a port; whoever waits there at the end is let go, so that no thread outlives a test that fails."""
+    server = Server(here, f"127.0.0.1:{port}", Credentials.read(folder / "coordinator.pem"), 3, 2**20)
+    server.start()
+    try:
+        yield server.port
+    finally:
+        here.stop()
+        server.stop()
+
+
 def test_a_line_whose_patience_ends_names_the_missing_parties_and_not_the_coordinator(tmp_path: Path) -> None:
     make_test_certificates(tmp_path / "certs", NAMES)
     keys = Keys()
-    here = desk(keys, patience=HOUR)
-    server = Server(here, "127.0.0.1:0", Credentials.read(tmp_path / "certs" / "coordinator.pem"), 3, 2**20)
-    server.start()
-    line = Line(f"127.0.0.1:{server.port}", Credentials.read(tmp_path / "certs" / "north.pem"), 2.0)
-    with pytest.raises(Rejected, match="south, west did not") as error:
-        fit(request(), Joined(arrays(PARTS[0]), keys.party(0), line), noise=NoiseRng.for_tests(2))
+    with serving(desk(keys, patience=HOUR), tmp_path / "certs") as port:
+        line = Line(f"127.0.0.1:{port}", Credentials.read(tmp_path / "certs" / "north.pem"), 2.0)
+        with pytest.raises(Refused, match="south, west did not") as error:
+            fit(request(), Joined(arrays(PARTS[0]), keys.party(0), line), noise=NoiseRng.for_tests(2))
+        line.close()
+    assert isinstance(error.value, Rejected)
     assert error.value.reason is Reason.TIMEOUT
-    line.close()
-    server.stop(0)
 
 
 def test_a_coordinator_that_is_stopped_and_comes_back_is_waited_for(tmp_path: Path) -> None:
     """Parties cannot tell it from one that was killed: they send again."""
     make_test_certificates(tmp_path / "certs", NAMES)
-    keys, log = Keys(), list[dict[str, Any]]()
+    keys, log, replies = Keys(), list[dict[str, Any]](), list[bytes]()
     first, second = desk(keys, patience=HOUR, log=log.append), desk(keys, patience=0.5)
-    credentials = Credentials.read(tmp_path / "certs" / "coordinator.pem")
-    server = Server(first, "127.0.0.1:0", credentials, 3, 2**20)
-    server.start()
-    line, replies = (
-        Line(f"127.0.0.1:{server.port}", Credentials.read(tmp_path / "certs" / "north.pem"), 30),
-        list[bytes](),
-    )
-    party = threading.Thread(target=lambda: replies.append(line.exchange(keys.party(0).hello())), daemon=True)
-    party.start()
-    until(lambda: bool(log))
-    first.stop()
-    server.stop()
+    with serving(first, tmp_path / "certs") as port:
+        line = Line(f"127.0.0.1:{port}", Credentials.read(tmp_path / "certs" / "north.pem"), 30)
+        party = threading.Thread(target=lambda: replies.append(line.exchange(keys.party(0).hello())), daemon=True)
+        party.start()
+        until(lambda: log)
     with pytest.raises(Stopped):
         first.handle("south", keys.party(1).hello())
-    server = Server(second, f"127.0.0.1:{server.port}", credentials, 3, 2**20)
-    server.start()
-    party.join(30)
+    with serving(second, tmp_path / "certs", port):
+        party.join(30)
     assert "south, west did not join" in str(said(replies[0]))
     line.close()
-    server.stop(0)
 
 
-def until(true: Any) -> None:
+def until(true: Callable[[], object]) -> None:
     for _ in range(1000):
         if true():
             return
