@@ -79,7 +79,7 @@ class Timed:
             inner.columns,
             inner.dimension,
         )
-        self.check = inner.check
+        self.check, self.join = inner.check, getattr(inner, "join", lambda: None)
 
     def gather(self, round: Any, rng: NoiseRng) -> Any:
         self.times.append(time.perf_counter())

@@ -47,6 +47,7 @@ KNOWN = (
     "test_noise_seed",
 )  # fmt: skip
 NEEDED = ("k", "epsilon", "rows", "columns", "bounds", "seed", "coordinator_key", "party")
+SEEDED = "not private: seeded. The plan has a test_noise_seed, with which the noise can be repeated: it protects nobody, whatever masks hide."
 ORACLES = ("skellam", "masked-gaussian")
 """The first is the default: with it nobody knows the noise, so that a published result tells the coordinator no more than others."""
 
@@ -94,17 +95,22 @@ class PoolPlan:
     @property
     def trust(self) -> tuple[str, ...]:
         """Who learns what if whom colludes with whom: of all questions, the one that is protected least."""
+        if self.test_noise_seed is not None:
+            return (SEEDED,)
         colluding = [
             int(part.value.colluding) for _, part in _parts(self.plan.composed) if hasattr(part.value, "colluding")
         ]
         return statement(self.agreement.masks, self.shares, min(colluding, default=0))
 
 
-def read_pool_plan(path: Path) -> PoolPlan:
+def read_pool_plan(path: Path, not_private: bool = False) -> PoolPlan:
     """Read and check a plan.
 
+    Args:
+        not_private: whoever reads it allows noise that can be repeated. Nobody else's plan can allow it.
+
     Raises:
-        InvalidInput: it cannot be read, lacks something, or makes no sense.
+        InvalidInput: it cannot be read, lacks something, makes no sense, or protects nobody and that was not allowed.
     """
     try:
         facts = tomllib.loads(path.read_text())
@@ -112,11 +118,17 @@ def read_pool_plan(path: Path) -> PoolPlan:
         raise InvalidInput(f"cannot read {path}: {error.strerror or error}") from error
     except ValueError as error:
         raise InvalidInput(f"{path} is not valid TOML: {error}") from error
-    return pool_plan(facts)
+    pool = pool_plan(facts)
+    if pool.test_noise_seed is not None and not not_private:
+        raise InvalidInput(
+            "the plan has a test_noise_seed: whoever reads it can repeat the noise and take it off, so that nobody is protected. Take it out, or for a "
+            "trial on rows that are not secret allow it with --not-private"
+        )
+    return pool
 
 
 def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
-    """A plan from a table of facts. Raises: InvalidInput."""
+    """A plan from a table of facts, noise that can be repeated included: ``read_pool_plan`` refuses that. Raises: InvalidInput."""
     for name in facts:
         if name not in KNOWN:
             raise UnknownName("entry", name, KNOWN, "(in the plan)")

@@ -1,7 +1,7 @@
 """A run from end to end: what Python and the command line both call.
 
 The order is law 2: everything public is checked first, then the output's place, then the rows (go or refuse), then the whole
-budget is reserved, and only then is anything asked.
+budget is reserved, then a party joins the others, and only then is anything asked.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from cloister.accounting.ledger import Ledger
 from cloister.accounting.total import Total
 from cloister.bounds import domain_of
 from cloister.budgeting import problem_of
+from cloister.core.aggregated import most_rows
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.components import own_number
 from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
-from cloister.core.errors import InvalidInput, Refused
+from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.marks import marking
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -216,7 +217,7 @@ def fit(
         noise: only for tests and benchmarks.
         started: told the plan and the number of rounds before the first row is read.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
-        reserved: told the run's id as soon as the ledger has its budget, for whoever must go on with it.
+        reserved: told the id of the ledger's run, if there is one, as soon as the run counts as spent if it is cut off.
 
     Raises:
         CloisterError: before any row is read or budget spent, unless a row cannot be read.
@@ -228,9 +229,7 @@ def fit(
     _check_pooling(trust, population)
     past = None if account is None else account.finished(plan)
     if past is None:
-        population.check()
-        for round in asked:
-            refuse_few(round, population)
+        _validate(population, asked)
     run = past
     if account is not None and past is None:
         if TRUSTS[trust].relation != "add-or-remove one row":
@@ -240,11 +239,13 @@ def fit(
         if not plan.composed.private or (noise is not None and noise.seeded):
             raise InvalidInput("a run that protects nobody cannot be charged to a ledger")
         run = account.held(plan, seed, population)
-        if reserved is not None:
-            reserved(run.id)
     if run is not None:
         seed = PublicRng(run.seed)
     asked, accountant = _checked_forecast(plan, seed)
+    if past is None:
+        _join(population, run)
+    if run is not None and reserved is not None:
+        reserved(run.id)
     if started is not None:
         started(plan, len(asked))
     session: Session[Any] = Session(
@@ -316,6 +317,37 @@ def _check_pooling(trust: str, population: Any) -> None:
             else f"parties pool their rows with Aggregated oracles only, and the method as composed is {trust}: choose counts and sums from "
             "masked-gaussian and skellam"
         )
+
+
+def _validate(population: Any, rounds: Sequence[Round[Any]]) -> None:
+    """The validation pass: go or refuse, told to the data holder alone (law 7). What pools rows has a hard cap of them, and what a shuffler
+    mixes needs enough people.
+
+    Raises:
+        InvalidInput: as the population says. Refused: too few people.
+    """
+    if getattr(population, "trust", None) is Aggregated:
+        population.check(most_rows(rounds))
+    else:
+        population.check()
+    for round in rounds:
+        refuse_few(round, population)
+
+
+def _join(population: Any, run: Run | None) -> None:
+    """Let a population whose other rows are elsewhere join them, now that its own part is checked and reserved.
+
+    Nothing that depends on a row is sent before the first round is opened: a run that could not begin gives its reservation back.
+    """
+    join = getattr(population, "join", None)
+    if join is None:
+        return
+    try:
+        join()
+    except (CloisterError, KeyboardInterrupt):
+        if run is not None and not run.record.digests:
+            run.finish(())
+        raise
 
 
 def _checked_forecast(plan: Plan, seed: PublicRng) -> tuple[list[Round[Any]], Accountant]:

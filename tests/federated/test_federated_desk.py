@@ -345,5 +345,5 @@ def test_log_lines_hold_no_value() -> None:
         run.start(i)
     run.end()
     assert {e["event"] for e in log} == {"hello", "vector", "answered"}
-    allowed = {"event", "party", "round", "attempt", "bytes", "body"}
+    allowed = {"event", "party", "round", "attempt", "bytes", "body", "here", "missing"}
     assert all(set(e) <= allowed and all(isinstance(v, (int, str)) for v in e.values()) for e in log)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class Site:
             self.sign(name)
 
     def sign(self, name: str, plan: str = "plan.toml") -> None:
-        command = [PROGRAM, "sign", plan, "--party", name, "--cert", f"certs/{name}.pem"]
+        command = [PROGRAM, "sign", plan, "--party", name, "--cert", f"certs/{name}.pem", "--not-private"]
         subprocess.run(command, capture_output=True, check=True, cwd=self.folder)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
@@ -66,7 +66,7 @@ class Site:
         flags = {"journal": "coordinator.journal", "log": "log.jsonl", "timeout": "30", "patience": "60", **options}
         process = self.start(
             "coordinate", "plan.toml", "--listen", f"127.0.0.1:{port}", "--cert", "certs/coordinator.pem",
-            *(x for name, value in flags.items() for x in (f"--{name}", value)),
+            "--not-private", *(x for name, value in flags.items() for x in (f"--{name}", value)),
         )  # fmt: skip
         assert process.stderr is not None
         words = process.stderr.readline()
@@ -76,12 +76,45 @@ class Site:
     def join(self, name: str, port: int, *more: str, plan: str = "plan.toml") -> subprocess.Popen[str]:
         return self.start(
             "join", plan, "--party", name, "--data", f"{name}.npy", "--cert", f"certs/{name}.pem", "--connect", f"127.0.0.1:{port}",
-            "--journal", f"{name}.journal", "--log", f"{name}.jsonl", "--out", f"{name}.json", "--patience", "60", *more,
+            "--journal", f"{name}.journal", "--log", f"{name}.jsonl", "--out", f"{name}.json", "--patience", "60",
+            "--not-private", *more,
         )  # fmt: skip
+
+    def guard_south(self) -> tuple[Callable[..., Any], tuple[str, ...]]:
+        """South's ledger, and the flags that use it: it takes no repeatable noise, so that the plan has none from here on."""
+
+        def ledger(*arguments: str) -> Any:
+            command = [PROGRAM, "ledger", *arguments]
+            out = subprocess.run(command, capture_output=True, check=True, text=True, cwd=self.folder).stdout
+            return json.loads(out) if "--json" in arguments else out
+
+        self.plan.write_text(self.plan.read_text().replace(f"test_noise_seed = {SEED}\n", ""))
+        for name in NAMES:
+            self.sign(name)
+        ledger("declare", "south.ledger", "patients", "--epsilon", "1.5", "--delta", "1e-5")
+        return ledger, ("--ledger", "south.ledger", "--dataset", "patients")
+
+    def interrupt(self, process: subprocess.Popen[str]) -> str:
+        """Ctrl-C: the line that the program ends with."""
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        assert "Traceback" not in err
+        last = err.splitlines()[-1]
+        assert last.startswith("cloister: interrupted; "), err
+        return last
+
+    def wait_for(self, event: str, party: str) -> None:
+        """Until the coordinator's log says so."""
+        for _ in range(1500):
+            if any(e["event"] == event and e.get("party") == party for e in self.log()):
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"no {event} of {party}")
 
     def wait_for_round(self, number: int) -> None:
         """Until the coordinator's log says that this round was answered."""
-        for _ in range(600):
+        for _ in range(3000):
             if any(e["event"] == "answered" and e["round"] >= number for e in self.log()):
                 return
             time.sleep(0.02)
@@ -137,7 +170,8 @@ def test_three_processes_pool_adult_as_a_curator_would(tmp_path: Path, data: Pat
         assert [e["what"] for e in told if "round" in e.get("what", "")] == [f"round {i}" for i in range(1, 8)]
         assert told[-1]["event"] == "finished"
         saved = Result.load(tmp_path / f"{NAMES[0]}.json")
-        assert any("together with any one party: no privacy" in words for words in saved.details["trust"])
+        assert saved.privacy.headline.startswith("not private: seeded")
+        assert saved.details["trust"][0].startswith("not private: seeded")
         assert {key for e in told for key in e} == {"time", "event", "party", "what"}
     finally:
         site.end()
@@ -155,19 +189,8 @@ def test_a_party_that_is_killed_in_the_middle_and_restarted_goes_on(site: Site) 
 
 
 def test_a_killed_party_with_a_ledger_resumes_its_run_and_pays_once(site: Site) -> None:
-    def ledger(*arguments: str) -> Any:
-        command = [PROGRAM, "ledger", *arguments]
-        out = subprocess.run(command, capture_output=True, check=True, text=True, cwd=site.folder).stdout
-        return json.loads(out) if "--json" in arguments else out
-
-    site.plan.write_text(
-        site.plan.read_text().replace(f"test_noise_seed = {SEED}\n", "")
-    )  # a ledger takes no repeatable noise
-    for name in NAMES:
-        site.sign(name)
-    ledger("declare", "south.ledger", "patients", "--epsilon", "1.5", "--delta", "1e-5")
+    ledger, guarded = site.guard_south()
     coordinator, port = site.coordinate()
-    guarded = ("--ledger", "south.ledger", "--dataset", "patients")
     parties = [site.join(name, port, *(guarded if name == "south" else ())) for name in NAMES]
     site.wait_for_round(3)
     parties[1].send_signal(signal.SIGKILL)
@@ -180,6 +203,36 @@ def test_a_killed_party_with_a_ledger_resumes_its_run_and_pays_once(site: Site) 
     assert site.centers("north") == site.centers("south") == site.centers("west")
     (kept,) = ledger("show", "south.ledger", "--json")
     assert len(kept["runs"]) == 1
+    assert kept["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-3)
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_what_is_open_and_how_to_go_on_and_going_on_so_ends_well(site: Site) -> None:
+    """A party that waits for others gets its budget back; the coordinator, and a party in the middle, come back as they were told."""
+    ledger, guarded = site.guard_south()
+    coordinator, port = site.coordinate()
+    south = site.join("south", port, *guarded)
+    site.wait_for("hello", "south")
+    (held,) = ledger("show", "south.ledger", "--json")[0]["runs"]
+    assert held["state"] == "open"
+    assert "with --journal south.journal" in site.interrupt(south)
+    assert ledger("show", "south.ledger", "--json")[0]["spent"]["epsilon"] == 0
+    assert "nothing was sent" in site.interrupt(coordinator)
+    coordinator, _ = site.coordinate(port)
+    parties = {name: site.join(name, port, *(guarded if name == "south" else ())) for name in NAMES}
+    site.wait_for_round(3)
+    told = site.interrupt(parties["south"])
+    again = told.split("--journal south.journal ")[1].split()
+    assert again[0] == "--resume"
+    assert "--journal coordinator.journal" in site.interrupt(coordinator)
+    coordinator, _ = site.coordinate(port)
+    parties["south"] = site.join("south", port, *guarded, *again)
+    for process in (*parties.values(), coordinator):
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err + out
+    assert site.centers("north") == site.centers("south") == site.centers("west")
+    assert "all rounds are answered" in err
+    (kept,) = ledger("show", "south.ledger", "--json")
     assert kept["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-3)
 
 
@@ -224,7 +277,7 @@ def test_a_party_with_other_bounds_is_refused_before_it_sends_a_value(site: Site
 def test_nobody_joins_or_coordinates_a_plan_that_not_all_have_signed(site: Site) -> None:
     (site.folder / "plan.signatures" / "party-2.sig").unlink()
     joined, coordinating = site.join("north", 1), site.start(
-        "coordinate", "plan.toml", "--listen", "127.0.0.1:0", "--cert", "certs/coordinator.pem"
+        "coordinate", "plan.toml", "--listen", "127.0.0.1:0", "--cert", "certs/coordinator.pem", "--not-private"
     )  # fmt: skip
     for process in (joined, coordinating):
         _, words = process.communicate(timeout=60)

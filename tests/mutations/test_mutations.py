@@ -50,6 +50,12 @@ def _mutated(entry: dict[str, Any]) -> str:
     return text.replace(entry["old"], entry["new"])
 
 
+def _ran(command: list[str], environment: dict[str, str], limit: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit, check=False
+    )
+
+
 @pytest.mark.parametrize("entry", MUTATIONS)
 def test_a_fault_still_applies_and_names_tests_that_exist(entry: dict[str, Any]) -> None:
     assert set(entry) == {"name", "file", "old", "new", "tests"}
@@ -69,8 +75,8 @@ def test_a_fault_fails_a_test_within_a_minute(entry: dict[str, Any], tmp_path: P
     arguments = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-m", "not mutations", "-p", "no:cacheprovider"]
     run = [*arguments, "-n", "0", *entry["tests"]]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
-    honest = subprocess.run(run, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=10 * LIMIT)
+    honest = _ran(run, environment, 10 * LIMIT)
     assert honest.returncode == 0, f"without the fault:\n{honest.stdout[-3000:]}"
     mutant.write_text(text)
-    faulty = subprocess.run(run, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT)
+    faulty = _ran(run, environment, LIMIT)
     assert faulty.returncode == 1, f"no test saw it:\n{faulty.stdout[-3000:]}{faulty.stderr[-1000:]}"

@@ -40,6 +40,12 @@ AcceptShares = Annotated[
         help="Go on where the numbers who answered a question are too far from its planned share for chance.",
     ),
 ]
+NotPrivate = Annotated[
+    bool,
+    typer.Option(
+        "--not-private", help="Allow a plan whose noise can be repeated (test_noise_seed): it protects nobody."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -133,7 +139,8 @@ def plain(text: str, keep: str = "") -> str:
 
 @contextmanager
 def event_log(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """What writes an event as a line of JSON, with the time, to a file that grows; without a path nothing is written.
+    """What writes an event as a line of JSON, with the time, to a file that grows; without a path nothing is written. A run does not end
+    for a log that cannot be written any more (a full disk): that is said once.
 
     Raises:
         InvalidInput: the file cannot be written.
@@ -142,14 +149,20 @@ def event_log(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
         yield lambda entry: None
         return
     try:
-        file = path.open("a", encoding="utf-8")
+        file = path.open("ab", buffering=0)
     except OSError as error:
         raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from error
+    lost = False
     with file:
 
         def write(entry: dict[str, Any]) -> None:
-            file.write(json.dumps({"time": round(time.time(), 3), **entry}) + "\n")
-            file.flush()
+            nonlocal lost
+            try:
+                file.write(json.dumps({"time": round(time.time(), 3), **entry}).encode() + b"\n")
+            except OSError as error:
+                if not lost:
+                    say(f"cannot write {path}: {error.strerror or error}. The log ends here; the run goes on")
+                lost = True
 
         yield write
 

@@ -40,7 +40,7 @@ def advance(
     from cloister.decoder import advance as run
 
     target = None if out is None else checked_target(out)
-    with ending(lambda: GO_ON), progress("reports read") as advance:
+    with ending(lambda error: GO_ON), progress("reports read") as advance:
         done = run(
             plan, reports or [], only=None if only is None else only - 1, least=least, strict=strict, accept_shares=accept_shares,
             progress=advance,

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands import PlanFile, Unsigned, event_log, say
+from cloister.commands import NotPrivate, PlanFile, Unsigned, event_log, say
+from cloister.commands.endings import ending
+
+if TYPE_CHECKING:
+    from cloister.federated.coordinator import Coordinator
+
+GONE = "the coordinator was interrupted and kept no journal: this session is over, begin another"
+"""What parties are told then; those of a coordinator that can come back find it gone, and wait."""
 
 
 def coordinate(
@@ -19,10 +27,11 @@ def coordinate(
     secret: Annotated[Path | None, typer.Option(help="The coordinator's pooling key, if it is elsewhere.")] = None,
     journal: Annotated[Path | None, typer.Option(help="File to remember the session in: start again with it after a crash.")] = None,
     patience: Annotated[float, typer.Option(help="Seconds that parties may take to join.")] = 3600.0,
-    timeout: Annotated[float, typer.Option(help="Seconds that a party may take over a round.")] = 300.0,
+    timeout: Annotated[float, typer.Option(help="Seconds that parties may take over a round, after the first one has sent.")] = 300.0,
     attempts: Annotated[int, typer.Option(help="How often a round is tried before the session ends.")] = 3,
     log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
     unsigned: Unsigned = False,
+    not_private: NotPrivate = False,
 ) -> None:  # fmt: skip
     """Run a pooled clustering's coordinator: it sees masked numbers, and neither rows, sums nor centres."""
     from functools import partial
@@ -30,28 +39,28 @@ def coordinate(
     from cloister.federated.coordinator import Coordinator
     from cloister.federated.desk import Desk
     from cloister.federated.grpc_server import Server
-    from cloister.federated.journal import FileJournal, Memory
+    from cloister.federated.journal import journal_at
     from cloister.federated.rounds import coordinator_noise, outline
     from cloister.federated.signatures import check_signatures, folder_of
     from cloister.federated.tls import Credentials, read_file
     from cloister.federated.trust import PUBLISHED
-    from cloister.pooling import read_pool_plan
+    from cloister.pooling import SEEDED, read_pool_plan
 
-    pool = read_pool_plan(plan)
+    pool = read_pool_plan(plan, not_private)
     credentials = Credentials.read(cert, key, ca)
     if not unsigned:
         check_signatures(pool.agreement, folder_of(plan), credentials.authority)
     parties, rounds, noise = pool.agreement.parties, pool.rounds, pool.noise
     private = read_file(secret or cert.with_suffix(".pool"))
-    coordinator = Coordinator(pool.agreement, Memory() if journal is None else FileJournal(journal), private=private)
-    for round in rounds:
-        coordinator.expect(outline(round, parties), partial(coordinator_noise, round, parties, noise))
-    with event_log(log) as write:
+    with event_log(log) as write, journal_at(journal) as kept:
+        coordinator = Coordinator(pool.agreement, kept, private=private)
+        for round in rounds:
+            coordinator.expect(outline(round, parties), partial(coordinator_noise, round, parties, noise))
 
         def told(entry: dict[str, Any]) -> None:
             write(entry)
-            if entry["event"] in ("refused", "given up", "answered", "idle"):
-                say(_told(entry, len(rounds)))
+            with suppress(OSError):  # nobody reads it: no reason to end
+                say(in_words(entry, parties, len(rounds)))
 
         desk = Desk(coordinator, len(rounds), patience=patience, timeout=timeout, attempts=attempts, log=told)
         server = Server(desk, listen, credentials, parties, pool.most_bytes)
@@ -62,18 +71,53 @@ def coordinate(
         if pool.shares == 1:
             say(PUBLISHED)
         if pool.test_noise_seed is not None:
-            say("WARNING: the plan has a test_noise_seed: the noise can be repeated and protects nobody")
-        try:
-            done = desk.finished(idle=patience + attempts * timeout)
-        finally:
-            server.stop()
-    say("all rounds are answered" if done else f"ended after {coordinator.round} of {len(rounds)} rounds")
+            say(SEEDED)
+        with ending(lambda error: _how(coordinator, journal), lambda: True):
+            try:
+                done = desk.finished(idle=patience + attempts * timeout)
+            except KeyboardInterrupt:
+                desk.stop(GONE if coordinator.session and journal is None else "")
+                raise
+            finally:
+                server.stop()
+        if done:
+            told({"event": "done", "round": coordinator.round - 1})
     if not done:
+        say(f"ended after {coordinator.round} of {len(rounds)} rounds")
         raise typer.Exit(1)
 
 
-def _told(entry: dict[str, Any], rounds: int) -> str:
-    """An event in words. Rounds count from 1, as parties are told; the log's count from 0."""
-    where = f"round {entry['round'] + 1} of {rounds}: " if entry.get("round", -1) >= 0 else ""
-    more = " ".join(f"{name}={value}" for name, value in entry.items() if name not in ("event", "round"))
-    return f"{where}{entry['event']} {more}".rstrip()
+def in_words(entry: dict[str, Any], parties: int, rounds: int) -> str:
+    """An event for people, whose rounds and attempts count from 1, as parties are told; the log's count from 0."""
+    party, missing, number = entry.get("party", ""), entry.get("missing", ""), entry.get("round", -1)
+    attempt = f", attempt {entry['attempt'] + 1}" if entry.get("attempt") else ""
+    where = f"round {number + 1} of {rounds}{attempt}"
+    here = f"({entry.get('here', 0)} of {parties})" + (f"; waiting for {missing}" if missing else "")
+    match entry["event"]:
+        case "hello":
+            return f"{party} has joined {here}"
+        case "back":
+            return f"{party} has joined again"
+        case "vector":
+            return f"{where}: {party} has sent {here}"
+        case "ask":
+            return f"{where}: {party} asks what came of it"
+        case "answered":
+            return f"{where}: answered"
+        case "refused":
+            return f"{party} was refused: {entry['why']}"
+        case "given up":
+            return f"{where}: given up, for want of {missing}" if number >= 0 else f"{missing} did not join in time"
+        case "idle":
+            return f"nobody has been heard of for long; missing: {missing}"
+        case _:
+            return "all rounds are answered"
+
+
+def _how(coordinator: Coordinator, journal: Path | None) -> str:
+    """What becomes of a session whose coordinator ends."""
+    if not coordinator.session:
+        return "not all had joined, and nothing was sent: start the same command again"
+    if journal is None:
+        return "without --journal FILE the session cannot go on: begin another, with new journals"
+    return f"the session is open: start the same command again with --journal {journal}, and parties with theirs"

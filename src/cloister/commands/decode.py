@@ -31,7 +31,7 @@ def decode(
 
     target = None if out is None else checked_target(out)
     published = PublishedPlan.read(plan)
-    with ending(lambda: GO_ON), progress("reports read") as advance:
+    with ending(lambda error: GO_ON), progress("reports read") as advance:
         done = run(published, reports, strict=strict, accept_shares=accept_shares, progress=advance)
         if target is not None:
             done.result.save(target)

@@ -91,7 +91,7 @@ def _reported(
             return "no report was written: run it again"
         return f"no report was written: run it again with --state {state}, which gives the same reports and pays nothing twice"
 
-    with ending(standing), progress("rows read") as advance:
+    with ending(lambda error: standing()), progress("rows read") as advance:
         table = Table(encoder, rows, Naming(first=first or 0, column=user_column), names(columns), missing, advance)
         path, written = collect(encoder, table, out, "arrow" if format == "arrow" else "parquet", kept)
     with printing(standing):

@@ -35,23 +35,23 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 @contextmanager
-def ending(how: Callable[[], str], open: Callable[[], bool] = lambda: False) -> Iterator[None]:
+def ending(how: Callable[[BaseException], str], open: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Work that Ctrl-C and a full disk may cut off.
 
     Args:
-        how: what stands now, and how to go on; asked when the block is cut off.
+        how: what stands when this cuts the block off, and how to go on; nothing, if there is nothing to say.
         open: whether now any failure leaves something to go on with, as a run that is open in a ledger.
     """
     try:
         yield
-    except KeyboardInterrupt:
-        _end("interrupted", how(), INTERRUPTED)
+    except KeyboardInterrupt as error:
+        _end("interrupted", how(error), INTERRUPTED)
     except OSError as error:
-        _end(reason(error), how(), REFUSED)
+        _end(reason(error), how(error), REFUSED)
     except CloisterError as error:
         if not (open() or _is_full(error.__cause__)):
             raise
-        _end(str(error), how(), REFUSED)
+        _end(str(error), how(error), REFUSED)
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def reason(error: OSError) -> str:
 
 
 def _end(why: str, how: str, code: int) -> NoReturn:
-    say(plain(f"cloister: {why}; {how}"))
+    say(plain(f"cloister: {why}{'; ' if how else ''}{how}"))
     raise typer.Exit(code) from None
 
 
@@ -125,7 +125,7 @@ class Standing:
         """Whether budget is spent on something that is not there yet."""
         return self.run is not None and self.result is None
 
-    def how(self) -> str:
+    def how(self, error: BaseException) -> str:
         """How to go on with a run that was cut off."""
         if self.result is not None or self.saved:
             return self.where()

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import attrs
 import typer
 
-from cloister.commands import AsJson, PlanFile, Unsigned, event_log, print_json, print_result, say, show
-from cloister.commands.endings import Standing, printing
+from cloister.commands import (
+    AsJson,
+    NotPrivate,
+    PlanFile,
+    Unsigned,
+    event_log,
+    print_json,
+    print_result,
+    say,
+    show,
+)
+from cloister.commands.endings import Standing, ending, printing
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cloister.core.results import Result
+    from cloister.federated.joined import Joined
 
 
 def join(
@@ -34,6 +45,7 @@ def join(
     same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say that they are the same.")] = False,
     patience: Annotated[float, typer.Option(help="Seconds to wait for the coordinator and the others.")] = 3600.0,
     unsigned: Unsigned = False,
+    not_private: NotPrivate = False,
     log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
     as_json: AsJson = False,
@@ -42,14 +54,16 @@ def join(
     from cloister.core.results import checked_target
     from cloister.federated.grpc_client import Line
     from cloister.federated.joined import Joined
-    from cloister.federated.journal import FileJournal, Memory
+    from cloister.federated.journal import journal_at
     from cloister.federated.party import Party
     from cloister.federated.signatures import check_signatures, folder_of
     from cloister.federated.tls import Credentials, read_file
-    from cloister.pooling import read_pool_plan
+    from cloister.pooling import SEEDED, read_pool_plan
     from cloister.runs import Account, fit, source
 
-    pool = read_pool_plan(plan)
+    pool = read_pool_plan(plan, not_private)
+    if pool.test_noise_seed is not None:
+        say(SEEDED)
     target = connect or pool.coordinator
     if not target:
         raise InvalidInput("the plan does not say where the coordinator is: give --connect host:port")
@@ -59,24 +73,29 @@ def join(
         check_signatures(pool.agreement, folder_of(plan), credentials.authority)
     hidden = read_file(secret or cert.with_suffix(".pool"))
     shared = pool.agreement.masks == "shared"
-    state = Party(
-        pool.agreement, party, secret=hidden if shared else None, private=None if shared else hidden,
-        journal=Memory() if journal is None else FileJournal(journal),
-    )  # fmt: skip
     place = None if out is None else checked_target(out)
-    standing = Standing(account, place)
-    line = Line(target, credentials, patience, pool.most_bytes)
-    with event_log(log) as write, closing(line):
+    standing = Standing(account, place, None if account is None else account.resume)
+    with (
+        event_log(log) as write,
+        closing(Line(target, credentials, patience, pool.most_bytes)) as line,
+        journal_at(journal) as kept,
+    ):
+        state = Party(
+            pool.agreement, party, secret=hidden if shared else None, private=None if shared else hidden,
+            journal=kept,
+        )  # fmt: skip
 
         def told(words: str) -> None:
             write({"event": "progress", "party": party, "what": words})
-            say(words)
+            with suppress(OSError):  # nobody reads it: no reason to leave the others
+                say(words)
 
-        rows = source(data, list(pool.plan.columns), missing)
-        result = fit(
-            pool.request, Joined(rows, state, line, told), noise=pool.noise, account=account,
-            keep=None if place is None else lambda r: explained(r, pool.trust).save(place), reserved=standing.reserved,
-        )  # fmt: skip
+        joined = Joined(source(data, list(pool.plan.columns), missing), state, line, told)
+        with ending(lambda error: _how(error, joined, party, journal, standing.run or ""), lambda: True):
+            result = fit(
+                pool.request, joined, noise=pool.noise, account=account, reserved=standing.reserved,
+                keep=None if place is None else lambda r: explained(r, pool.trust).save(place),
+            )  # fmt: skip
         write({"event": "finished", "party": party})
     standing.saved, standing.result = place is not None, explained(result, pool.trust)
     with printing(standing.where, only=place is None):
@@ -87,6 +106,25 @@ def join(
         show("\n".join(pool.trust))
         if place is not None:
             show(f"\nsaved to {place}")
+
+
+def _how(error: BaseException, joined: Joined, party: str, journal: Path | None, run: str) -> str:
+    """What becomes of a run that ends early. What the coordinator or others will never take is not tried again."""
+    from cloister.federated.messages import Reason, Rejected
+
+    spent = f"the ledger keeps what run {run} reserved" if run and joined.opened else ""
+    if isinstance(error, Rejected) and error.reason is not Reason.TIMEOUT:
+        return spent
+    if not joined.opened:
+        if not joined.greeted:
+            return f"'{party}' has not joined: others wait for it, and are not told why"
+        kept = "the coordinator must start again, too" if journal is None else f"with --journal {journal}"
+        kept += ", without --resume: nothing is reserved any more" if run else ""
+        return f"not all had joined, and nothing was sent: start the same command again, {kept}"
+    if journal is None:
+        return f"without --journal FILE this party cannot come back, and the session is over for all{'; ' if spent else ''}{spent}"
+    more = (f" and run {run}", f" --resume {run}") if run else ("", "")
+    return f"the session{more[0]} can go on: start the same command again with --journal {journal}{more[1]}"
 
 
 def explained(result: Result, trust: tuple[str, ...]) -> Result:
@@ -100,14 +138,15 @@ def sign(
     cert: Annotated[Path, typer.Option(help="This party's certificate; its key (.key) and ca.pem lie beside it.")],
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
     ca: Annotated[Path | None, typer.Option(help="The authority's certificate, if it is elsewhere.")] = None,
+    not_private: NotPrivate = False,
 ) -> None:  # fmt: skip
     """Sign the plan: this party agrees to it, and to everybody on its list. Everybody needs everybody's signature to join."""
     from cloister.federated.signatures import folder_of
     from cloister.federated.signatures import sign as signed
     from cloister.federated.tls import Credentials
-    from cloister.pooling import read_pool_plan
+    from cloister.pooling import SEEDED, read_pool_plan
 
-    pool = read_pool_plan(plan)
+    pool = read_pool_plan(plan, not_private)
     made = signed(pool.agreement, party, Credentials.read(cert, key, ca))
     path = folder_of(plan) / f"party-{pool.agreement.index(party) + 1}.sig"
     try:
@@ -117,6 +156,8 @@ def sign(
         raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from error
     names = ", ".join(member.name for member in pool.agreement.members)
     typer.echo(f"'{party}' agrees to pool with {names} under agreement {pool.agreement.hash.hex()[:16]}")
+    if pool.test_noise_seed is not None:
+        say(SEEDED)
     say(f"saved to {path}: send it to the coordinator and all parties")
 
 

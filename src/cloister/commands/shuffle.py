@@ -26,7 +26,7 @@ def shuffle(
             return f"the messages are in {out}, whole and shuffled: do not shuffle this plan again"
         return "nothing was released: run it again, which also clears away what this run has left"
 
-    with ending(standing), progress("messages read and written") as advance:
+    with ending(lambda error: standing()), progress("messages read and written") as advance:
         done = run(plan, reports, out, strict=strict, progress=advance)
     for line in done.tally.lines():
         say(line)

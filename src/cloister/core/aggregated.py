@@ -6,12 +6,15 @@ can wrap; because 2^bits divides 2^64, masking, adding and cutting to ``bits`` m
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol, cast, final, runtime_checkable
 
 import attrs
 import numpy as np
 
 from cloister.core.errors import InvalidInput, Refused
+from cloister.core.lattice import CAP
+from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ids, Ints
 
@@ -108,6 +111,11 @@ def pooled(channel: Any, parties: int) -> Pooled:
             f"the oracle was opened for {channel.parties} parties, there are {parties}: set its option 'parties'"
         )
     return cast(Pooled, channel)
+
+
+def most_rows(rounds: Iterable[Round[Any]]) -> int:
+    """How many rows one party may have in these rounds: the least hard cap of their questions. An option, so that a forecast has it."""
+    return min((cast(Pooled, part.channel).most_rows for round in rounds for part in round.parts), default=CAP)
 
 
 def whole_noise(channel: Pooled, rng: NoiseRng) -> Ids:

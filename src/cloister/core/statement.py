@@ -15,6 +15,12 @@ from cloister.core.trust import TRUSTS
 UNITS = {"pure": "epsilon", "gaussian": "mu^2", "zcdp": "rho", "exact": "unlimited"}
 
 
+CHECK = "The check for missing or infinite cells tells"
+CHECKS = {
+    "Aggregated": "The check for missing or infinite cells and for more rows than most_rows, before a party joins, tells"
+}
+"""What is decided before a run begins, where it is more than missing cells."""
+
 MEASURED = {"gaussian": "Gaussian differential privacy", "zcdp": "zero-concentrated differential privacy"}
 """What units measure that are no epsilon."""
 
@@ -93,7 +99,7 @@ class PrivacyStatement:
                 f"WARNING: delta is not below 1 / rows ({1 / self.rows:.2g}): it allows to release some rows outright."
             )
         lines += [
-            "Rows outside the public bounds were clipped to them. The check for missing or infinite cells tells only the data holder "
+            f"Rows outside the public bounds were clipped to them. {CHECKS.get(self.trust, CHECK)} only the data holder "
             "go or refuse; it is outside the guarantee, as are running times.",
             "Budget, by round and question:",
         ]

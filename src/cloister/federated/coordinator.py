@@ -146,7 +146,7 @@ class Coordinator:
         elif due.attempt < self._attempt:
             raise Rejected(
                 Reason.ABORTED,
-                f"attempt {due.attempt} of round {due.round} was given up: send with fresh masks",
+                f"attempt {due.attempt + 1} of round {due.round + 1} was given up: send with fresh masks",
                 "",
                 self._attempt,
             )
@@ -208,24 +208,29 @@ class Coordinator:
     def _ask(self, sender: str, message: Message) -> Due:
         if message.body or message.round > self.round:
             raise Rejected(
-                Reason.EARLY, f"'{sender}' asks for round {message.round}; round {self.round} is open", sender
+                Reason.EARLY, f"'{sender}' asks for round {message.round + 1}; round {self.round + 1} is open", sender
             )
         if message.round == self.round and self.agreement.index(sender) not in self._received:
             raise Rejected(
-                Reason.OTHER_ATTEMPT, f"'{sender}' has sent no vector for round {message.round}", sender, self._attempt
+                Reason.OTHER_ATTEMPT,
+                f"'{sender}' has sent no vector for round {message.round + 1}",
+                sender,
+                self._attempt,
             )
         return Due(message.round, self._attempt)
 
     def _vector(self, index: int, sender: str, message: Message) -> Due:
-        where = f"round {message.round}, attempt {message.attempt}"
+        where = f"round {message.round + 1}, attempt {message.attempt + 1}"
         if message.round < self.round:
             raise Rejected(Reason.LATE, f"'{sender}' sent a vector for {where}, but that round was answered", sender)
         if message.round > self.round or message.round >= len(self._rounds):
-            raise Rejected(Reason.EARLY, f"'{sender}' sent a vector for {where}; round {self.round} is open", sender)
+            raise Rejected(
+                Reason.EARLY, f"'{sender}' sent a vector for {where}; round {self.round + 1} is open", sender
+            )
         if message.attempt != self._attempt:
             raise Rejected(
                 Reason.OTHER_ATTEMPT,
-                f"'{sender}' sent a vector for {where}; attempt {self._attempt} is open",
+                f"'{sender}' sent a vector for {where}; attempt {self._attempt + 1} is open",
                 sender,
                 self._attempt,
             )
@@ -268,7 +273,7 @@ class Coordinator:
         if 2 * times <= len(tags):
             odd = [m.name for m in self.agreement.members]
         words = (
-            f"round {self.round} comes out differently at {', '.join(odd)}: another version, or a platform that computes public choices "
+            f"round {self.round + 1} comes out differently at {', '.join(odd)}: another version, or a platform that computes public choices "
             "differently. Nothing was answered"
         )
         self.failed = Rejected(Reason.OTHER_ROUND, words, ", ".join(odd))

@@ -92,5 +92,6 @@ class Line:
             ) from error
         if code not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or time.monotonic() >= deadline:
             raise Unreachable(
-                f"the coordinator at {self._target} did not answer ({code.name.lower()}): join again with the same journal when it is back"
+                f"the coordinator at {self._target} did not answer within {self._patience:g} seconds ({code.name.lower()}): is it running, and is this its "
+                "address?"
             ) from error

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, final
 
 from cloister.core.errors import InvalidInput, MissingExtra
-from cloister.federated.desk import Desk
+from cloister.federated.desk import Desk, Stopped
 from cloister.federated.tls import ALIVE, METHOD, SERVICE, Credentials
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log lines are not ours: errors arrive as exceptions
@@ -74,7 +74,11 @@ class Server:
         names = context.auth_context().get("x509_common_name", [])
         if len(names) != 1:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "a certificate with one common name is needed")
-        return self._desk.handle(names[0].decode(errors="replace"), data)
+        try:
+            return self._desk.handle(names[0].decode(errors="replace"), data, context.time_remaining())
+        except Stopped:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "the coordinator is going away")
+            raise  # abort has raised already
 
 
 def _check_address(listen: str) -> None:

@@ -1,4 +1,5 @@
-"""A party's population: its own rows, and a line to the coordinator. To the session it looks like any other."""
+"""A party's population: its own rows, and a line to the coordinator. To the session it looks like any other; a run lets it ``join``
+once its rows are checked and paid for."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from functools import partial
 from typing import Any, Protocol, final
 
 from cloister.core.aggregated import Words
+from cloister.core.lattice import CAP
 from cloister.core.marks import marking
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
@@ -35,6 +37,9 @@ class Joined:
         party: its state machine.
         line: to the coordinator.
         told: how far it is, for people: 'joining', 'joined', 'round 3', 'attempt 2 of round 3'.
+
+    Attributes:
+        greeted: whether the coordinator may have heard of this party in this process.
     """
 
     trust = Aggregated
@@ -45,15 +50,35 @@ class Joined:
     ) -> None:
         self._rows, self._party, self._line, self._told = rows, party, line, told
         self.columns, self.dimension = rows.columns, rows.dimension
+        self.greeted = False
 
-    def check(self) -> None:
-        """This party's validation pass, then joining: nobody has sent a masked value yet.
+    @property
+    def opened(self) -> bool:
+        """Whether all have joined, as far as this party and its journal know: from then on a round may be open."""
+        return self._party.opened
+
+    def check(self, most_rows: int = CAP) -> None:
+        """This party's validation pass, before anybody hears of it. Its outcome, go or refuse, goes to this party alone and is outside the
+        guarantee (law 7): others see no more than that somebody has not joined. One row decides nothing later: ``party_words``
+        checks the same cap again only as a last defence.
 
         Raises:
-            InvalidInput: as the rows' population says. Rejected: the coordinator, or another party, has agreed to something else.
+            InvalidInput: as the rows' population says; also if more than ``most_rows`` can be used.
         """
-        self._rows.check()
+        self._rows.check(most_rows)
+
+    def join(self) -> None:
+        """Say hello, and wait until all have: once the party's own ledger has reserved the run, before anything that depends on a row
+        is sent. A party whose journal holds the opening has joined: it needs nobody for what it knows already.
+
+        Raises:
+            Rejected: the coordinator, or another party, has agreed to something else, or somebody is missing.
+        """
+        if self._party.opened:
+            self._told("joined before: going on from the journal")
+            return
         self._told("joining")
+        self.greeted = True
         self._party.open(self._line.exchange(self._party.hello()))
         self._told("joined: all parties are here")
 
@@ -85,7 +110,7 @@ class Joined:
                     raise
                 self._party.aborted(round.index, error.attempt)
                 self._told(f"attempt {error.attempt + 1} of round {round.index + 1}: another party was missing")
-        raise Rejected(Reason.TIMEOUT, f"round {round.index} was given up {MOST_ATTEMPTS} times")
+        raise Rejected(Reason.TIMEOUT, f"round {round.index + 1} was given up {MOST_ATTEMPTS} times")
 
     def _sent(self, message: bytes, round: int) -> bytes:
         """The reply; if the coordinator has this vector already (we were cut off after sending it), what came of it."""

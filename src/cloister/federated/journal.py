@@ -12,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, final
 
@@ -104,6 +105,16 @@ class FileJournal:
     def _sync(self) -> None:
         self._file.flush()
         os.fsync(self._file.fileno())
+
+
+@contextmanager
+def journal_at(path: Path | None) -> Iterator[Journal]:
+    """A journal in a file, let go of at the end; without a path one that survives nothing. Raises: as ``FileJournal``."""
+    if path is None:
+        yield Memory()
+        return
+    with closing(FileJournal(path)) as kept:
+        yield kept
 
 
 def _head(kind: int, body: bytes) -> bytes:

@@ -124,7 +124,7 @@ class Party:
             Refused: the round was answered already.
         """
         if round in self._answers:
-            raise Refused(f"round {round} was answered: its vector is not sent again")
+            raise Refused(f"round {round + 1} was answered: its vector is not sent again")
         attempt = self._attempts.get(round, 0)
         if (round, attempt) not in self._sent:
             if round not in self._values:
@@ -135,7 +135,7 @@ class Party:
         body = self._sent[round, attempt]
         if not hmac.compare_digest(body[:TAG], self._ring.tag(round, digest)):
             raise Refused(
-                f"round {round} is not the one that was sent before: other options, another version, or a platform difference"
+                f"round {round + 1} is not the one that was sent before: other options, another version, or a platform difference"
             )
         return Message(Kind.VECTOR, self.me, self._ring.session, round, attempt, body).to_bytes()
 
@@ -157,14 +157,14 @@ class Party:
         if message.name != self._ring.session or (message.round, message.attempt) != (round, attempt):
             raise Rejected(
                 Reason.OTHER_ROUND,
-                f"an answer to round {message.round}, attempt {message.attempt}; {round}, {attempt} was asked",
+                f"an answer to round {message.round + 1}, attempt {message.attempt + 1}; {round + 1}, {attempt + 1} was asked",
                 "coordinator",
             )
         if (round, attempt) not in self._sent:
-            raise Rejected(Reason.EARLY, f"an answer to round {round}, for which nothing was sent", "coordinator")
+            raise Rejected(Reason.EARLY, f"an answer to round {round + 1}, for which nothing was sent", "coordinator")
         sums = unpack(message.body, shape)
         if self._answers.get(round, message.body) != message.body:
-            raise Rejected(Reason.DUPLICATE, f"a second answer to round {round}, with other words", "coordinator")
+            raise Rejected(Reason.DUPLICATE, f"a second answer to round {round + 1}, with other words", "coordinator")
         if round not in self._answers:
             self._note(ANSWERED, PLACE.pack(round, attempt) + message.body)
         return unmask(sums, self._ring, round, attempt)
@@ -176,7 +176,9 @@ class Party:
             Refused: attempts only grow, and an answered round has no other.
         """
         if round in self._answers or not self._attempts.get(round, 0) < attempt < 2**32:
-            raise Refused(f"attempt {attempt} of round {round} does not follow the last one: the coordinator is wrong")
+            raise Refused(
+                f"attempt {attempt + 1} of round {round + 1} does not follow the last one: the coordinator is wrong"
+            )
         self._note(ABORTED, PLACE.pack(round, attempt))
 
     @property

@@ -43,7 +43,8 @@ def party_words(
     """One party's words: its exact sums, with its share of the noise where parties draw it.
 
     Raises:
-        InvalidInput: it has more rows than the ring was proved for. Only this party is told.
+        InvalidInput: it has more rows than the ring was proved for. Only this party is told, but all see it leave: a last defence of
+            the ring, behind the validation pass, which decides the same before the party joins.
     """
     words = []
     for i, (channel, summary) in enumerate(zip(channels_of(round, parties), summaries, strict=True)):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cloister.core.domains import Domain
 from cloister.core.encoding import chunk_rows, map_merge, merge_summaries, summarise_lattice
 from cloister.core.errors import InvalidInput
+from cloister.core.lattice import CAP
 from cloister.core.marks import mark, mark_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
@@ -105,14 +106,17 @@ class Arrays:
     def dimension(self) -> int:
         return len(self.columns)
 
-    def check(self) -> None:
+    def check(self, most_rows: int = CAP) -> None:
         """The validation pass, for the data holder's eyes: rows outside the bounds are fine.
+
+        Args:
+            most_rows: how many rows can be used at most, for one of several parties.
 
         Raises:
             InvalidInput: there are no rows, too many, or missing or infinite cells that were not to be dropped.
         """
         refuse_too_many(self._table.length)
-        self._people = validate(self._chunks(), self._missing)
+        self._people = validate(self._chunks(), self._missing, most_rows)
 
     @property
     def people(self) -> int:

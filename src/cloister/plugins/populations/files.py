@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from cloister.core.encoding import chunk_rows, map_merge, merge_summaries, summarise_rows
+from cloister.core.lattice import CAP
 from cloister.core.marks import mark, mark_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
@@ -27,8 +28,8 @@ from cloister.plugins.populations.reading import (
     collected,
     fit,
     keep_memory,
-    refuse_none,
     refuse_too_many,
+    refuse_unfit,
     usable,
     user_numbers,
 )
@@ -89,15 +90,18 @@ class Files:
     def dimension(self) -> int:
         return len(self.columns)
 
-    def check(self) -> None:
+    def check(self, most_rows: int = CAP) -> None:
         """The validation pass, for the data holder's eyes: rows outside the bounds are fine.
+
+        Args:
+            most_rows: how many rows can be used at most, for one of several parties.
 
         Raises:
             InvalidInput: a file cannot be read to its end, there are no rows, too many, or missing or infinite cells that
                 were not to be dropped.
         """
         self._people = self._counted(self._missing)
-        refuse_none(self._people)
+        refuse_unfit(self._people, most_rows)
         refuse_too_many(sum(file.rows for file in self._files))
 
     @property

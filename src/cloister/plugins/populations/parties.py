@@ -12,6 +12,7 @@ from typing import Any, final
 
 from cloister.core.aggregated import Words
 from cloister.core.errors import InvalidInput
+from cloister.core.lattice import CAP
 from cloister.core.marks import inside, marking
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
@@ -77,14 +78,17 @@ class Parties:
     def dimension(self) -> int:
         return len(self.columns)
 
-    def check(self) -> None:
+    def check(self, most_rows: int = CAP) -> None:
         """Every party's own validation pass.
+
+        Args:
+            most_rows: how many rows one party may have.
 
         Raises:
             InvalidInput: as that party's population says.
         """
         for member in self._members:
-            member.check()
+            member.check(most_rows)
 
     def marks(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again: every party's, by her name (``core.marks``)."""

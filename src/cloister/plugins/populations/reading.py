@@ -150,20 +150,29 @@ def usable(chunks: Iterable[Floats], missing: Missing) -> int:
     return used
 
 
-def refuse_none(used: int) -> None:
-    """Raises: InvalidInput if there are no rows."""
+def refuse_unfit(used: int, most_rows: int = CAP) -> None:
+    """What the validation pass says of the number of rows that can be used (law 7).
+
+    Raises:
+        InvalidInput: there are none, or more than ``most_rows``. No message says how many.
+    """
     if not used:
         raise InvalidInput("there are no rows to use")
+    if used > most_rows:
+        raise InvalidInput(
+            f"there are more rows than most_rows = {most_rows}, which the plan lets one party have: raise that option in everybody's plan, or "
+            "use fewer rows"
+        )
 
 
-def validate(chunks: Iterable[Floats], missing: Missing) -> int:
+def validate(chunks: Iterable[Floats], missing: Missing, most_rows: int = CAP) -> int:
     """The validation pass (law 7): how many rows can be used, which is for the population alone. Its only other outcome is to raise.
 
     Raises:
-        InvalidInput: there are no rows, or some cell is missing or infinite and that was not allowed.
+        InvalidInput: there are no rows or more than ``most_rows``, or some cell is missing or infinite and that was not allowed.
     """
     used = usable(chunks, missing)
-    refuse_none(used)
+    refuse_unfit(used, most_rows)
     return used
 
 
