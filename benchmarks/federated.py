@@ -23,6 +23,7 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,8 @@ def request(n: int, k: int, parties: int, oracle: str) -> Request:
 class Timed:
     """A population that notes when each round begins."""
 
-    def __init__(self, inner: Any) -> None:
-        self.inner, self.times = inner, list[float]()
+    def __init__(self, inner: Any, clock: Callable[[], float]) -> None:
+        self.inner, self.clock, self.times = inner, clock, list[float]()
         self.trust, self.simulated, self.columns, self.dimension = (
             inner.trust,
             inner.simulated,
@@ -82,7 +83,7 @@ class Timed:
         self.check, self.join = inner.check, getattr(inner, "join", lambda: None)
 
     def gather(self, round: Any, rng: NoiseRng) -> Any:
-        self.times.append(time.perf_counter())
+        self.times.append(self.clock())
         return self.inner.gather(round, rng)
 
     @property
@@ -99,11 +100,12 @@ def arrays(rows: Any) -> Any:
     return registry().load(registry().spec("Population", "arrays"))(rows)
 
 
-def in_process(rows: Any, k: int, parties: int, oracle: str, masks: str) -> str:
+def in_process(rows: Any, k: int, parties: int, o: argparse.Namespace) -> str:
     """Milliseconds per round, all parties one after the other."""
+    clock = time.process_time if o.processor else time.perf_counter
     pool = registry().load(registry().spec("Population", "parties"))
-    timed = Timed(pool([arrays(part) for part in np.array_split(rows, parties)], masks))
-    fit(request(len(rows), k, parties, oracle), timed)
+    timed = Timed(pool([arrays(part) for part in np.array_split(rows, parties)], o.masks), clock)
+    fit(request(len(rows), k, parties, o.oracle), timed)
     return shown(timed.milliseconds)
 
 
@@ -196,7 +198,7 @@ def table_3(o: argparse.Namespace) -> None:
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, n, k, d, ms, size in TABLE_3:
-        here = in_process(rows_of(n, k, d), k, 2, o.oracle, o.masks)
+        here = in_process(rows_of(n, k, d), k, 2, o)
         there, framing = over_grpc(n, k, d, 2, o.oracle, o.masks, o.journals)
         words = words_of(n, k, d, 2, o.oracle)
         print(
@@ -211,7 +213,7 @@ def by_parties(o: argparse.Namespace) -> None:
     print("| parties | in process ms | gRPC + TLS ms | masked words per party | framing per party |")
     print("|---:|---:|---:|---:|---:|")
     for parties in (2, 4, 8, 16, 32):
-        here = in_process(rows_of(n, k, d), k, parties, o.oracle, o.masks)
+        here = in_process(rows_of(n, k, d), k, parties, o)
         there, framing = over_grpc(n, k, d, parties, o.oracle, o.masks, o.journals)
         words = words_of(n, k, d, parties, o.oracle) // parties
         print(f"| {parties} | {here} | {there} | {words} | {framing:.0f} |", flush=True)
@@ -222,6 +224,9 @@ if __name__ == "__main__":
     parser.add_argument("--parties", action="store_true", help="2 to 32 parties instead of table 3")
     parser.add_argument("--oracle", default="skellam", choices=("masked-gaussian", "skellam"))
     parser.add_argument("--masks", default="pairwise", choices=("shared", "pairwise"))
+    parser.add_argument(
+        "--processor", action="store_true", help="in process, processor time: on a machine that does other things"
+    )
     parser.add_argument("--journals", action="store_true", help="journal every step to disk, as a real run does")
     chosen = parser.parse_args()
     (by_parties if chosen.parties else table_3)(chosen)
