@@ -83,7 +83,7 @@ def coordinate(
         if done:
             told({"event": "done", "round": coordinator.round - 1})
     if not done:
-        say(f"ended after {coordinator.round} of {len(rounds)} rounds")
+        say(f"ended after {coordinator.round} of {len(rounds)} rounds. {_how(coordinator, journal)}")
         raise typer.Exit(1)
 
 
