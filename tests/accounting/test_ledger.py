@@ -456,6 +456,17 @@ def test_marks_tell_nothing_without_the_key_beside_the_ledger(ledger: Ledger) ->
     assert {file.name for file in ledger.path.parent.iterdir()} == {ledger.path.name, key.name}
 
 
+def test_a_run_that_is_refused_makes_no_key_and_reads_no_row(ledger: Ledger) -> None:
+    def unread(key: bytes) -> dict[str, bytes]:
+        raise AssertionError("rows were read")
+
+    reserve(ledger, Total(1.0))
+    for dataset, error in (("people", BudgetExceeded), ("nobody", UnknownName)):
+        with pytest.raises(error):
+            ledger.reserve(dataset, PURE, PURE.measured(["pure"]), "plan", b"", unread)
+    assert [file.name for file in ledger.path.parent.iterdir()] == [ledger.path.name]
+
+
 def test_a_ledger_without_its_key_asks(ledger: Ledger) -> None:
     run = begun(ledger, **PAPER)
     ledger.path.with_name(f"{ledger.path.name}.key").unlink()

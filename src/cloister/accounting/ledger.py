@@ -104,15 +104,12 @@ class Ledger:
         """
         cost = Cost.reserved(total, budget)
         run, owner = secrets.token_hex(6), secrets.token_hex(16)
+        if rows is not None:  # whoever will be refused leaves no key, and no row is read for her
+            with transaction(self.path, "reading") as db:
+                _admit(db, dataset, budget, cost)
         marks = comparing.marked(self.path, run, rows)
         with transaction(self.path, "writing") as db:
-            lifetime = lifetime_of(db, dataset)
-            if lifetime.composition == "zcdp" and budget.delta > 0:
-                raise Refused(
-                    f"data set '{dataset}' adds up runs in zCDP, which has no delta left for thresholds: count with "
-                    "discrete-laplace or discrete-gaussian instead of thresholded"
-                )
-            lifetime.admit(Cost.summed(r.cost for r in runs_of(db, dataset)), cost)
+            _admit(db, dataset, budget, cost)
             row = [run, dataset, budget.measure, cost.epsilon, cost.delta, cost.rho, plan, seed, owner]
             db.execute(f"insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', {NOW}, null)", row)
             comparing.keep(db, run, marks)
@@ -168,6 +165,21 @@ class Ledger:
         """
         with transaction(self.path, "reading") as db:
             return runs_of(db, dataset if dataset is None else lifetime_of(db, dataset).dataset)
+
+
+def _admit(db: sqlite3.Connection, dataset: str, budget: Budget, cost: Cost) -> None:
+    """Let a run in, beside all that were let in before, finished or not.
+
+    Raises:
+        BudgetExceeded, UnknownName, Refused: as ``Ledger.reserve``.
+    """
+    lifetime = lifetime_of(db, dataset)
+    if lifetime.composition == "zcdp" and budget.delta > 0:
+        raise Refused(
+            f"data set '{dataset}' adds up runs in zCDP, which has no delta left for thresholds: count with "
+            "discrete-laplace or discrete-gaussian instead of thresholded"
+        )
+    lifetime.admit(Cost.summed(r.cost for r in runs_of(db, dataset)), cost)
 
 
 @attrs.frozen
