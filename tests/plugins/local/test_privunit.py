@@ -166,7 +166,7 @@ def test_the_coin_is_on_the_safe_side_and_close(epsilon: float, dimension: int) 
     assert astray(dimension + 1) >= Fraction(words_for(dimension + 1), 2**30)
 
 
-@pytest.mark.parametrize(("epsilon", "n", "d"), [(1.0, 20_000, 100), (4.0, 20_000, 100), (10.0, 1000, 20)])
+@pytest.mark.parametrize(("epsilon", "n", "d"), [(1.0, 20_000, 100), (4.0, 20_000, 100), (8.0, 1000, 20)])
 def test_estimates_have_the_mean_the_row_and_the_variance_of_the_known_law(epsilon: float, n: int, d: int) -> None:
     """Variance within 1% of 1 / m^2 (10 standard errors of 2e6 numbers; of 2e4, 6 standard errors); E z = u along u and across."""
     unit = made(epsilon, d)

@@ -36,8 +36,8 @@ MOST = 2**17
 TOGETHER = 8
 """Most vectors that are drawn at a go."""
 
-ROUNDED = Fraction(1, 2**36)
-"""More than floating point makes of the chance of a cap."""
+ROUNDED = Fraction(1, 2**25)
+"""More than floating point and ``_near`` make of the chance of a cap."""
 
 NODES = 2**12
 """Of an integral."""
@@ -51,15 +51,15 @@ class PrivUnit:
     How: draw v; if <v, u> >= gamma, or a coin of probability t says so, keep it, else draw again.
 
     Guarantee (Local; replace one row, or have none; pure, no delta): whatever v is drawn from, and whatever floating point takes for
-    <v, u> >= gamma, it is one finite law B for all rows. A row's v has the law B(v) w(v) / A, w(v) being 1 or t, and
-    A = q + (1 - q) t, with q = q(u) the chance under B of what is taken for the cap. So what one row can send every row can, and the
+    <v, u> >= gamma, it is one finite law P for all rows. A row's v has the law P(v) w(v) / A, w(v) being 1 or t, and
+    A = q + (1 - q) t, with q = q(u) the chance under P of what is taken for the cap. So what one row can send every row can, and the
     ratio of its chances is at most max A / (t min A). For all u, q is within a = ``astray`` of the cap's share of the sphere,
     which is one number for all u. With c a rational number next to that, c- and c+ = c -+ (a + ``ROUNDED``),
 
         t >= (c+ + (1 - c+) / odds) / (c- + (1 - c-) / odds) / odds    makes    max A / (t min A) <= odds:
 
     t >= 1 / odds, and max A / min A falls as t grows. The coin is exact: t is a number of words over 2^64, checked in fractions. Of
-    the promise eps a share of 2e-7 is lost (d = 100, eps = 1). Rounding z to steps is post-processing. How often she draws is
+    the promise eps a share of 3e-7 is lost (d = 100, eps = 1). Rounding z to steps is post-processing. How often she draws is
     geometric with chance A, independent of z, and the same for all rows up to that share: time tells nothing else.
 
     All reports are of one length, and the decoder refuses longer ones: one who lies says no more than others do.
@@ -67,8 +67,8 @@ class PrivUnit:
     Unbiased: by symmetry E z = u, with m = E <v, u> = (1 - t) f / A, f = sqrt(D) (1 - gamma^2 / D)^((D - 1) / 2) / ((D - 1) B) the mean of
     <v, u> in the cap times its share, B = sqrt(pi) Gamma((D - 1) / 2) / Gamma(D / 2); the discrete law may take 2 sqrt(D) a / f of
     |u|: 5e-6, 2e-5 and 6e-4 at eps = 1, 4 and 10 (d = 100). Variance: |z|^2 = D / m^2, 1 / m^2 on average over the D coordinates, and in no
-    direction more than E<v, u>^2 = 1 + gamma m times that. m is largest where gamma = m: for large D
-    1 / m^2 is 25.2, 6.33, 1.62, 0.435 at eps = 0.5, 1, 2, 4, and less for small D.
+    direction more than E<v, u>^2 = 1 + gamma m times that. m is largest where gamma = m: for large D, and within 1% from d = 100,
+    1 / m^2 is 25.2, 6.33, 1.62, 0.435 at eps = 0.5, 1, 2, 4.
 
     Cost: 1 / A vectors a report: 1.7, 12 and 1000 at eps = 1, 4 and 10; no more above that, where the cap stays as it is.
 
@@ -187,13 +187,13 @@ def _share(gamma: float, size: int) -> float:
 
 def _mean(gamma: float, size: int) -> float:
     """f: the mean of a coordinate of the sphere where it is at least gamma, times the share of that."""
-    rim = (1 - gamma**2 / size) ** ((size - 1) / 2)
+    rim = math.pow(1 - gamma**2 / size, (size - 1) / 2)
     return math.sqrt(size) * rim / ((size - 1) * _circles(size))
 
 
 def _near(probability: float) -> Fraction:
-    """A rational number within 2^-39 of it, rounded to 40 bits so that it is the same on every platform."""
-    return Fraction(int(probability * 2**40), 2**40)
+    """A rational number within 2^-26 of it, rounded so that it is the same on every platform, whose last digits may differ."""
+    return Fraction(int(probability * 2**26), 2**26)
 
 
 def _fixed_point(odds: float, size: int) -> float:
