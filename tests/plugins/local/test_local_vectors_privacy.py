@@ -100,7 +100,7 @@ def test_real_valued_answers_fall_on_their_side_as_often_as_they_should(which: A
     n, unit = 60_000, which.within(odds(Budget("pure", 1.0)), 1)
     users = np.arange(n, dtype=np.uint64)
     gamma = unit.gamma if which is PrivUnit else 0.0
-    cap = math.erfc(gamma / math.sqrt(2)) / 2
+    cap = math.acos(gamma / math.sqrt(2)) / math.pi
     p = cap / unit.accepted if which is PrivUnit else unit.coin / WORDS
     for sign, u in ((1, [1.0, 0.0]), (-1, [1.0, 0.0]), (0, [0.0, 1.0])):
         words = drawing(NoiseRng.for_tests(82 + sign), unit.each)

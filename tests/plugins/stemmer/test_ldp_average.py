@@ -19,7 +19,14 @@ from cloister.core.questions import Part, Placed, Round, Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Local
 from cloister.core.types import Floats, Ints
-from cloister.plugins.oracles.local.ldp_average import LEAST, LdpAverage, LdpAverageChannel, mu_within
+from cloister.plugins.oracles.local.ldp_average import (
+    LEAST,
+    OUT,
+    SELDOM,
+    LdpAverage,
+    LdpAverageChannel,
+    mu_within,
+)
 from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.stemmer.boxes import Intervals
 from cloister.plugins.stemmer.buckets import Centred, Regions
@@ -245,8 +252,8 @@ def test_a_noise_that_is_too_large_is_clipped_and_shrunk_before_it_is_sent() -> 
 
 def test_what_clipping_and_shrinking_cost_is_what_is_stated() -> None:
     """E (|x| - 8)+ of a sub-Gaussian law, and what longer noise is shortened by, by quadrature: below 1e-14 of sigma together."""
-    clipped = quad(lambda x: 2 * math.exp(-x * x / 2), 8, 30, epsabs=0)[0]
-    shrunk = quad(lambda t: math.exp(-t) / math.sqrt(2 * t), 32, 200, epsabs=0)[
+    clipped = quad(lambda x: 2 * math.exp(-x * x / 2), OUT, 30, epsabs=0)[0]
+    shrunk = quad(lambda t: math.exp(-t) / math.sqrt(2 * t), SELDOM, 200, epsabs=0)[
         0
     ]  # sqrt(N + 2 sqrt(N t) + 2 t) rises slower
     assert clipped + shrunk < 1e-14

@@ -17,6 +17,7 @@ from cloister.plugins.oracles.local.vector_normals import (
     blocks,
     column_sums,
     normals,
+    on_sphere,
     received,
     sent,
     words_for,
@@ -96,9 +97,7 @@ class Duchi:
         return answers
 
     def possible(self, answers: AnyArray) -> bool:
-        """No coordinate is below -16, and the vector is no longer than a sphere's that was rounded."""
-        longest = math.sqrt(self.dimension + 1) / STEP + math.sqrt(self.dimension)
-        return bool((answers > 0).all() and ((received(answers) ** 2).sum(axis=1) <= longest**2).all())
+        return on_sphere(answers)
 
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
         return received(answers)

@@ -17,9 +17,6 @@ STEP = 2.0**-11
 ZERO = 2**15
 """The 16-bit number that stands for 0. Sent numbers are 1 .. 2^16 - 1: coordinates within 16."""
 
-FARTHEST = 6.7638
-"""No variate is farther from 0: sqrt(66 ln 2), rounded up."""
-
 BLOCK = 2**15
 """Variates that are made at once: they stay in a core's cache."""
 
@@ -38,7 +35,7 @@ def words_for(dimension: int) -> int:
 def normals(words: Ids, dimension: int) -> Floats:
     """Words (n, m) to standard normal variates (dimension, n), two from a word (Box and Muller 1958).
 
-    The high half h of a word gives a radius, sqrt(-2 ln U) with U = (h + 1/2) / 2^32, at most ``FARTHEST``; the low half an angle, a
+    The high half h of a word gives a radius, sqrt(-2 ln U) with U = (h + 1/2) / 2^32, at most 6.76; the low half an angle, a
     multiple of 2 pi / 2^32. Radius, sine and cosine are right to 2^-40, relative and absolute (tested; NumPy's logarithm is right to
     2^-50, and the rest is table, sums and products). ``astray`` says how near this comes to a normal vector.
     """
@@ -50,15 +47,15 @@ def normals(words: Ids, dimension: int) -> Floats:
 
 
 def astray(dimension: int) -> Fraction:
-    """How far the chance of {<v, u> >= t, |v| <= R} can be from a normal vector's, for any unit vector u, t and R: (m + 1) / 2^29.
+    """How far the chance of a cap, <v, u> >= c |v|, can be from a normal vector's, for any unit vector u and c >= 0: (m + 1) / 2^29.
 
     Proof, with m words. Replace the pairs one after the other by exact ones of the same word: U uniform in its 2^-32, the angle
-    uniform in its 2^-32 of a turn. Given the other pairs, and an angle, the event is an interval of radii; given a radius, an arc
-    of angles (two, if only one variate of the pair is used). The 2^32 radii have equal chances, each in the middle of its own: an
-    interval is right to half of one at either end, 2^-32. An arc is right to one angle, 2^-32. And a computed variate is within
-    2^-39 r of the one that it stands for, which moves the ends: P(r (cos + 2^-38) >= t) is above P(r cos >= t) by at most
-    2 * 2^-38 (the density of r cos, times the mean of r there), P(r (1 - 2^-38) <= R) above P(r <= R) by at most 2^-38. In all below
-    2^-30 a pair: half of what is taken. The one more pays for rounding <v, u> and |v|^2, by less than 2^-36 |v|.
+    uniform in its 2^-32 of a turn. Given the other pairs, the cap is a convex set of this one, since c |v| is convex in it: given the
+    angle, an interval of radii; given the radius, an arc of angles (two, if only one variate of the pair is used). The 2^32
+    radii have equal chances, each in the middle of its own: an interval is right to half of one at either end, 2^-32 in all. An arc is
+    right to one angle, 2^-32. What is computed is the pair of a radius off by a factor of 1 +- 2^-39 and an angle off by 2^-39, a
+    2^-7 of a step: the ends of an interval move by at most 2^-38 of the chance, those of an arc by 2^-6 of an angle. In all
+    below 2^-30 a pair: half of what is taken. The one more pays for rounding <v, u> and |v|, 2^-40 of |v|.
     """
     return Fraction(words_for(dimension) + 1, 2**29)
 
@@ -98,6 +95,13 @@ def sent(vectors: AnyArray) -> AnyArray:
     """Columns (d, n) of real numbers to answers (n, d), uint16."""
     steps = np.clip(np.rint(vectors * vectors.dtype.type(1 / STEP)), 1 - ZERO, ZERO - 1).astype(np.int32)
     return np.ascontiguousarray((steps + ZERO).astype(np.uint16).T)
+
+
+def on_sphere(answers: AnyArray) -> bool:
+    """Whether these (n, d) can be the first coordinates of vectors of length sqrt(d + 1) of R^(d + 1), rounded: none is longer."""
+    dimension = answers.shape[1]
+    longest = math.sqrt(dimension + 1) / STEP + math.sqrt(dimension)
+    return bool((answers > 0).all() and ((received(answers) ** 2).sum(axis=1) <= longest**2).all())
 
 
 def received(answers: AnyArray) -> Ints:

@@ -1,9 +1,10 @@
-"""PrivUnitG: a normal vector that falls in the cap around u more often than it would. The least variance known."""
+"""PrivUnit: a uniform vector of the sphere that falls in the cap around u more often than it would. The least variance known."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeVar, final
 
 import attrs
@@ -14,68 +15,70 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.plugins.oracles.local.coins import WORDS
 from cloister.plugins.oracles.local.vector_normals import (
-    FARTHEST,
     STEP,
     astray,
     blocks,
     column_sums,
     normals,
+    on_sphere,
     received,
     sent,
     words_for,
 )
 from cloister.plugins.oracles.local.vector_units import Words
 
-LARGEST = 3.09
-"""Most gamma: a thousand vectors are drawn for one that is kept. Larger ones are best above eps = 9.3."""
+RAREST = 2.0**-10
+"""The least chance of a cap: a thousand vectors are drawn for one that is kept. Smaller caps are best above eps = 9.4."""
 
 MOST = 2**17
-"""Most numbers in a vector: ``astray`` is then a quarter of the least cap."""
+"""Most numbers in a vector: ``astray`` is then an eighth of the least cap."""
 
 TOGETHER = 8
 """Most vectors that are drawn at a go."""
 
-TAIL = Fraction(1, 2**22)
-"""Above e^-16 + 2^-38: the chance of a vector that is too long, and what floating point makes of Phi."""
+ROUNDED = Fraction(1, 2**25)
+"""More than floating point and ``_near`` make of the chance of a cap."""
+
+NODES = 2**12
+"""Of an integral."""
 
 
 @final
 @attrs.frozen
 class PrivUnit:
-    """Send z = v / m: v a normal vector of R^D, D = d + 1, that is kept as it is if <v, u> >= gamma, else with probability t.
+    """Send z = v / m: v uniform on the sphere of radius sqrt(D), D = d + 1, kept if <v, u> >= gamma, else with chance t.
 
-    How: draw v; if |v| <= R, and <v, u> >= gamma or a coin of probability t says so, keep it, else draw again.
+    How: draw v; if <v, u> >= gamma, or a coin of probability t says so, keep it, else draw again.
 
     Guarantee (Local; replace one row, or have none; pure, no delta): whatever v is drawn from, and whatever floating point takes for
-    <v, u> >= gamma, it is one finite law B for all rows, those with |v| <= R. A row's v has the law B(v) w(v) / A, w(v) being 1 or t
-    and A = q + (1 - q) t, with q = q(u) the chance under B of what is taken for the cap. So what one row can send every row can, and
-    the ratio of its chances is at most max A / (t min A). For all u, |q - Phi(-gamma)| <= 2 a + e^-16, where a = ``astray`` bounds the
-    distance from a normal vector, to be paid for the cap and for |v| <= R, and e^-16 > P(|v| > R) (below). With c a rational number
-    next to Phi(-gamma), c- and c+ = c -+ (2 a + ``TAIL``),
+    <v, u> >= gamma, it is one finite law P for all rows. A row's v has the law P(v) w(v) / A, w(v) being 1 or t, and
+    A = q + (1 - q) t, with q = q(u) the chance under P of what is taken for the cap. So what one row can send every row can, and the
+    ratio of its chances is at most max A / (t min A). For all u, q is within a = ``astray`` of the cap's share of the sphere,
+    which is one number for all u. With c a rational number next to that, c- and c+ = c -+ (a + ``ROUNDED``),
 
         t >= (c+ + (1 - c+) / odds) / (c- + (1 - c-) / odds) / odds    makes    max A / (t min A) <= odds:
 
     t >= 1 / odds, and max A / min A falls as t grows. The coin is exact: t is a number of words over 2^64, checked in fractions. Of
-    the promise e^eps a share of about 1e-6 is lost (d = 100, eps = 1). Rounding z to steps is post-processing. How often she draws is
+    the promise eps a share of 3e-7 is lost (d = 100, eps = 1). Rounding z to steps is post-processing. How often she draws is
     geometric with chance A, independent of z, and the same for all rows up to that share: time tells nothing else.
 
-    Longest: R^2 = (sqrt(D) + 4)^2 + 16. A normal vector is longer with a chance below e^-16 = 1.2e-7 (Laurent, Massart 2000, Lemma 1).
-    The decoder refuses what is longer: no encoder sends it. One who lies sends at most R / m, R / sqrt(D) = 1.5 or 2.1 times (d =
-    100 or 20) what an honest report has.
+    All reports are of one length, and the decoder refuses longer ones: one who lies says no more than others do.
 
-    Unbiased: E z = (1 - t) phi(gamma) / A * u / m = u, with m = (1 - t) phi(gamma) / A, but for at most R (2 a + e^-16) / phi(gamma) of
-    |u|, which the condition |v| <= R and the discrete law may take: 1e-5, 4e-5 and 1e-3 at eps = 1, 4 and 10 (d = 100). Variance: E z z^T = (I + gamma m u u^T) / m^2. m is largest
-    where gamma = m, and there Cov z = I / m^2: 1 / m^2 is 25.2, 6.33, 1.62, 0.435 at eps = 0.5, 1, 2, 4, whatever D is.
+    Unbiased: by symmetry E z = u, with m = E <v, u> = (1 - t) f / A, f = sqrt(D) (1 - gamma^2 / D)^((D - 1) / 2) / ((D - 1) B) the mean of
+    <v, u> in the cap times its share, B = sqrt(pi) Gamma((D - 1) / 2) / Gamma(D / 2); the discrete law may take 2 sqrt(D) a / f of
+    |u|: 5e-6, 2e-5 and 6e-4 at eps = 1, 4 and 10 (d = 100). Variance: |z|^2 = D / m^2, 1 / m^2 on average over the D coordinates, and in no
+    direction more than E<v, u>^2 = 1 + gamma m times that. m is largest where gamma = m: for large D, and within 1% from d = 100,
+    1 / m^2 is 25.2, 6.33, 1.62, 0.435 at eps = 0.5, 1, 2, 4.
 
-    Cost: 1 / A vectors a report: 1.7, 12 and 1000 at eps = 1, 4 and 10. Above that gamma stays at ``LARGEST``.
+    Cost: 1 / A vectors a report: 1.7, 12 and 1000 at eps = 1, 4 and 10; no more above that, where the cap stays as it is.
 
     Args:
         dimension: d.
         gamma: a multiple of 2^-20 next to the fixed point (any gamma is private and unbiased; this one is best).
         coin: words (of 2^64) on which a vector outside of the cap is kept.
 
-    Source: Asi, Feldman, Talwar 2022 (PrivUnitG, drawn by its two parts: in floating point some rows then have tails that others
-    cannot have); Bhowmick et al. 2018 (PrivUnit).
+    Source: Bhowmick et al. 2018 (PrivUnit); Asi, Feldman, Talwar 2022 (the best cap; PrivUnitG, whose vectors are normal). Both draw v by
+    its two parts, along u and across: in floating point some rows then have tails that others cannot have.
     """
 
     dimension: int
@@ -87,8 +90,8 @@ class PrivUnit:
         """The one of least variance whose chances differ by a factor of at most ``odds``."""
         if dimension > MOST:
             raise InvalidInput(f"'privunit' takes vectors of at most {MOST} numbers, not {dimension}")
-        gamma = _fixed_point(float(odds))
-        cap, off = _near(_phi(-gamma)), 2 * astray(dimension + 1) + TAIL
+        gamma = _fixed_point(float(odds), dimension + 1)
+        cap, off = _near(_share(gamma, dimension + 1)), astray(dimension + 1) + ROUNDED
         more = _kept(cap + off, 1 / odds) / _kept(cap - off, 1 / odds)
         coin = math.ceil(WORDS * more / odds)
         if not coin < WORDS:
@@ -98,13 +101,12 @@ class PrivUnit:
     @property
     def accepted(self) -> float:
         """A: the chance that a vector is kept."""
-        return _kept(_phi(-self.gamma), self.coin / WORDS)
+        return _kept(_share(self.gamma, self.dimension + 1), self.coin / WORDS)
 
     @property
     def m(self) -> float:
         """E <v, u>."""
-        density = math.exp(-(self.gamma**2) / 2) / math.sqrt(2 * math.pi)
-        return density * (WORDS - self.coin) / WORDS / self.accepted
+        return (WORDS - self.coin) / WORDS * _mean(self.gamma, self.dimension + 1) / self.accepted
 
     @property
     def together(self) -> int:
@@ -125,17 +127,12 @@ class PrivUnit:
 
     @property
     def scale(self) -> float:
-        """Answers are steps of m z, whose coordinates have variance near 1."""
+        """Answers are steps of v, whose coordinates have variance near 1."""
         return STEP / self.m
 
     @property
     def moment(self) -> float:
-        return (1 + self.gamma * self.m / (self.dimension + 1)) / self.m**2
-
-    @property
-    def longest(self) -> float:
-        """R."""
-        return math.hypot(math.sqrt(self.dimension + 1) + 4, 4)
+        return 1 / self.m**2
 
     def randomise(self, units: Floats, users: Ids, words: Words, seed: PublicRng) -> AnyArray:
         answers, left, go = np.empty((len(users), self.width), self.dtype), np.arange(len(users)), 0
@@ -152,15 +149,13 @@ class PrivUnit:
         words = words.reshape(n * self.together, -1)
         v = normals(words[:, 1:], size).reshape(size, n, self.together)
         coins = (words[:, 0] < np.uint64(self.coin)).reshape(n, -1)
-        inside = column_sums(v * units[:, :, None]) >= self.gamma
-        kept = (inside | coins) & (column_sums(v * v) <= self.longest**2)
-        return sent(v[: self.dimension, np.arange(n), kept.argmax(axis=1)]), np.asarray(kept.any(axis=1))
+        length = np.sqrt(column_sums(v * v) / size)
+        kept = coins | (column_sums(v * units[:, :, None]) >= self.gamma * length)
+        first = np.arange(n), kept.argmax(axis=1)
+        return sent(v[: self.dimension, *first] / length[first]), np.asarray(kept.any(axis=1))
 
     def possible(self, answers: AnyArray) -> bool:
-        """No coordinate is farther out than a normal variate, and no vector longer than R, both rounded."""
-        steps = received(answers)
-        longest = self.longest / STEP + math.sqrt(self.dimension)
-        return bool((np.abs(steps) <= FARTHEST / STEP + 1).all() and ((steps**2).sum(axis=1) <= longest**2).all())
+        return on_sphere(answers)
 
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
         return received(answers)
@@ -174,22 +169,39 @@ def _kept(cap: N, coin: N) -> N:
     return cap + (1 - cap) * coin
 
 
-def _phi(x: float) -> float:
-    """The normal distribution function."""
-    return math.erfc(-x / math.sqrt(2)) / 2
+def _circles(size: int) -> float:
+    """B: the integral of cos^(D - 2) over a half turn."""
+    return math.sqrt(math.pi) * math.exp(math.lgamma((size - 1) / 2) - math.lgamma(size / 2))
+
+
+@lru_cache(256)
+def _share(gamma: float, size: int) -> float:
+    """The share of the sphere of radius sqrt(D) where a coordinate is at least gamma: the integral of cos^(D - 2) / B, by Simpson's rule."""
+    start = math.asin(gamma / math.sqrt(size))
+    end = min(math.pi / 2, start + 12 / math.sqrt(size))
+    nodes = np.linspace(start, end, NODES + 1)
+    heights = np.maximum(np.cos(nodes), 0.0) ** (size - 2)
+    total = heights[0] + heights[-1] + 4 * heights[1::2].sum() + 2 * heights[2:-1:2].sum()
+    return float(total * (end - start) / (3 * NODES) / _circles(size))
+
+
+def _mean(gamma: float, size: int) -> float:
+    """f: the mean of a coordinate of the sphere where it is at least gamma, times the share of that."""
+    rim = math.pow(1 - gamma**2 / size, (size - 1) / 2)
+    return math.sqrt(size) * rim / ((size - 1) * _circles(size))
 
 
 def _near(probability: float) -> Fraction:
-    """A rational number within 2^-39 of it, rounded to 40 bits so that it is the same on every platform."""
-    return Fraction(int(probability * 2**40), 2**40)
+    """A rational number within 2^-26 of it, rounded so that it is the same on every platform, whose last digits may differ."""
+    return Fraction(int(probability * 2**26), 2**26)
 
 
-def _fixed_point(odds: float) -> float:
-    """The gamma that solves gamma = m(gamma) = phi(gamma) (odds - 1) / (odds Phi(-gamma) + Phi(gamma)), by bisection; at most ``LARGEST``."""
-    low, high = 0, int(LARGEST * 2**20)
+def _fixed_point(odds: float, size: int) -> float:
+    """The gamma that solves gamma = m(gamma) = f (odds - 1) / (odds c + 1 - c), c its share, by bisection; less if c were below ``RAREST``."""
+    low, high = 0, int(min(16.0, math.sqrt(size)) * 2**20)
     while high - low > 1:
         gamma = (low + high) // 2 * 2.0**-20
-        density = math.exp(-(gamma**2) / 2) / math.sqrt(2 * math.pi)
-        rises = density * (odds - 1) / (odds * _phi(-gamma) + _phi(gamma)) > gamma
+        cap = _share(gamma, size)
+        rises = _mean(gamma, size) * (odds - 1) / (odds * cap + 1 - cap) > gamma and cap > RAREST
         low, high = ((low + high) // 2, high) if rises else (low, (low + high) // 2)
     return low * 2.0**-20

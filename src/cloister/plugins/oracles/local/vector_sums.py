@@ -52,8 +52,8 @@ def randomiser_option(default: Randomised) -> Any:
     """The option ``randomiser`` of a local vector-sum oracle."""
     return option(
         default=default,
-        help="of one vector: one-byte (a codeword; privacy rests on integers alone), privunit (least variance) or duchi "
-        "(the paper's); the last two send 2 bytes per coordinate",
+        help="of one vector: one-byte (a codeword), privunit (least variance, slow above epsilon 4) or duchi (the paper's); the "
+        "last two send 2 bytes per coordinate",
         choices=tuple(RANDOMISERS),
     )
 
