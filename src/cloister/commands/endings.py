@@ -48,6 +48,8 @@ def ending(how: Callable[[], str], open: Callable[[], bool] = lambda: False) -> 
         _end("interrupted", how(), INTERRUPTED)
     except OSError as error:
         _end(reason(error), how(), REFUSED)
+    except MemoryError:
+        _end("there is not enough memory for this: ask for fewer centres, or fewer columns", how(), REFUSED)
     except CloisterError as error:
         if not (open() or _is_full(error.__cause__)):
             raise
