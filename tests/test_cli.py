@@ -244,6 +244,28 @@ BAD: dict[str, tuple[list[str], str]] = {
         "no run 'abc'",
     ),
     "an unknown option in the config": (["rows.npy", *BASE, "--config", "odd.toml"], "no option 'epsilonn'"),
+    "columns that are no names in the config": (
+        ["rows.npy", *BASE, "--config", "columns.toml"],
+        "give a list of names",
+    ),
+    "an output that is no text in the config": (
+        ["rows.npy", *BASE, "--config", "out.toml"],
+        "out in the config file is 3",
+    ),
+    "k that is not whole in the config": (
+        ["rows.npy", *BASE[2:], "--config", "parts.toml"],
+        "k is 2.5: give a whole number",
+    ),
+    "k without end in the config": (
+        ["rows.npy", *BASE[2:], "--config", "endless.toml"],
+        "k is inf, which is not a number",
+    ),
+    "a method without a name": (["rows.npy", *BASE, "--method", ""], "no Method ''"),
+    "a bounds file that names a column twice": (
+        ["rows.parquet", *BASE, "--bounds", "twice.json"],
+        "a name stands twice",
+    ),
+    "a name too long to be written": (["rows.npy", *BASE, "--out", f"{'a' * 300}.json"], "File name too long"),
     "a config that is no TOML": (["rows.npy", *BASE, "--config", "broken.toml"], "neither TOML nor JSON"),
 }
 
@@ -264,6 +286,9 @@ def bad_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "rows.xls").write_text("?")
     (folder / "odd.toml").write_text("epsilonn = 1\n")
     (folder / "broken.toml").write_text("= = =\n")
+    for name, text in (("columns", "columns = 3"), ("out", "out = 3"), ("parts", "k = 2.5"), ("endless", "k = inf")):
+        (folder / f"{name}.toml").write_text(f"{text}\n")
+    (folder / "twice.json").write_text('{"x": [-1, 1], "y": [-1, 1], "x": [-2, 2]}')
     (folder / "damaged.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 5000)
     cloister("ledger", "declare", "budget.db", "mine", "--epsilon", "2", "--delta", "1e-5", folder=folder)
     return folder

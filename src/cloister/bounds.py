@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput, UnknownName
+from cloister.sealed import parsed
 
 HELP = (
     "give one pair (-1:1), one pair per column (0:120,0:1), a .toml or .json file with a pair per column name, or ball:RADIUS; "
@@ -68,8 +68,8 @@ def _number(text: Any) -> float:
 
 def _from_file(path: Path) -> Any:
     try:
-        content = path.read_text()
-        return tomllib.loads(content) if path.suffix == ".toml" else json.loads(content)
+        content = path.read_bytes()
+        return tomllib.loads(content.decode()) if path.suffix == ".toml" else parsed(content)
     except OSError as error:
         raise InvalidInput(f"cannot read the bounds file {path}: {error.strerror or error}") from error
     except ValueError as error:

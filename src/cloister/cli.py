@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from cloister.commands import (
     Columns,
     Rows,
     mute,
+    names,
     pairs,
     plain,
     print_json,
@@ -27,10 +27,11 @@ from cloister.commands import (
     whole,
 )
 from cloister.commands.advance import advance, rounds
+from cloister.commands.config import flag, merged, read_config, typed
 from cloister.commands.coordinate import coordinate
 from cloister.commands.decode import decode
 from cloister.commands.encode import answer, encode
-from cloister.commands.endings import UNPRINTED, Standing, ending, printing, reason
+from cloister.commands.endings import REFUSED, UNPRINTED, Standing, ending, printing, reason
 from cloister.commands.evaluate import evaluate
 from cloister.commands.join import join, make_certificates, party_key, sign
 from cloister.commands.ledger import ledger_app
@@ -71,7 +72,10 @@ def main() -> None:
         mute(sys.stdout)
         if not isinstance(error, BrokenPipeError):
             say(plain(f"cloister: {'cannot write the output: ' if error.filename is None else ''}{reason(error)}"))
-        sys.exit(UNPRINTED)
+        sys.exit(UNPRINTED if error.filename is None else REFUSED)
+    except MemoryError:
+        say("cloister: there is not enough memory for this: ask for fewer centres, or fewer columns")
+        sys.exit(REFUSED)
 
 
 def _version(wanted: bool) -> None:
@@ -227,21 +231,25 @@ def fit(
         "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers, "scheduler": scheduler,
         "pooled": pooled or None,
     }  # fmt: skip
-    o = _merged(given, _config(config))
-    together = _flag(o["pooled"], "pooled")
+    o = merged(given, read_config(config))
+    together = flag(o["pooled"], "pooled")
     request = _requested(o, len(rows) if together else 0)
     target = None if o["out"] is None else checked_target(o["out"])
     account = Account.of(o["ledger"], o["dataset"], resume, same_rows)
     standing = Standing(account, target)
-    names = o["columns"].split(",") if isinstance(o["columns"], str) else o["columns"]
+    columns_used = names(o["columns"]) if isinstance(o["columns"], str) else o["columns"]
     spread = {
         "engine": o["engine"], "scheduler": o["scheduler"],
-        "workers": None if o["workers"] is None else _typed(o["workers"], int, "workers"),
+        "workers": None if o["workers"] is None else typed(o["workers"], int, "workers"),
     }  # fmt: skip
     with ending(standing.how, standing.open), _progress() as (advance, started), ExitStack() as held:
 
         def read(paths: list[str]) -> Any:
-            return held.enter_context(closing(source(paths, names, o["missing"] or "refuse", advance, **spread)))
+            return held.enter_context(
+                closing(
+                    source(paths, columns_used, "refuse" if o["missing"] is None else o["missing"], advance, **spread)
+                )
+            )
 
         population = read(rows)  # all together, which also refuses a file that is given twice, and other columns
         if together:
@@ -305,18 +313,18 @@ def _requested(o: dict[str, Any], parties: int) -> Request:
     """What the options ask for. Args: o (all of them), parties (how many pool their rows; 0: nobody does)."""
     from cloister.runs import Request
 
-    for name, flag in (("k", "-k"), ("epsilon", "--epsilon")):
+    for name, how in (("k", "-k"), ("epsilon", "--epsilon")):
         if o[name] is None:
-            raise InvalidInput(f"no {name}: give {flag}")
-    method, wires, settings = o["method"] or "fastlloyd", o["with"], o["set"]
+            raise InvalidInput(f"no {name}: give {how}")
+    method, wires, settings = "fastlloyd" if o["method"] is None else o["method"], o["with"], o["set"]
     if parties:
         from cloister.pooling import pooled
 
         wires, settings = pooled(method, wires, settings, parties)
     return Request(
-        k=_typed(o["k"], int, "k"), method=method, epsilon=_typed(o["epsilon"], float, "epsilon"),
-        delta=_typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], wires=wires, options=settings,
-        not_private=_flag(o["not_private"], "not_private"), seed=o["seed"],
+        k=typed(o["k"], int, "k"), method=method, epsilon=typed(o["epsilon"], float, "epsilon"),
+        delta=typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], wires=wires, options=settings,
+        not_private=flag(o["not_private"], "not_private"), seed=o["seed"],
     )  # fmt: skip
 
 
@@ -341,55 +349,6 @@ def _progress() -> Iterator[tuple[Callable[[int], None] | None, Callable[[Plan, 
             lambda n: bar.advance(task, n),
             lambda plan, rounds: bar.update(task, description=f"{rounds} rounds", total=rounds * plan.problem.rows),
         )
-
-
-def _config(path: Path | None) -> dict[str, Any]:
-    """Options from a file, under the names of the flags."""
-    if path is None:
-        return {}
-    import tomllib
-
-    try:
-        text = path.read_text()
-        loaded = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise InvalidInput(f"cannot read the config file {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InvalidInput(f"the config file {path} is neither TOML nor JSON: {error}") from error
-    if not isinstance(loaded, dict):
-        raise InvalidInput(f"the config file {path} holds no table of options")
-    return {name.replace("-", "_"): value for name, value in loaded.items()}
-
-
-def _merged(given: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-    """Flags win over the file; ``with`` and ``set`` are merged."""
-    from cloister.core.errors import UnknownName
-
-    for name in config:
-        if name not in given:
-            raise UnknownName("option", name, given, "(in the config file)")
-    merged = {name: config.get(name) if value is None else value for name, value in given.items()}
-    for name in ("with", "set"):
-        tables = config.get(name, {})
-        if not isinstance(tables, dict):
-            raise InvalidInput(f"'{name}' in the config file is a table of names and values")
-        merged[name] = {**tables, **given[name]}
-    return merged
-
-
-def _flag(value: Any, name: str) -> bool:
-    if value not in (None, True, False):
-        raise InvalidInput(f"{name} is {value!r}: it is true or false")
-    return value is True
-
-
-def _typed(value: Any, kind: Callable[[Any], Any], name: str) -> Any:
-    try:
-        if isinstance(value, (bool, str)):
-            raise TypeError
-        return kind(value)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} is {value!r}, which is not a number") from None
 
 
 if __name__ == "__main__":

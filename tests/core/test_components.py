@@ -68,7 +68,17 @@ def test_a_value_out_of_its_bounds_is_refused_with_the_range(wrong: dict[str, An
 
 
 @pytest.mark.parametrize(
-    "right", [{"share": 1.0}, {"share": 1e-300}, {"size": 1}, {"size": 10**9}, {"name": "b"}, {"free": -5}]
+    "right",
+    [
+        {"share": 1.0},
+        {"share": 1e-300},
+        {"size": 1},
+        {"size": 10**9},
+        {"size": 10**400},
+        {"free": 10**400},
+        {"name": "b"},
+        {"free": -5},
+    ],
 )
 def test_a_value_at_its_bound_is_taken(right: dict[str, Any]) -> None:
     (name,) = right

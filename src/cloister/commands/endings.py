@@ -48,6 +48,8 @@ def ending(how: Callable[[BaseException], str], open: Callable[[], bool] = lambd
         _end("interrupted", how(error), INTERRUPTED)
     except OSError as error:
         _end(reason(error), how(error), REFUSED)
+    except MemoryError as error:
+        _end("there is not enough memory for this: ask for fewer centres, or fewer columns", how(error), REFUSED)
     except CloisterError as error:
         if not (open() or _is_full(error.__cause__)):
             raise

@@ -91,8 +91,10 @@ class Option:
         if isinstance(value, numbers.Real):
             low = -math.inf if self.low is None else self.low
             high = math.inf if self.high is None else self.high
-            number = float(value)
-            if not low <= number <= high or (self.above and not number > low):
+            number: Any = value
+            if not low <= number <= high or (
+                self.above and not number > low
+            ):  # also of whole numbers beyond every float
                 raise InvalidInput(f"option '{name}' is {value!r}: it must be {self.range or 'a number'}")
 
 

@@ -1,0 +1,69 @@
+"""Options from a file, beside those from flags: what is not of a kind that a flag could be is refused."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cloister.core.errors import InvalidInput, UnknownName
+
+TEXTS = {"method", "missing", "ledger", "dataset", "out", "engine", "scheduler"}
+"""Options that are text, also in a config file."""
+
+
+def read_config(path: Path | None) -> dict[str, Any]:
+    """Options from a file, under the names of the flags."""
+    if path is None:
+        return {}
+    try:
+        text = path.read_text()
+        loaded = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise InvalidInput(f"cannot read the config file {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InvalidInput(f"the config file {path} is neither TOML nor JSON: {error}") from error
+    if not isinstance(loaded, dict):
+        raise InvalidInput(f"the config file {path} holds no table of options")
+    return {name.replace("-", "_"): value for name, value in loaded.items()}
+
+
+def merged(given: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+    """Flags win over the file; ``with`` and ``set`` are merged."""
+    for name in config:
+        if name not in given:
+            raise UnknownName("option", name, given, "(in the config file)")
+    for name in TEXTS & set(config):
+        if not isinstance(config[name], str):
+            raise InvalidInput(f"{name} in the config file is {config[name]!r}, which is no text: put it in quotes")
+    columns = config.get("columns", [])
+    if not isinstance(columns, str) and not (isinstance(columns, list) and all(isinstance(c, str) for c in columns)):
+        raise InvalidInput(f"columns in the config file is {columns!r}: give a list of names")
+    all_of_them = {name: config.get(name) if value is None else value for name, value in given.items()}
+    for name in ("with", "set"):
+        tables = config.get(name, {})
+        if not isinstance(tables, dict):
+            raise InvalidInput(f"'{name}' in the config file is a table of names and values")
+        all_of_them[name] = {**tables, **given[name]}
+    return all_of_them
+
+
+def flag(value: Any, name: str) -> bool:
+    """Raises: InvalidInput unless the value is true, false or not given."""
+    if value not in (None, True, False):
+        raise InvalidInput(f"{name} is {value!r}: it is true or false")
+    return value is True
+
+
+def typed(value: Any, kind: Callable[[Any], Any], name: str) -> Any:
+    """A number as ``kind`` has it, and not another one. Raises: InvalidInput."""
+    try:
+        if isinstance(value, (bool, str)):
+            raise TypeError
+        if kind is int and int(value) != value:
+            raise InvalidInput(f"{name} is {value!r}: give a whole number")
+        return kind(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} is {value!r}, which is not a number") from None
