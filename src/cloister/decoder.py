@@ -210,7 +210,9 @@ class _Open:
         summaries: tuple[Any, ...] = self.collected.gather(round, rng)
         found = doubts(round, self.collected.intake.questions, summaries)
         if found and not self.accept_shares:
-            raise Refused(f"{found[0]}: nothing was released. Find out whose numbers are whose, or take the reports as they are (--accept-shares)")
+            raise Refused(
+                f"{found[0]}: nothing was released. Find out whose numbers are whose, or take the reports as they are (--accept-shares)"
+            )
         self.collected.intake.doubts = found
         return summaries
 

@@ -30,7 +30,10 @@ Unsigned = Annotated[
 ]
 AcceptShares = Annotated[
     bool,
-    typer.Option("--accept-shares", help="Go on where the numbers who answered a question are too far from its planned share for chance."),
+    typer.Option(
+        "--accept-shares",
+        help="Go on where the numbers who answered a question are too far from its planned share for chance.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
