@@ -15,6 +15,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +48,13 @@ def planned(people: int, epsilon: float, seed: int) -> PublishedPlan:
 def counted(encoder: Encoder, users: Ids) -> Bools:
     """Whose numbers (n,) are asked for counts."""
     asked = wire.asked(encoder.round, users)
-    found: Bools = np.logical_or.reduce([who for who, p in zip(asked, encoder.round.parts, strict=True) if p.vectors is None])
+    found: Bools = np.logical_or.reduce(
+        [who for who, p in zip(asked, encoder.round.parts, strict=True) if p.vectors is None]
+    )
     return found
 
 
-def with_lies(encoder: Encoder, rows: Floats, users: Ids, liars: Ids, cells: int) -> tuple[Any, ...]:
+def with_lies(encoder: Encoder, rows: Floats, users: Ids, liars: Ids, cells: int) -> Iterator[Any]:
     """Everybody's reports: to questions for counts, liars say what speaks for their cells."""
     made = encoder.encode(rows, users)
     for part, report in zip(encoder.round.parts, made.reports, strict=True):
@@ -64,7 +67,9 @@ def with_lies(encoder: Encoder, rows: Floats, users: Ids, liars: Ids, cells: int
         yield report
 
 
-def cost(plan: PublishedPlan, encoder: Encoder, rows: Floats, users: Ids, liars: Ids, cells: int) -> tuple[float, list[str]]:
+def cost(
+    plan: PublishedPlan, encoder: Encoder, rows: Floats, users: Ids, liars: Ids, cells: int
+) -> tuple[float, list[str]]:
     """Cost of the honest rows, and what the server doubts."""
     honest = ~np.isin(users, liars)
     reports = tuple(with_lies(encoder, rows, users, liars, cells))
@@ -85,7 +90,9 @@ def numbered(encoder: Encoder, people: int, chosen: bool, g: np.random.Generator
 
 
 def main() -> None:
-    print("| people | eps | share asked for counts | honest | liars, numbers at random | liars, numbers chosen | the server |")
+    print(
+        "| people | eps | share asked for counts | cost, all honest | liars, numbers at random | liars, numbers all asked for counts | the server |"
+    )
     print("|---|---|---|---|---|---|---|")
     for people, epsilon in CASES:
         found = list[list[float]]()
@@ -97,7 +104,8 @@ def main() -> None:
             costs = list[float]()
             for chosen in (None, False, True):
                 users, liars = numbered(encoder, people, bool(chosen), g)
-                ends = [cost(plan, encoder, rows, users, liars[:0] if chosen is None else liars, c) for c in (CELLS if chosen is not None else (1,))]
+                lies = [(liars[:0], 1)] if chosen is None else [(liars, cells) for cells in CELLS]
+                ends = [cost(plan, encoder, rows, users, *lie) for lie in lies]
                 costs.append(max(end for end, _ in ends))
                 seen += bool(chosen) and all(doubted for _, doubted in ends)
                 if not chosen:

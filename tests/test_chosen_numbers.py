@@ -24,7 +24,7 @@ from cloister.shuffler import shuffle
 from cloister.transcript import Transcript
 
 D, N = 4, 4000
-DOUBT = "are planned: so far off comes by chance in less than one of 1e[+]09 rounds"
+DOUBT = "are planned: so far off comes by chance in less than one of 1,000,000,000 rounds"
 
 
 @pytest.fixture(scope="module")

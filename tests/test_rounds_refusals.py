@@ -141,6 +141,17 @@ def test_other_answers_than_before_get_no_report(folder: Path, number: int) -> N
         encode(planned(), ROWS, USERS, state=other_first(folder, state))
 
 
+def test_other_answers_of_an_earlier_round_get_no_report_of_a_later_one(folder: Path) -> None:
+    """She answered two rounds and has not seen the third; the publisher changes the first, and closes the second with other people."""
+    hers = (folder / "mine.state").rename(folder / "hers.state")
+    lied(folder, 1, 1000.0)
+    answered(folder)
+    assert advanced(folder).transcript.index == 2
+    with pytest.raises(Refused, match="not those that were published before"):
+        encode(folder / "plan", ROWS, USERS, state=hers)
+    assert State(hers).spent(0) == EPSILON
+
+
 def other_first(folder: Path, state: State) -> State:
     """A state that has seen another first round under the same plan."""
     with sqlite3.connect(folder / "mine.state") as db:

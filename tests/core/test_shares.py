@@ -101,7 +101,7 @@ def test_liars_who_are_all_asked_for_counts_are_found() -> None:
     (worst, *_), together = doubts(round, *came(round, one)), doubts(round, *came(round, all_four))
     assert worst.startswith("question 1 has 1,")
     assert (
-        "of 40,600 answers, where 1,015 are planned: so far off comes by chance in less than one of 1e+09 rounds"
+        "of 40,600 answers, where 1,015 are planned: so far off comes by chance in less than one of 1,000,000,000 rounds"
         in worst
     )
     assert [found.partition(" has ")[0] for found in together] == ["the questions for counts together"]

@@ -10,8 +10,8 @@ The test: a number x where n p were expected is doubted if 2 exp(-n KL(x / n, p)
 with KL the divergence of two coins. Each tail of a binomial is at most exp(-n KL) (Hoeffding 1963, Theorem 1), for every n. So whatever
 the number of questions, a round whose numbers were given out blindly is doubted with probability at most ``SIGNIFICANCE``, over its key.
 
-What it does not see: fewer than about 6.5 sqrt(n p (1 - p)) chosen numbers in a share, which is 6.5 standard deviations of what chance does;
-what else hangs on a number within its question (hash functions, signs, words of a codebook); a choice between the rounds of a plan, since
+What it does not see: fewer than about 7 sqrt(n p / (1 - p)) chosen numbers in a share, 7 standard deviations of what chance does; what
+else hangs on a number within its question (hash functions, signs, words of a codebook); a choice between the rounds of a plan, since
 people may stop for reasons of their own; and a question that shares the users with no other.
 """
 
@@ -61,7 +61,7 @@ def doubts(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any]) 
     least = math.log(SIGNIFICANCE / max(1, len(found)))
     return [
         f"{one.what} has {one.found:,} of {one.among:,} answers, where {one.among * one.planned:,.0f} are planned: so far off comes by "
-        f"chance in less than one of {1 / SIGNIFICANCE:.0e} rounds, so that some people chose their numbers by what these are asked"
+        f"chance in less than one of {1 / SIGNIFICANCE:,.0f} rounds, so that some people chose their numbers by what these are asked"
         for one in found
         if one.log_chance() <= least
     ]
