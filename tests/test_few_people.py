@@ -31,7 +31,7 @@ def asked(planned: int, wires: dict[str, str] = MIXED) -> Request:
 
 def test_fit_says_how_many_there_are_how_many_are_needed_and_what_to_do(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", rows())
-    given = "-k 2 --method one-round --epsilon 1 --delta 1e-6 --bounds ball:1 --rows 1000000".split()
+    given = ("--method", "one-round", "-k", 2, "--epsilon", 1, "--delta", 1e-6, "--bounds", "ball:1", "--rows", 10**6)
     mixed = tuple(part for slot, name in MIXED.items() for part in ("--with", f"{slot}={name}"))
     done = cloister("fit", "rows.npy", *given, *mixed, "--out", "result.json", folder=tmp_path)
     assert done.returncode == 2

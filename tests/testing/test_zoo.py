@@ -17,6 +17,7 @@ from honest import (
     nearest,
 )
 from zoo import SPECIMENS
+from zoo_joint import NoisyOnes
 from zoo_thresholds import HonestThreshold
 
 from cloister.testing import ConformanceError, checks_for, parametrize
@@ -36,7 +37,7 @@ def test_the_kit_catches(specimen: Any, role: str | None, name: str) -> None:
 
 
 @parametrize(
-    HonestGaussianSums(), HonestThreshold(), UnaryCounts(), Halving(), FirstPoints(), Plain(counts=HonestCounts(), sums=HonestSums()),
+    HonestGaussianSums(), HonestThreshold(), UnaryCounts(), NoisyOnes(), Halving(), FirstPoints(), Plain(counts=HonestCounts(), sums=HonestSums()),
 )  # fmt: skip
 def test_honest_components_conform(component: Any, check: Any) -> None:
     check(component)

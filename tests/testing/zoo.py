@@ -9,6 +9,7 @@ from typing import Any
 
 import zoo_cells as cells
 import zoo_claims as claims
+import zoo_joint as joint
 import zoo_messages as messages
 import zoo_noise as noise
 import zoo_programs as programs
@@ -86,6 +87,12 @@ SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (
     (messages.NeedsTheirOrder(), None, "messages_travel_in_any_order"),
     (messages.QuieterWhenPooled(), None, "the_ideal_functionality_has_the_law_of_the_messages"),
     (messages.CountsOnMoreThanThereAre(), None, "it_says_whom_it_counts_on"),
+    (joint.OneNoiseForAllBuckets(), None, "one_report_hides_its_row"),
+    (joint.SendsItsBucketBeside(), None, "one_report_hides_its_row"),
+    (joint.CutsAllSlotsAlike(), None, "messages_of_one_person_cannot_be_linked"),
+    (joint.OneTagForAll(), None, "messages_of_one_person_cannot_be_linked"),
+    (joint.TheTagTellsTheValue(), None, "a_message_hides_among_those_of_others"),
+    (joint.MarksItsOwn(), None, "a_message_hides_among_those_of_others"),
     (cells.made(cells._Float32), "Bucketing", "a_row_falls_in_the_same_bucket_in_any_batch"),
     (cells.made(cells._Float64), "Bucketing", "a_row_falls_in_the_same_bucket_in_any_batch"),
     (cells.made(cells._MeanCentred), "Bucketing", "a_row_falls_in_the_same_bucket_in_any_batch"),

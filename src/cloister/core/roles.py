@@ -214,7 +214,9 @@ class Mixing(Protocol):
 
     Laws: a report has one entry per message, ``messages`` for every user, those of one user together and in the order of users;
     its ``columns()`` have no "users". ``absorb`` takes messages in any order and in any pieces, and refuses those that no encoder
-    sends; ``decode`` refuses a summary that is not of whole users.
+    sends; ``decode`` refuses a summary that is not of whole users. Whatever her row is, any two of a user's messages are independent, but for
+    what is public of their places (which slot, which level): nothing tells that they are hers. No kind of message, by any of its fields
+    together, is sent by users in some bucket alone: she hides it among ``least`` others'.
     """
 
     @property

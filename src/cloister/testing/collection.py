@@ -14,6 +14,7 @@ from cloister.testing.large_spaces import LARGE, LARGE_EXACT, LARGE_NOISE
 from cloister.testing.methods import METHODS
 from cloister.testing.nested_spaces import NESTED, NESTED_NOISE
 from cloister.testing.oracle_events import EVENTS, GAUSSIAN
+from cloister.testing.oracle_joint import JOINT
 from cloister.testing.oracle_local import LOCAL, LOCAL_PURE
 from cloister.testing.oracle_mixing import MIXING
 from cloister.testing.oracle_noise import CENTRAL_NOISE, EXACT, NOISE
@@ -73,7 +74,7 @@ def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
     if oracle.trust is Local:
         found += (*LOCAL, *(LOCAL_PURE if oracle.measure == "pure" else ()))
     if oracle.trust is Shuffled:
-        found += MIXING if getattr(oracle, "everybody", False) else LOCAL_PURE
+        found += (*MIXING, *JOINT) if getattr(oracle, "everybody", False) else LOCAL_PURE
     return tuple(found)
 
 

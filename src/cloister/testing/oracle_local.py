@@ -2,7 +2,8 @@
 
 *Hiding.* Many people with the same user number, so with the same public coins, each report one of several rows. Events of the
 report, as it is on the wire, are chosen on a few of them (sets of outcomes by their likelihood ratio, which are the best there
-are for reports with few outcomes; thresholds of every number besides) and judged on the others: the largest ratio of
+are for reports with few outcomes; for others thresholds of every number, of sums and differences of any two, cells of their plane and
+their low bits) and judged on the others: the largest ratio of
 probabilities is a lower bound of the report's true epsilon, exact by Clopper and Pearson. With randomised response that tells
 epsilon from 1.15 epsilon. Exact enumeration, where an author can do it, tells more.
 """
@@ -11,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import permutations
+from functools import lru_cache
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from cloister.core.lattice import Bound
 from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
-from cloister.core.types import Bools, Floats, Ints
+from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.testing.checks import Broken, require
 from cloister.testing.oracle_events import spent
 from cloister.testing.probes import Probe, Shape, budget_of, length, spread, wide_shapes, worst_vectors
@@ -36,27 +38,45 @@ USERS = (0, 1)
 EPSILON = 2.0
 """Of the reports that are judged: with randomised response, ten in a hundred then say the other thing, which is enough of both."""
 
+FIELDS = 6
+"""Numbers of a report, the first ones, that are looked at one by one and two by two where there are too many outcomes."""
+
+CELLS = 6
+"""Along each side of the plane of two numbers of a report."""
+
+BITS = 8
+"""Values of a number's low bits, and ranges of its size, that are told apart."""
+
+LEVELS = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
+"""Quantiles of all rows' numbers at which the thresholds are."""
+
 COMPARISONS = 2**14
 """More than the events that are judged."""
 
 
 def one_report_hides_its_row(oracle: Any) -> None:
-    """No event of a person's report is more probable for one row than e^epsilon times what it is for another, 'in no bucket'
-    included. Under Shuffled trust: than e^alone times, where the channel's events say a finite ``alone``."""
+    """No event of a person's report, all that she sends, is more probable for one row than e^epsilon times what it is for another, 'in no
+    bucket' included. Under Shuffled trust: than e^alone times, where the channel's events say a finite ``alone``."""
     for probe, items in _people(oracle):
         if not math.isfinite(_alone(probe)):
             continue
         epsilon = _alone(probe)
         for user in USERS:
-            sent = [_sent(probe, row, user) for row in items]
+            sent = _varying([_sent(probe, row, user) for row in items])
             for name, inside in _events(sent):
-                chances = [proportion(int(some[PILOT:].sum()), PEOPLE, COMPARISONS) for some in inside]
-                low, high = max(low for low, _ in chances), min(high for _, high in chances)
+                hits = [int(some[PILOT:].sum()) for some in inside]
+                low, high = _chance(max(hits))[0], _chance(min(hits))[1]
                 require(
                     low <= math.exp(epsilon) * high,
                     f"{probe.shape}, epsilon {epsilon:.4g}, user {user}: {name} has a probability of at least {low:.4g} for one row "
                     f"and at most {high:.4g} for another, so epsilon is at least {math.log(max(low, 1e-300) / high):.4g}",
                 )
+
+
+@lru_cache(2 * PEOPLE)
+def _chance(hits: int) -> tuple[float, float]:
+    """Bounds on the probability of an event that so many of the judged people met."""
+    return proportion(hits, PEOPLE, COMPARISONS)
 
 
 def _alone(probe: Probe) -> float:
@@ -81,8 +101,8 @@ def _people(oracle: Any) -> Iterator[tuple[Probe, Sequence[Ints | Placed]]]:
         yield Probe.of(oracle, Shape(sizes, bound), budget_of("pure", EPSILON)), rows
 
 
-def _sent(probe: Probe, row: Ints | Placed, user: int) -> Ints | Floats:
-    """What people with this row and user number send: (PILOT + PEOPLE, numbers)."""
+def _sent(probe: Probe, row: Ints | Placed, user: int) -> list[Any]:
+    """What people with this row and user number send: columns (PILOT + PEOPLE, numbers)."""
     n = PILOT + PEOPLE
     many = (
         Placed(np.repeat(row.buckets, n, 0), np.repeat(row.values, n, 0))
@@ -90,8 +110,17 @@ def _sent(probe: Probe, row: Ints | Placed, user: int) -> Ints | Floats:
         else np.repeat(row, n, 0)
     )
     report = probe.channel.encode(many, np.full(n, user, np.uint64), NoiseRng.secret())
-    columns = [np.asarray(column).reshape(n, -1) for column in _columns(report, n).values()]
-    return np.concatenate([c for c in columns if (c != c[0]).any()] or [np.zeros((n, 1), np.int64)], axis=1)
+    return [np.asarray(column).reshape(n, -1) for column in _columns(report, n).values()]
+
+
+def _varying(sent: list[list[Any]]) -> list[Any]:
+    """All numbers of a report together, but for columns that are the same whatever happens: (PILOT + PEOPLE, numbers) for each row. A
+    column that every row fixes, each to something else, tells everything."""
+    columns = list(zip(*sent, strict=True))
+    told = [some for some in columns if any((column != some[0][0]).any() for column in some)]
+    return [np.concatenate(mine, axis=1) for mine in zip(*told, strict=True)] or [np.zeros((len(sent[0][0]), 1))] * len(
+        sent
+    )
 
 
 def _columns(report: Any, n: int) -> dict[str, Any]:
@@ -107,26 +136,61 @@ def _columns(report: Any, n: int) -> dict[str, Any]:
 
 def _events(sent: list[Any]) -> Iterator[tuple[str, list[Bools]]]:
     """Events, each as which of the reports (row by row) are in it."""
-    width = max(some.shape[1] for some in sent)
-    same = [np.pad(some, ((0, 0), (0, width - some.shape[1]))) for some in sent]
-    _, outcomes = np.unique(np.concatenate(same), axis=0, return_inverse=True)
+    _, outcomes = np.unique(np.concatenate(sent), axis=0, return_inverse=True)
     symbols = np.split(outcomes.reshape(-1), len(sent))
-    size = int(outcomes.max()) + 1
-    if size <= PILOT:
-        seen = [np.bincount(some[:PILOT], minlength=size) + 0.5 for some in symbols]
-        for i, j in permutations(range(len(sent)), 2):
-            score = np.log(seen[i] / seen[j])
-            for t in np.unique(np.quantile(np.repeat(score, seen[i].astype(int)), (0.0, 0.3, 0.6, 0.8, 0.95))):
-                yield (
-                    f"an outcome at least e^{t:.3g} times likelier with row {i} than with row {j}",
-                    [score[s] >= t for s in symbols],
-                )
+    if int(outcomes.max()) < PILOT:
+        yield from _likelier("an outcome", symbols)
         return
-    for column in range(min(width, 8)):
-        pooled = np.concatenate([some[:PILOT, column] for some in same])
-        for t in np.unique(np.quantile(pooled, (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98))):
-            yield f"number {column} of at least {t:.4g}", [some[:, column] >= t for some in same]
-            yield f"number {column} below {t:.4g}", [some[:, column] < t for some in same]
+    numbers = [[np.asarray(some[:, i], np.float64) for some in sent] for i in range(min(sent[0].shape[1], FIELDS))]
+    for i, one in enumerate(numbers):
+        yield from _beyond(f"number {i}", one)
+    for (i, one), (j, other) in combinations(enumerate(numbers), 2):
+        yield from _of_two(f"numbers {i} and {j}", one, other)
+
+
+def _of_two(what: str, one: Sequence[Floats], other: Sequence[Floats]) -> Iterator[tuple[str, list[Bools]]]:
+    """Events of two numbers (reports,) of each row: randomness that was used for both leaves either as it should be."""
+    yield from _beyond(f"{what}: their sum", [a + b for a, b in zip(one, other, strict=True)])
+    yield from _beyond(f"{what}: their difference", [a - b for a, b in zip(one, other, strict=True)])
+    cells = zip(ranges(one, CELLS), ranges(other, CELLS), strict=True)
+    yield from _likelier(f"{what}: a cell", [a * CELLS + b for a, b in cells], (0.0, 0.5))
+    bits = zip(map(low_bits, one), map(low_bits, other), strict=True)
+    yield from _likelier(f"{what}: low bits", [a * BITS + b for a, b in bits], (0.0, 0.5))
+
+
+def ranges(numbers: Sequence[AnyArray], count: int) -> list[Ints]:
+    """Numbers of each row to ranges of their size, equally likely in the pilots together."""
+    steps = np.unique(np.quantile(np.concatenate([some[:PILOT] for some in numbers]), np.arange(1, count) / count))
+    return [np.searchsorted(steps, some, side="right") for some in numbers]
+
+
+def low_bits(numbers: AnyArray) -> Ints:
+    """The low bits of whole numbers; 0 of others."""
+    if numbers.dtype.kind in "ui":
+        return np.asarray(numbers % np.asarray(BITS, numbers.dtype), np.int64)
+    return np.where(numbers == np.rint(numbers), np.mod(numbers, BITS), 0).astype(np.int64)
+
+
+def _likelier(
+    what: str, symbols: Sequence[Ints], quantiles: tuple[float, ...] = (0.0, 0.3, 0.6, 0.8, 0.95)
+) -> Iterator[tuple[str, list[Bools]]]:
+    """Sets of outcomes by how much likelier the pilot found them with one row than with another. Args: symbols, of each row, from 0."""
+    size = max(int(some.max()) for some in symbols) + 1
+    seen = [np.bincount(some[:PILOT], minlength=size) + 0.5 for some in symbols]
+    for i, j in permutations(range(len(symbols)), 2):
+        score = np.log(seen[i] / seen[j])
+        for t in np.unique(np.quantile(np.repeat(score, seen[i].astype(int)), quantiles)):
+            yield (
+                f"{what} at least e^{t:.3g} times likelier with row {i} than with row {j}",
+                [score[s] >= t for s in symbols],
+            )
+
+
+def _beyond(what: str, numbers: Sequence[Any]) -> Iterator[tuple[str, list[Bools]]]:
+    """Numbers (reports,) of each row on either side of thresholds."""
+    for t in np.unique(np.quantile(np.concatenate([some[:PILOT] for some in numbers]), LEVELS)):
+        yield f"{what} of at least {t:.4g}", [some >= t for some in numbers]
+        yield f"{what} below {t:.4g}", [some < t for some in numbers]
 
 
 def reports_travel_as_columns(oracle: Any) -> None:

@@ -24,7 +24,7 @@ def messages_travel_in_any_order(oracle: Any) -> None:
     any order and in pieces, to the same answer."""
     for shape in wide_shapes(role_of(oracle), 6):
         probe, items = Probe.of(oracle, shape, budget_of(oracle.measure, 1.0)), spread(shape)
-        channel, n = _mixing(probe), length(items)
+        channel, n = mixing(probe), length(items)
         report: Any = probe.channel.encode(items, np.arange(n, dtype=np.uint64), NoiseRng.for_tests(200))
         columns: dict[str, AnyArray] = report.columns()
         entries = {name: len(column) for name, column in columns.items()}
@@ -49,7 +49,7 @@ def the_ideal_functionality_has_the_law_of_the_messages(oracle: Any) -> None:
 
     shape = wide_shapes(role_of(oracle), 20)[0]
     probe, items = Probe.of(oracle, shape, budget_of(oracle.measure, 1.0)), spread(shape)
-    channel, who = _mixing(probe), np.arange(length(items), dtype=np.uint64)
+    channel, who = mixing(probe), np.arange(length(items), dtype=np.uint64)
     exact, found = probe.exact(items), list[Floats]()
     for number in range(2):
         rng = NoiseRng.for_tests(202 + number)
@@ -77,7 +77,7 @@ def _sorting(channel: object) -> Callable[[Any], Bools]:
     return channel.whole if isinstance(channel, Sorting) else lambda report: np.ones(1, bool)
 
 
-def _mixing(probe: Probe) -> Mixing:
+def mixing(probe: Probe) -> Mixing:
     if not isinstance(probe.channel, Mixing):
         raise Broken("an oracle with 'everybody' opens channels with 'messages' and 'pooled'")
     return probe.channel

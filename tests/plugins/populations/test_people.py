@@ -17,7 +17,7 @@ from cloister.runs import Request, fit
 SPLIT = {"frequencies": "split-and-mix-counts", "vectors": "split-and-mix"}
 
 
-@pytest.mark.parametrize("name", ("serial", *NAMES))
+@pytest.mark.parametrize("name", ["serial", *NAMES])
 def test_files_of_too_few_people_are_refused_whatever_reads_them(
     name: str, shared: dict[str, Engine], tmp_path: Path
 ) -> None:
