@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import chi2_contingency
 
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused
@@ -14,6 +16,7 @@ from cloister.core.questions import Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ids, Ints
 from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram
+from cloister.plugins.oracles.shuffled.blankets import delta_of
 from cloister.plugins.oracles.shuffled.tagged import BlanketChannel, Gathered, Tagged
 from cloister.testing.statistics import proportion
 
@@ -138,6 +141,38 @@ def test_no_event_tells_neighbours_apart_better_than_declared() -> None:
         low = proportion(int(scores[0].sum()), 20_000, 2)[0]
         high = proportion(int(scores[1].sum()), 20_000, 2)[1]
         assert (low - math.e * high > channel.delta) == caught
+
+
+def dependence(one: Ints, other: Ints) -> float:
+    """How probable it is that independent numbers below 16 depend on each other as these do (chi-square)."""
+    found: Any = chi2_contingency(np.bincount(16 * one + other, minlength=256).reshape(16, 16))
+    return float(found.pvalue)
+
+
+@pytest.mark.parametrize("bucket", [-1, 7])
+def test_a_tag_does_not_tell_its_value(bucket: int) -> None:
+    """Else a message that says something is known by its value. High and low bits of tags and values, of one message and of two (false
+    alarm of all: 4e-8)."""
+    channel, n = opened((400,)), 20_000
+    sent = channel.encode(np.full((n, 1), bucket), users(n), NoiseRng.secret())
+    shape = n, 1 + channel.blankets
+    values = (sent.values.reshape(shape).astype(np.int64) * 16) // channel.values
+    for shift in (0, 60):
+        tags = ((sent.tags.reshape(shape) >> np.uint64(shift)) & np.uint64(15)).astype(np.int64)
+        assert dependence(tags[:, 1:].ravel(), values[:, 1:].ravel()) > 1e-8
+        assert dependence(tags[:, 1], values[:, 2]) > 1e-8
+    assert dependence(values[:, 1], values[:, 2]) > 1e-8
+
+
+def test_levels_pay_for_each_other() -> None:
+    """A row is on every level: two levels of blankets hide it less than one, at the same number of values."""
+    one, three = opened((50,)), opened((50, 50, 50))
+    for channel, levels in ((one, 1), (three, 3)):
+        (event,) = channel.events
+        blankets = channel.blankets * channel.least
+        assert event.delta == delta_of(BUDGET.epsilon, blankets, channel.values, levels) <= BUDGET.delta
+    assert delta_of(BUDGET.epsilon, one.blankets * one.least, one.values, 3) > BUDGET.delta
+    assert three.values < one.values / 2
 
 
 def test_messages_come_in_any_pieces_and_order() -> None:

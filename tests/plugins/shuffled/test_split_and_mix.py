@@ -20,6 +20,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Ints
 from cloister.plugins.oracles.shuffled.hashed_buckets import chosen
 from cloister.plugins.oracles.shuffled.mixing import MixingChannel
+from cloister.plugins.oracles.shuffled.secrecy import log2_distance, most_distance, price
 from cloister.plugins.oracles.shuffled.shares import Mixed, Shares, added_up, split
 from cloister.plugins.oracles.shuffled.split_and_mix import SplitAndMix, SplitAndMixCounts
 from cloister.testing.statistics import proportion
@@ -75,6 +76,42 @@ def test_shares_add_up_and_all_but_the_last_are_the_words() -> None:
         slots = np.repeat(np.arange(6), 10)[None].repeat(4, 0).reshape(-1)
         total = added_up(slots, cut.reshape(-1), 6, bits)
         assert ((total - values.sum(axis=0, dtype=np.uint64)) & mask == 0).all()
+
+
+def test_no_two_numbers_are_cut_with_the_same_words() -> None:
+    """Else equal shares say which numbers are one person's, and what is left over are the numbers. Secret words of 500 people: shares of two
+    numbers, and any two shares of one, are equal by chance once in 2^30."""
+    channel, n = opened(), 500
+    sent = channel.encode(rows((5, 3), n), users(n), NoiseRng.secret())
+    shares = sent.shares.reshape(n, channel.slots * channel.each)
+    assert channel.bits > 30
+    ordered = np.sort(shares, axis=1)
+    assert (ordered[:, 1:] == ordered[:, :-1]).sum() <= 2
+    assert len(np.unique(shares)) >= shares.size - 200  # nor are two people's
+
+
+def test_the_shares_of_all_numbers_together_cost_the_delta() -> None:
+    """What each number's shares say adds up over all of them: 1 number and 24 use the same delta up, 24 with more shares each."""
+    for sizes in ((1,), (5, 3)):
+        channel = opened(sizes)
+        (event,) = channel.events
+        numbers = sum(sizes) * BOUND.dimension
+        assert channel.slots == numbers
+        assert log2_distance(channel.least, channel.bits, channel.each) <= -channel.security
+        assert numbers * 2.0**-channel.security <= most_distance(BUDGET.delta, BUDGET.mu)
+        assert event.delta >= price(numbers * 2.0**-channel.security, BUDGET.mu)
+        assert 0.999 * BUDGET.delta <= event.delta <= BUDGET.delta
+
+
+def test_as_many_integers_as_a_replaced_row_can_change_are_declared() -> None:
+    """All coordinates, in the bucket that it leaves and in the one that it goes to, on every level."""
+    channel = opened((5, 3))
+    vectors = np.array([[400, -300, 200]])
+    before, after = (
+        channel.pooled(Placed(np.array([ids]), vectors), users(1), NoiseRng.secret()) for ids in ((0, 0), (4, 2))
+    )
+    (event,) = channel.events
+    assert event.touched == np.count_nonzero(before.vector != after.vector) == 12
 
 
 def test_without_noise_the_shuffled_messages_add_up_to_exact_sums() -> None:
