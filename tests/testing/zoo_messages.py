@@ -91,3 +91,26 @@ class _Hopeful(_Same):
 
 class CountsOnMoreThanThereAre(_Counts):
     channel = _Hopeful
+
+
+class _Quiet:
+    """Half of the noise where more than a thousand rows are."""
+
+    def __init__(self, table: Any, exact: Any) -> None:
+        self._table, self._exact = table, exact
+
+    def at(self, ids: Any, level: int = 0) -> Any:
+        noisy, exact = self._table.at(ids, level), self._exact.at(ids, level)
+        return np.where(np.abs(exact) > 1000, (noisy + exact) / 2, noisy)
+
+    def standard_error(self, ids: Any, level: int = 0) -> Any:
+        return self._table.standard_error(ids, level)
+
+
+class _QuietAbove(_Same):
+    def decode(self, summary: Any, rng: NoiseRng) -> Any:
+        return _Quiet(self.honest.decode(summary, rng), self.honest.decode(attrs.evolve(summary, owed=0), rng))
+
+
+class QuieterWhereMany(_Counts):
+    channel = _QuietAbove

@@ -259,3 +259,21 @@ class _FloatNoise(Channel):
 
 class FloatNoise(HonestCounts):
     channel = _FloatNoise
+
+
+class _HalvedAbove(Channel):
+    """Half of the noise where more than a thousand (rows, or units) are."""
+
+    def decode(self, summary: Totals, rng: NoiseRng) -> Any:
+        noised: Any = super().decode(summary, rng)
+        exact = summary.vector * self.unit
+        values = np.where(np.abs(exact) > 1000, (noised._values + exact) / 2, noised._values)
+        return self.table(values, np.cumsum([0, *self.space.sizes]))
+
+
+class HalvesTheNoiseOfLargeCounts(HonestCounts):
+    channel = _HalvedAbove
+
+
+class HalvesTheNoiseOfLargeSums(HonestGaussianSums):
+    channel = _HalvedAbove

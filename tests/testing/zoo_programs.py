@@ -58,6 +58,27 @@ def _shares_of(budget: Budget, columns: int) -> tuple[Budget, Budget]:
     return per_count, per_sums.over(columns)
 
 
+class BudgetOfThreeRounds(Plain):
+    """Every round spends a third of the budget, however many there are: right by default."""
+
+    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
+        centers = self.start(problem, session, rng)
+        for i in range(self.rounds):
+            centers = self.step(problem, session, centers, problem.budget.over(3), i)
+        return Clustering(centers)
+
+
+class BudgetOfManyRounds(Plain):
+    """Every round spends less, the more there are, and then some."""
+
+    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
+        centers = self.start(problem, session, rng)
+        for i in range(self.rounds):
+            share = self.rounds * max(1, self.rounds - 2)
+            centers = self.step(problem, session, centers, problem.budget.over(share), i)
+        return Clustering(centers)
+
+
 class SwappedSplit(Plain):
     """Asks a sum per column, and unpacks the split of the budget in the wrong order."""
 

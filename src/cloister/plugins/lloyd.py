@@ -34,6 +34,7 @@ from cloister.core.trust import T
 from cloister.core.types import Floats
 from cloister.plugins.reach import equal_cells, shortened, steps
 from cloister.plugins.released import kept
+from cloister.plugins.start import begun
 
 
 @attrs.frozen
@@ -113,9 +114,8 @@ class Lloyd(Generic[T]):
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         domain, every = problem.domain, np.arange(problem.k)
-        before, problem = problem.split(self.start_share)
+        start, problem = begun(self.start, self.start_share, problem, session, rng)
         schedule = self.schedule(problem)
-        start = self.start.cluster(before, session, rng.child("start"))
         centers = start.centers
         iterates: list[Floats] = []
         weights = np.zeros(problem.k)

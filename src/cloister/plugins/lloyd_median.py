@@ -26,6 +26,7 @@ from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.plugins.median import MedianStep, median_round, median_shares
 from cloister.plugins.reach import equal_cells
+from cloister.plugins.start import begun
 
 
 @component
@@ -59,8 +60,7 @@ class LloydMedian(Generic[T]):
     )  # fmt: skip
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        before, rest = problem.split(self.start_share)
-        found = self.start.cluster(before, session, rng.child("start"))
+        found, rest = begun(self.start, self.start_share, problem, session, rng)
         centers, weights = found.centers, np.zeros(problem.k)
         per_count, per_pull = median_shares(rest.budget, self.rounds, self.count_share)
         step = self.step(problem)

@@ -11,6 +11,7 @@ from cloister.testing.bucketings import BUCKETINGS, VECTORS
 from cloister.testing.checks import Check
 from cloister.testing.declarations import DECLARED, the_guarantee_is_documented, the_registry_says_what_the_class_is
 from cloister.testing.large_spaces import LARGE, LARGE_EXACT, LARGE_NOISE
+from cloister.testing.method_options import METHOD_OPTIONS
 from cloister.testing.methods import METHODS
 from cloister.testing.nested_spaces import NESTED, NESTED_NOISE
 from cloister.testing.oracle_events import EVENTS, GAUSSIAN
@@ -27,7 +28,7 @@ from cloister.testing.solvers import SOLVERS
 from cloister.testing.trees import TREES
 
 OF_ROLE: dict[str, tuple[Any, ...]] = {
-    "Method": METHODS, "TreeBuilder": TREES, "NonPrivateSolver": SOLVERS, "Population": POPULATIONS,
+    "Method": (*METHODS, *METHOD_OPTIONS), "TreeBuilder": TREES, "NonPrivateSolver": SOLVERS, "Population": POPULATIONS,
     "Bucketing": BUCKETINGS, "Vectors": VECTORS,
 }  # fmt: skip
 """Checks that depend on nothing but the role; oracles' depend on trust and measure too."""

@@ -29,10 +29,10 @@ def spent(events: Sequence[Event]) -> Budget:
     measures = {event.spent.measure for event in events}
     if len(measures) == 1:
         return Budget(events[0].spent.measure, sum(event.spent.amount for event in events))
-    return Budget("zcdp", sum(_rho(event.spent) for event in events))
+    return Budget("zcdp", sum(rho_of(event.spent) for event in events))
 
 
-def _rho(spent: Budget) -> float:
+def rho_of(spent: Budget) -> float:
     """Bun and Steinke 2016, Propositions 1.4 and 1.6."""
     rho = {"pure": spent.amount**2 / 2, "gaussian": spent.amount / 2, "zcdp": spent.amount, "exact": math.inf}
     return rho[spent.measure]

@@ -8,15 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from cloister.core.lattice import shrink
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Hiding, Mixing, Sorting
 from cloister.core.types import AnyArray, Bools, Floats
 from cloister.testing.checks import Broken, require
 from cloister.testing.probes import Probe, budget_of, length, spread, wide_shapes
 from cloister.testing.roles import role_of
+from cloister.testing.statistics import variance_band
 
 REPEATS = 60
 """Releases of 20 numbers each: a standard deviation that is too small by 1.5 is found out."""
+
+POOLED = 40
+"""Releases with 20 numbers of each size: variances that are too small by 1.7 are found out, a halved standard deviation for certain."""
 
 
 def messages_travel_in_any_order(oracle: Any) -> None:
@@ -65,6 +70,34 @@ def the_ideal_functionality_has_the_law_of_the_messages(oracle: Any) -> None:
     )
 
 
+def noise_does_not_shrink_where_counts_are_large(oracle: Any) -> None:
+    """What is drawn for all users at once (``pooled``) does not depend on the truth: buckets with no row, one, a few and thousands have noise of
+    the declared width, less at most the share of the users that they hold, who agree with themselves."""
+    people, held = 40_000, np.repeat((0, 1, 30, 1500), 20)
+    shape = wide_shapes(role_of(oracle), len(held))[0]
+    probe = Probe.of(oracle, shape, budget_of(oracle.measure, 1.0), rows=people)
+    ids = np.repeat(np.arange(len(held)), held)[:, None]
+    vector = (
+        shrink(np.full((1, probe.width), shape.bound.l2), shape.bound) if shape.bound else np.ones((1, 1), np.int64)
+    )
+    every = np.concatenate([ids, np.full((people - len(ids), 1), -1)])
+    items = probe.items(every, np.repeat(vector, people, axis=0))
+    channel, exact = mixing(probe), probe.exact(items)
+    found = list[Floats]()
+    for i in range(POOLED):
+        rng = NoiseRng.for_tests(204).child(i)
+        table = probe.table(channel.pooled(items, np.arange(people, dtype=np.uint64), rng), rng)
+        found.append((probe.values(table) - exact) / probe.errors(table))
+    noise = np.stack(found).reshape(POOLED, 4, -1)
+    for number, rows in enumerate((0, 1, 30, 1500)):
+        some = noise[:, number].reshape(-1, 1)
+        measured, band = float((some**2).mean()), float(variance_band(some, 4)[0])
+        require(
+            1 - rows / people - band <= measured <= 1 + band,
+            f"{shape}: where {rows} rows are, the noise has {measured:.3g} times the declared variance ({band:.3g} may be chance)",
+        )
+
+
 def it_says_whom_it_counts_on(oracle: Any) -> None:
     """``least``, the honest people that the guarantee needs, is at least 1 and at most the public number of people."""
     probe = Probe.of(oracle, wide_shapes(role_of(oracle), 6)[0], budget_of(oracle.measure, 1.0))
@@ -86,6 +119,7 @@ def mixing(probe: Probe) -> Mixing:
 MIXING = (
     messages_travel_in_any_order,
     the_ideal_functionality_has_the_law_of_the_messages,
+    noise_does_not_shrink_where_counts_are_large,
     it_says_whom_it_counts_on,
 )
 """For oracles that ask everybody for several messages."""

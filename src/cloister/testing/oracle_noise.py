@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cloister.core.lattice import shrink
 from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Aggregated, Central
@@ -25,6 +26,9 @@ BUCKETS = 500
 
 SECRET = 8192
 """Samples of the secret path: the least with which noise that is too small by 1.2 is certain to be caught."""
+
+HELD = (0, 1, 3, 1000, 5000, 2**17)
+"""Rows of every bucket, at which the noise is looked at: it must not know."""
 
 COMPARISONS = 64
 """More than the numbers that ``samples`` gives."""
@@ -75,13 +79,7 @@ def opened(oracle: Any) -> Iterator[Probe]:
 def bias_is_as_declared(oracle: Any) -> None:
     """Released values are unbiased: their mean over many releases of known rows is the exact answer."""
     for sample in samples(oracle):
-        off, band = np.abs(sample.noise.mean(axis=0)), mean_band(sample.noise, COMPARISONS)
-        worst = int(np.argmax(off - band))
-        require(
-            (off <= band + 1e-9).all(),
-            f"{sample.where}: the mean noise is {off[worst]:.6g}, which is not within {band[worst]:.4g} of 0 "
-            f"({len(sample.noise)} samples)",
-        )
+        compare_means(sample, COMPARISONS)
 
 
 def variance_is_as_declared(oracle: Any) -> None:
@@ -97,6 +95,16 @@ def variance_is_as_declared(oracle: Any) -> None:
             low * (1 - 1e-6) <= said <= high * (1 + 1e-6),
             f"{probe.shape}: variance() says {said:.6g}, standard_error() squared is {low:.6g} to {high:.6g}",
         )
+
+
+def compare_means(sample: Sample, comparisons: int) -> None:
+    """The sample mean of every number is 0, within the band."""
+    off, band = np.abs(sample.noise.mean(axis=0)), mean_band(sample.noise, comparisons)
+    worst = int(np.argmax(off - band))
+    require(
+        (off <= band + 1e-9).all(),
+        f"{sample.where}: the mean noise is {off[worst]:.6g}, which is not within {band[worst]:.4g} of 0 ({len(sample.noise)} samples)",
+    )
 
 
 def compare_widths(sample: Sample) -> None:
@@ -136,22 +144,46 @@ def secret_noise_has_the_declared_law(oracle: Any) -> None:
 
 
 def empty_buckets_get_the_same_noise(oracle: Any) -> None:
-    """The noise does not depend on the rows: empty buckets, full ones and those with one row get the same (a branch on an
-    exact count lets one row decide the output for certain)."""
+    """The noise does not depend on the rows: empty buckets, those with one row, with a few, with thousands and with a hundred thousand get
+    the same, of the declared width and unbiased (a branch on an exact count lets one row decide the output for certain)."""
     for shape in wide_shapes(role_of(oracle), BUCKETS):
         probe = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2))
-        for held in (0, 1, 1000):
-            for sample in drawn(
-                probe, alike(probe, held), 8, NoiseRng.for_tests(6).child(held), f", {held} rows per bucket"
-            ):
+        for held in HELD:
+            for sample in drawn_alike(probe, held, 8, NoiseRng.for_tests(6).child(held)):
                 compare_widths(sample)
+                compare_means(sample, COMPARISONS)
+
+
+def drawn_alike(probe: Probe, held: int, repeats: int, rng: NoiseRng) -> Iterator[Sample]:
+    """One sample per level, of a table with so many rows in every bucket. However many they are, only one of each is encoded: the summary is
+    merged with itself."""
+    one = alike(probe, min(held, 1))
+    summary = multiplied(probe.summary(one, rng), max(held, 1))
+    tables = [probe.table(summary, rng.child("release", i)) for i in range(repeats)]
+    noise = np.stack([probe.values(table) for table in tables]) - max(held, 1) * probe.exact(one)
+    errors = probe.by_level(probe.errors(tables[0]))
+    for level, (some, error) in enumerate(zip(probe.by_level(noise), errors, strict=True)):
+        where = f"{probe.shape}, budget {probe.budget.amount:.4g} ({probe.budget.measure}), level {level}, {held} rows per bucket"
+        yield Sample(some.reshape(-1, probe.width), error.max(axis=0), where)
+
+
+def multiplied(summary: Any, times: int) -> Any:
+    """A summary merged with itself, as if every row had come so many times."""
+    found = None
+    while times:
+        if times & 1:
+            found = summary if found is None else found.merge(summary)
+        summary, times = summary.merge(summary), times >> 1
+    return found
 
 
 def alike(probe: Probe, held: int) -> Ints | Placed:
-    """Rows that put the same number in every bucket."""
+    """Rows that put the same number in every bucket; their vectors are as long as the bound allows, along the diagonal."""
     ids = np.repeat(np.arange(probe.shape.sizes[0], dtype=np.int64), held)
     buckets = np.repeat(ids[:, None], len(probe.shape.sizes), axis=1)
-    return probe.items(buckets, np.ones((len(ids), probe.width), np.int64))
+    bound = probe.shape.bound
+    vector = np.ones((1, 1), np.int64) if bound is None else shrink(np.full((1, bound.dimension), bound.l2), bound)
+    return probe.items(buckets, np.repeat(vector, len(ids), axis=0))
 
 
 def noises_are_independent(oracle: Any) -> None:

@@ -46,8 +46,9 @@ class Intervals:
 
     @classmethod
     def of(cls, domain: Domain, length: float, seed: PublicRng) -> Intervals:
-        """For rows of a domain. Args: length (p), in lattice steps."""
-        whole, reach = max(1, round(length * NORM)), domain.reach * NORM
+        """For rows of a domain. Args: length (p), in lattice steps: of more than twice the domain's width there is no use."""
+        reach = domain.reach * NORM
+        whole = max(1, min(round(length * NORM), 4 * reach))
         shifts = seed.child("shift").generator().integers(0, whole, domain.dimension)
         basis = orthonormal_basis(domain.dimension, seed.child("basis"))
         return cls(basis, whole, -reach - shifts, 2 * reach // whole + 2)
