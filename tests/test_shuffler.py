@@ -166,6 +166,20 @@ def test_too_few_or_too_many_messages_are_refused_person_by_person(
     assert done.people == done.messages == N - 2
 
 
+def test_a_person_plays_one_role(plan: PublishedPlan, theirs: Messages, tmp_path: Path) -> None:
+    """Two messages of hers, each with a number that is asked its question, are two reports: she is refused."""
+    first, other = (int(np.flatnonzero(theirs.questions == j)[0]) for j in (0, 2))
+    assert theirs.senders is not None
+    more = theirs.of(np.array([other]))
+    more = attrs.evolve(more, senders=theirs.senders[[first]])
+    both = Messages.joined([theirs, more])
+    assert both.senders is not None
+    both = both.of(np.argsort(both.senders, kind="stable"))
+    done = shuffle(plan, write(tmp_path / "r" / "a.parquet", plan, both), tmp_path / "out")
+    assert done.tally.refused == Counter({"not as asked": 1})
+    assert done.people == done.messages == N - 1
+
+
 def test_a_private_number_that_is_not_asked_is_refused(plan: PublishedPlan, theirs: Messages, tmp_path: Path) -> None:
     """A message's private number decides her role: one that answers another question cannot be hers."""
     forged = attrs.evolve(theirs, bodies=theirs.bodies.copy())

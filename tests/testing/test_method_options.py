@@ -7,12 +7,14 @@ from typing import Any
 import attrs
 import pytest
 
+from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.randomness import PublicRng
 from cloister.core.registry import registry
 from cloister.core.session import forecast
 from cloister.core.wiring import compose
+from cloister.plugins.stemmer.shares import Shares, Sharing, Step
 from cloister.testing.method_options import METHOD_OPTIONS, in_all, variants
 from cloister.testing.methods import failing, problems
 
@@ -54,6 +56,22 @@ def test_stemmers_steps_share_the_delta_of_those_that_spend_one(share: str) -> N
     made = method("weighted-centers", {"vectors": "ldp-average"}, steps_share=share, radii_share=share, radii=3)
     assert failing(made)
     assert paid(made) == (pytest.approx(1, rel=1e-9), pytest.approx(1, rel=1e-9))
+
+
+@pytest.mark.parametrize("pairs_by", ["users", "budget"])
+@pytest.mark.parametrize("failing_steps", [{"sums"}, {"sums", "check", "weigh"}])
+def test_steps_that_may_fail_share_the_whole_delta(failing_steps: set[Step], pairs_by: Sharing) -> None:
+    """Those of one user, over all the radii and repetitions that she is asked about."""
+    weights: dict[Step, float] = {"hashes": 1.0, "sums": 2.0, "check": 3.0, "weigh": 0.5}
+    shares = Shares.of(
+        Budget("pure", 1.0, delta=1e-6), weights, 3, 2, radii_by=pairs_by, repetitions_by=pairs_by, steps_by="budget",
+        failing=failing_steps, seed=SEED,
+    )  # fmt: skip
+    for group in shares.groups:
+        spent = [shares.of_pair(step, pair) for step in weights for pair in group.pairs]
+        assert sum(budget.amount for budget in spent) == pytest.approx(1.0, rel=1e-9)
+        assert sum(budget.delta for budget in spent) == pytest.approx(1e-6, rel=1e-9)
+        assert all((shares.of_pair(s, group.pairs[0]).delta > 0) == (s in failing_steps) for s in weights)
 
 
 @pytest.mark.parametrize(
