@@ -31,6 +31,7 @@ import cloister.encoder
 from cloister.accounting.journal import Run
 from cloister.accounting.ledger import Ledger
 from cloister.commands import console, print_table, steady
+from cloister.core.marks import SIZE
 from cloister.core.results import Result
 from cloister.core.session import Session
 from cloister.plans import PublishedPlan
@@ -218,6 +219,7 @@ def refused(folder: Path, *arguments: Any) -> tuple[int, str]:
 def test_a_full_disk_under_the_result_says_the_same_and_leaves_no_litter(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (folder / "budget.db.key").write_bytes(bytes(SIZE))  # of an earlier run: it is synced, too
     with monkeypatch.context() as patch:
         patch.setattr("cloister.core.results.os.fsync", full)
         code, told = refused(folder, *FIT, *PAID, "--out", "result.json")
@@ -230,7 +232,7 @@ def test_a_full_disk_under_the_result_says_the_same_and_leaves_no_litter(
         patch.setattr("cloister.core.results.os.fsync", interrupt)
         code, told = refused(folder, *FIT, "--out", "result.json")
     assert (code, told) == (130, "cloister: interrupted; nothing was released: start it again\n")
-    assert sorted(path.name for path in folder.iterdir()) == ["budget.db", "rows.parquet"]
+    assert sorted(path.name for path in folder.iterdir()) == ["budget.db", "budget.db.key", "rows.parquet"]
 
 
 @pytest.mark.parametrize(

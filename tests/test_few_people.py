@@ -73,9 +73,9 @@ def test_the_estimator_refuses_too_few_people() -> None:
 
 
 def test_the_server_refuses_what_too_few_people_could_have_sent(tmp_path: Path) -> None:
-    """The shuffler counted 1,000; 101 of their messages are of another question, which only the server sees."""
+    """The shuffler counted 1,000; the messages of 101 of them, whatever they were asked, answer another plan, which only the server sees."""
     plan, theirs = small_plan(), sent(small_plan())
-    theirs.bodies[np.flatnonzero(theirs.questions == 0)[:101], 8:16] ^= 1
+    theirs.bodies[np.linspace(0, len(theirs.bodies) - 1, 101).astype(int), 8:16] ^= 1
     shuffle(plan, folder_of(tmp_path / "reports", plan, theirs), tmp_path / "out")
     with pytest.raises(Refused, match="there are 899 people, and the guarantee needs at least 900"):
         decode(plan, tmp_path / "out")

@@ -49,6 +49,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_twenty_processes_never_overspend_and_lose_no_row(folder: Path) -> None:
     """Lifetime 1, twenty fits of 1/8: exactly eight are admitted, and each of them is in the ledger with its own result. (Fifty at once
     reserve in ``accounting/test_ledger_processes``.)"""
@@ -68,6 +69,7 @@ def test_twenty_processes_never_overspend_and_lose_no_row(folder: Path) -> None:
     assert data["spent"]["epsilon"] == pytest.approx(1.0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_killed_fit_is_recorded_in_full_and_goes_on_with_the_same_values(folder: Path) -> None:
     """kill -9 at random moments after the reservation: whatever was released is in the ledger, the run stays reserved, and
     the resumed run releases those very values and ends with nothing more spent."""

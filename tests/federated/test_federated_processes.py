@@ -188,6 +188,7 @@ def test_a_party_that_is_killed_in_the_middle_and_restarted_goes_on(site: Site) 
     site.check(*parties, coordinator)
 
 
+@pytest.mark.slow
 def test_a_killed_party_with_a_ledger_resumes_its_run_and_pays_once(site: Site) -> None:
     ledger, guarded = site.guard_south()
     coordinator, port = site.coordinate()

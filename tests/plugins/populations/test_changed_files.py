@@ -111,7 +111,6 @@ def test_a_run_whose_file_vanishes_keeps_its_reservation_and_is_resumed(
     ledger.declare("people", 1.0, 0.0, "basic")
     request = Request(k=2, method="su-lloyd", epsilon=1.0, bounds=(-1.0, 1.0), rows=4000)
     account, kept, saved = Account(ledger=tmp_path / "ledger", dataset="people"), many[7].read_bytes(), list[Any]()
-    facts = many[7].stat()
 
     def run(account: Account, progress: Any = None) -> Any:
         return fit(
@@ -123,6 +122,7 @@ def test_a_run_whose_file_vanishes_keeps_its_reservation_and_is_resumed(
         run(account)
     assert not ledger.status()[0].runs, "the check failed, so nothing was reserved"
     many[7].write_bytes(kept)
+    facts = many[7].stat()
     with pytest.raises(InvalidInput, match="cannot be opened"):
         run(account, lambda _: many[7].unlink(missing_ok=True))
     (reserved,) = ledger.status()[0].runs
