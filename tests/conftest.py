@@ -19,3 +19,13 @@ def data() -> Path:
     if not folder:
         pytest.skip("CLOISTER_DATA names no folder")
     return Path(folder)
+
+
+SLOW = "VectorSumOracle-ldp-average-one_report_hides_its_row"
+"""The one check of the kit that draws a million Gaussian numbers, one by one."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if SLOW in item.name:
+            item.add_marker(pytest.mark.slow)

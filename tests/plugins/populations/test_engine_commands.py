@@ -8,6 +8,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
 from engine_rows import NAMES
 
 PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
@@ -19,6 +20,7 @@ def cloister(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
 
 
+@pytest.mark.slow
 def test_the_command_line_runs_every_engine(many: list[Path], tmp_path: Path) -> None:
     found = [cloister(tmp_path, *given) for given in ((), *(("--engine", name, "--workers", "2") for name in NAMES))]
     assert [(done.returncode, done.stderr) for done in found] == [(0, "")] * 3
