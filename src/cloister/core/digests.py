@@ -1,4 +1,8 @@
-"""One hash over public data: attrs values, arrays, numbers, text, tuples and dictionaries."""
+"""One hash over public data: attrs values, arrays, numbers, text, tuples and dictionaries.
+
+A class enters the hash by its *tag*: the package that it comes from and its qualified name, or ``digest_tag`` where it has one. So a class
+may move to another file of its package, and plans, ledgers and runs that were written before stay readable.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +26,30 @@ def stamp(value: object) -> int:
     return int(digest(value)[:16], 16)
 
 
+_TAGGED = dict[str, tuple[str, str]]()
+"""Which class each tag stands for in this process: module and qualified name."""
+
+
+@cache
+def tag(cls: type) -> str:
+    """What a class is called in digests, wherever it lies in its package.
+
+    Raises:
+        TypeError: another class has the same tag, so that their values could not be told apart.
+    """
+    found = str(cls.__dict__.get("digest_tag", f"{cls.__module__.partition('.')[0]}.{cls.__qualname__}"))
+    here = cls.__module__, cls.__qualname__
+    if (known := _TAGGED.setdefault(found, here)) != here:
+        raise TypeError(f"{'.'.join(here)} and {'.'.join(known)} are both digested as '{found}': give one a digest_tag")
+    return found
+
+
 @cache
 def _outline(cls: Any) -> tuple[bytes, tuple[tuple[str, bytes], ...]] | None:
-    """An attrs class's name and fields, as they enter the hash; None for any other class."""
+    """An attrs class's tag and fields, as they enter the hash; None for any other class."""
     if not attrs.has(cls):
         return None
-    names = tuple((field.name, field.name.encode()) for field in attrs.fields(cls))
-    return f"attrs {cls.__module__}.{cls.__qualname__}".encode(), names
+    return f"attrs {tag(cls)}".encode(), tuple((field.name, field.name.encode()) for field in attrs.fields(cls))
 
 
 def _feed(h: Any, value: object) -> None:
@@ -41,7 +62,7 @@ def _feed(h: Any, value: object) -> None:
         h.update(f"array {little.dtype.str} {little.shape}".encode())
         h.update(np.ascontiguousarray(little).tobytes())
     elif isinstance(value, type):
-        h.update(f"type {value.__module__}.{value.__qualname__}".encode())
+        h.update(f"type {tag(value)}".encode())
     elif (outline := _outline(cast(Any, type(value)))) is not None:
         head, names = outline
         h.update(head)
