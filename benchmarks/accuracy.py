@@ -31,7 +31,7 @@ import peers
 from datasets import EPSILONS, DataSet
 
 from cloister.metrics import Mean, auc, mean_interval, nicv
-from cloister.runs import Request, fit, source
+from cloister.run.fit import Request, fit, source
 
 METHODS = ("su-lloyd", "gauss-lloyd", "fastlloyd")
 BAR = {"su-lloyd": "SuLloyd*", "gauss-lloyd": "GLloyd*", "fastlloyd": "FastLloyd*"}

@@ -24,14 +24,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from one_round import mixture
 
-from cloister.core import wire
+from cloister.collection.client.encoder import Encoder
+from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.publish import publish
+from cloister.collection.server.aggregator import decode
+from cloister.collection.wire import reports as wire
 from cloister.core.types import Bools, Floats, Ids
-from cloister.decoder import decode
-from cloister.encoder import Encoder
 from cloister.metrics import nicv
-from cloister.plans import PublishedPlan
-from cloister.publishing import publish
-from cloister.runs import Request
+from cloister.run.fit import Request
 
 D, K, R, LIARS = 10, 8, 100.0, 0.01
 CASES = ((10_000, 4.0), (100_000, 1.0), (100_000, 4.0))

@@ -30,22 +30,22 @@ from typing import Any
 import numpy as np
 
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.registry import registry
-from cloister.federated.agreement import Agreement, Member
-from cloister.federated.certificates import make_test_certificates
-from cloister.federated.coordinator import Coordinator
-from cloister.federated.desk import Desk
-from cloister.federated.grpc_client import Line
-from cloister.federated.grpc_server import Server
-from cloister.federated.joined import Joined
-from cloister.federated.journal import FileJournal, Memory
-from cloister.federated.keys import new_secret
-from cloister.federated.party import Party
-from cloister.federated.ring import shape_bytes
-from cloister.federated.rounds import coordinator_noise, outline
-from cloister.federated.streams import new_private_key, public_key
-from cloister.federated.tls import Credentials
-from cloister.runs import Request, fit, prepare
+from cloister.core.registry.registry import registry
+from cloister.federated.population import Joined
+from cloister.federated.protocol.agreement import Agreement, Member
+from cloister.federated.protocol.coordinator import Coordinator
+from cloister.federated.protocol.journal import FileJournal, Memory
+from cloister.federated.protocol.keys import new_secret
+from cloister.federated.protocol.party import Party
+from cloister.federated.protocol.ring import shape_bytes
+from cloister.federated.protocol.streams import new_private_key, public_key
+from cloister.federated.protocol.vectors import coordinator_noise, outline
+from cloister.federated.transport.certificates import make_test_certificates
+from cloister.federated.transport.grpc_client import Line
+from cloister.federated.transport.grpc_server import Server
+from cloister.federated.transport.service import Desk
+from cloister.federated.transport.tls import Credentials
+from cloister.run.fit import Request, fit, prepare
 
 TABLE_3 = [
     ("TimeSynth 10K", 10_000, 2, 2, 3.03, 192), ("", 10_000, 2, 5, 3.24, 384), ("", 10_000, 5, 2, 4.32, 480), ("", 10_000, 5, 5, 4.95, 960),

@@ -36,7 +36,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
 from cloister.metrics import Mean, k_median_cost, mean_interval
 from cloister.plugins.solvers.kmedian import KMedianPlusPlus
-from cloister.runs import Request, fit
+from cloister.run.fit import Request, fit
 
 SETS = ("skin", "shuttle", "covertype_first20k", "higgs_10k")
 METHODS = ("hst-median", "tree-coreset-median", "private-lloyd-median", "k-variates")

@@ -26,11 +26,11 @@ def write(folder: Path, reports: int, k: int, dimension: int, buckets: str) -> N
     """A plan and its reports."""
     import pyarrow.parquet as pq
 
-    from cloister.core import wire
+    from cloister.collection.plan.publish import publish
+    from cloister.collection.wire import reports as wire
     from cloister.core.encoding import encode_lattice
     from cloister.core.randomness import NoiseRng
-    from cloister.publishing import publish
-    from cloister.runs import Request
+    from cloister.run.fit import Request
 
     options = {"tree.cells": buckets} if buckets else {}
     request = Request(k=k, method="one-round", epsilon=2.0, bounds="ball:1", rows=reports, seed=1, options=options)
@@ -57,7 +57,7 @@ def write(folder: Path, reports: int, k: int, dimension: int, buckets: str) -> N
 
 def measured(folder: Path) -> None:
     """Decode, then say how it went."""
-    from cloister.decoder import decode
+    from cloister.collection.server.aggregator import decode
 
     started = time.perf_counter()
     done = decode(folder / "plan", folder / "reports")

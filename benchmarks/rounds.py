@@ -29,11 +29,11 @@ from simulation import Simulated
 from cloister.core.clustering import Coreset, Released
 from cloister.core.encoding import encode_lattice
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.registry import registry
+from cloister.core.registry.compose import compose
+from cloister.core.registry.registry import registry
 from cloister.core.types import AnyArray, Floats
-from cloister.core.wiring import compose
 from cloister.metrics import cost
-from cloister.runs import Plan, Request, fit, prepare, source
+from cloister.run.fit import Plan, Request, fit, prepare, source
 
 M, C = 10**6, 10**5
 SOLVERS = {1: "kmedian++", 2: "kmeans++"}

@@ -29,7 +29,7 @@ from cloister.accounting import epsilon_of_mu, epsilon_of_shuffled, local_of_shu
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.roles import Mixing
 from cloister.metrics import nicv
-from cloister.runs import Plan, Request, fit, prepare, source
+from cloister.run.fit import Plan, Request, fit, prepare, source
 
 EPSILON, DELTA, K, R = 1.0, 1e-6, 8, 100.0
 

@@ -27,11 +27,11 @@ def write(folder: Path, people: int, dimension: int, wires: dict[str, str]) -> N
     """A plan and its messages."""
     import pyarrow.parquet as pq
 
-    from cloister.core import messages
-    from cloister.core.messages import Messages
-    from cloister.encoder import Encoder
-    from cloister.publishing import publish
-    from cloister.runs import Request
+    from cloister.collection.client.encoder import Encoder
+    from cloister.collection.plan.publish import publish
+    from cloister.collection.wire import messages
+    from cloister.collection.wire.messages import Messages
+    from cloister.run.fit import Request
 
     request = Request(
         k=8, method="one-round", epsilon=1.0, delta=1e-8, bounds="ball:1", rows=people, seed=1, wires=wires
@@ -72,7 +72,7 @@ def write(folder: Path, people: int, dimension: int, wires: dict[str, str]) -> N
 
 def measured(folder: Path) -> None:
     """Shuffle, then say how it went."""
-    from cloister.shuffler import shuffle
+    from cloister.collection.shuffler.shuffler import shuffle
 
     begun = time.perf_counter()
     done = shuffle(folder / "plan", folder / "reports", folder / "shuffled")
@@ -83,7 +83,7 @@ def measured(folder: Path) -> None:
 
 def decoded(folder: Path) -> None:
     """Decode, then say how it went."""
-    from cloister.decoder import decode
+    from cloister.collection.server.aggregator import decode
 
     begun = time.perf_counter()
     done = decode(folder / "plan", folder / "shuffled")

@@ -74,7 +74,7 @@ def job(name: str, rows: Any, k: int, rounds: int) -> Callable[[], Any]:
 
         bounds = ([-1.0] * rows.shape[1], [1.0] * rows.shape[1])
         return lambda: Rival(k, epsilon=1.0, bounds=bounds, random_state=0).fit(rows)
-    from cloister.runs import Request, fit, source
+    from cloister.run.fit import Request, fit, source
 
     delta = 0.0 if name == "su-lloyd" else 1e-8
     request = Request(k=k, method=name, epsilon=1.0, delta=delta, bounds=(-1.0, 1.0), rows=len(rows))
@@ -98,7 +98,7 @@ def one(name: str, n: int, d: int, k: int, rounds: int) -> None:
 
 def file(path: Path) -> None:
     """In a process of its own: one fit from a file."""
-    from cloister.runs import Request, fit, source
+    from cloister.run.fit import Request, fit, source
 
     request = Request(k=8, epsilon=1.0, delta=1e-9, bounds=(-1.0, 1.0), rows=20_000_000)
     with Peak() as peak:

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cloister.accounting.ledger import Ledger
+from cloister.accounting.ledger.ledger import Ledger
 from cloister.cli import main
-from cloister.core.results import Result
+from cloister.run.result import Result
 
 PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 GOLDEN = Path(__file__).parent / "golden"

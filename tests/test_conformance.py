@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.core.components import Spec
 from cloister.core.domains import Domain
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter, Offsets
 from cloister.core.questions import Rows
 from cloister.core.randomness import PublicRng
-from cloister.core.registry import registry
+from cloister.core.registry.components import Spec
+from cloister.core.registry.compose import compose
+from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
-from cloister.core.wiring import compose
 from cloister.testing import parametrize
 
 BUILT_IN = next(plugin.specs for plugin in registry().plugins if plugin.origin == "built in")

@@ -18,13 +18,13 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import cloister
-from cloister.accounting.ledger import Ledger
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.collection.plan.publish import publish
 from cloister.core.domains import Box
 from cloister.core.randomness import PublicRng
-from cloister.core.results import Result
-from cloister.plugins.packing import sphere_packing
-from cloister.publishing import publish
-from cloister.runs import Request, prepare
+from cloister.plugins.methods.sphere_packing import sphere_packing
+from cloister.run.fit import Request, prepare
+from cloister.run.result import Result
 
 NOISE = "the noise is fresh in every fit and cannot be seeded, so that two fits differ"
 EXPECTED = {

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands import (
+from cloister.commands.advance import advance, rounds
+from cloister.commands.common import (
     AsJson,
     Columns,
     Rows,
@@ -26,7 +27,6 @@ from cloister.commands import (
     steady,
     whole,
 )
-from cloister.commands.advance import advance, rounds
 from cloister.commands.config import flag, merged, read_config, typed
 from cloister.commands.coordinate import coordinate
 from cloister.commands.decode import decode
@@ -41,7 +41,7 @@ from cloister.commands.shuffle import shuffle
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
-    from cloister.runs import Plan, Request
+    from cloister.run.fit import Plan, Request
 
 app = typer.Typer(
     name="cloister", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -101,9 +101,9 @@ def list_components(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """What is installed: methods, oracles, trees, ..."""
-    from cloister.core.components import ROLES, Role
     from cloister.core.errors import UnknownName
-    from cloister.core.registry import registry
+    from cloister.core.registry.components import ROLES, Role
+    from cloister.core.registry.registry import registry
 
     known: dict[str, Role] = {r.lower(): r for r in ROLES}
     if role is not None and role.lower().replace("-", "").rstrip("s") not in known:
@@ -139,8 +139,8 @@ def describe_component(
     name: Annotated[str, typer.Argument(help="A component's name, as 'list' prints it.")], as_json: AsJson = False
 ) -> None:
     """A component's options, slots, guarantee and source."""
-    from cloister.core.describe import describe
-    from cloister.core.registry import registry
+    from cloister.core.registry.describe import describe
+    from cloister.core.registry.registry import registry
 
     found = [describe(registry(), spec) for spec in registry().find(name)]
     if as_json:
@@ -172,7 +172,7 @@ def describe_component(
 @app.command("plugins")
 def list_plugins(as_json: AsJson = False) -> None:
     """Which plugins were found, what they offer, and which of them are broken."""
-    from cloister.core.registry import registry
+    from cloister.core.registry.registry import registry
 
     mine, *strangers = registry().plugins  # what is built in is tested, and slow to load
     found = [(mine, ()), *((p, registry().faults(p)) for p in strangers)]
@@ -221,9 +221,9 @@ def fit(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Release k private centres of the rows."""
-    from cloister.core.results import checked_target
-    from cloister.runs import Account, parties, source
-    from cloister.runs import fit as run
+    from cloister.run.fit import Account, parties, source
+    from cloister.run.fit import fit as run
+    from cloister.run.result import checked_target
 
     given = {
         "k": k, "method": method, "epsilon": epsilon, "delta": delta, "bounds": bounds, "rows": public_rows, "columns": columns,
@@ -294,7 +294,7 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Cluster handwritten digits privately, beside what needs no privacy."""
-    from cloister.demo import demonstrate
+    from cloister.commands.demo import demonstrate
 
     with _progress() as (advance, started):
         shown = demonstrate(epsilon, delta, k, seed, advance, started, federated)
@@ -311,14 +311,14 @@ def demo(
 
 def _requested(o: dict[str, Any], parties: int) -> Request:
     """What the options ask for. Args: o (all of them), parties (how many pool their rows; 0: nobody does)."""
-    from cloister.runs import Request
+    from cloister.run.fit import Request
 
     for name, how in (("k", "-k"), ("epsilon", "--epsilon")):
         if o[name] is None:
             raise InvalidInput(f"no {name}: give {how}")
     method, wires, settings = "fastlloyd" if o["method"] is None else o["method"], o["with"], o["set"]
     if parties:
-        from cloister.pooling import pooled
+        from cloister.federated.plan import pooled
 
         wires, settings = pooled(method, wires, settings, parties)
     return Request(

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from cloister.bounds import domain_of
 from cloister.core.errors import InvalidInput, MissingExtra
-from cloister.core.results import Result
 from cloister.core.types import AnyArray, Floats, Ints
-from cloister.runs import Account, Request, fit, source
+from cloister.run.bounds import domain_of
+from cloister.run.fit import Account, Request, fit, source
+from cloister.run.result import Result
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin

@@ -18,8 +18,8 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Look, Record
 from cloister.core.session import Session
 from cloister.core.trust import Local
-from cloister.plugins.oracles.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
-from cloister.plugins.oracles.tensors import TensorChannel
+from cloister.plugins.oracles.central.dense import TensorChannel
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
 
 BOX = Box((-1.0, -1.0), (1.0, 1.0))
 SEED = PublicRng(b"s" * 32)

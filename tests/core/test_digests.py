@@ -146,7 +146,11 @@ def test_classes_of_two_packages_may_have_one_name() -> None:
     assert digest(ours(1)) != digest(theirs(1))
 
 
-NO_ROUNDS = ("cloister.plugins.populations", "cloister.senders", "cloister.transcript")
+NO_ROUNDS = (
+    "cloister.plugins.populations",
+    "cloister.collection.shuffler.intake",
+    "cloister.collection.plan.transcript",
+)
 """Where rows, reports and files of answers are handled, and nothing that a round holds."""
 
 

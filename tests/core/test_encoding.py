@@ -7,7 +7,6 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from core_fakes import BOX, SEED, Strips, Whole
 
 from cloister.core.budget import Budget, Share
 from cloister.core.domains import Ball
@@ -18,7 +17,8 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Part, Placed, Round, Setting
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Central, Local, Shuffled
-from cloister.plugins.oracles.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from tests.core.core_fakes import BOX, SEED, Strips, Whole
 
 NOISE = NoiseRng.for_tests(0)
 SETTING = Setting(100, BOX.unit, SEED)

@@ -7,17 +7,17 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from core_fakes import BOX, SEED
 
-from cloister.core.components import Spec
 from cloister.core.encoding import encode_lattice, encode_owned, encode_rows, summarise_lattice
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.questions import Part, Round, Rows, Setting, Space
 from cloister.core.randomness import NoiseRng
-from cloister.core.registry import registry
-from cloister.core.wiring import compose
+from cloister.core.registry.components import Spec
+from cloister.core.registry.compose import compose
+from cloister.core.registry.registry import registry
 from cloister.testing.probes import budget_of
+from tests.core.core_fakes import BOX, SEED
 
 BUILT_IN = next(plugin.specs for plugin in registry().plugins if plugin.origin == "built in")
 ORACLES = [spec for spec in BUILT_IN if spec.role in ("FrequencyOracle", "VectorSumOracle")]

@@ -7,7 +7,6 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from core_fakes import BOX, LOOKS, SEED, Charges, Crash, Durable, Explorer, InMemory, copied, same
 
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
@@ -16,6 +15,7 @@ from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
 from cloister.core.session import Pending, Session, next_round
+from tests.core.core_fakes import BOX, LOOKS, SEED, Charges, Crash, Durable, Explorer, InMemory, copied, same
 
 PROBLEM = Problem(3, BOX, 200, Budget("gaussian", 1e5))
 """Noise well below one row, so that a wrong answer shows, and yet never twice the same."""
@@ -186,9 +186,9 @@ def test_a_round_that_was_opened_as_another_one_is_refused(other: Problem, close
 
 def test_a_run_under_another_public_seed_does_not_go_on_with_this_record() -> None:
     """The questions' seeds are public choices: where a channel holds one, its digest differs."""
-    from cloister.plugins.lloyd import Lloyd
-    from cloister.plugins.oracles.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
-    from cloister.plugins.packing import SpherePacking
+    from cloister.plugins.methods.lloyd import Lloyd
+    from cloister.plugins.methods.sphere_packing import SpherePacking
+    from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
 
     method: Lloyd[Any] = Lloyd(
         start=SpherePacking(), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), rounds=2

@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from core_fakes import BOX, LOOKS, SEED, Charges, Crash, Durable, Explorer, InMemory, LocalCounts, Strips
 
 from cloister.accounting import Accountant, Total
 from cloister.core.budget import Budget, Share
@@ -18,10 +17,11 @@ from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
 from cloister.core.session import Pending, Session, forecast, next_round
-from cloister.plugins.lloyd import Lloyd
-from cloister.plugins.oracles.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
-from cloister.plugins.oracles.exact import ExactCounts
-from cloister.plugins.packing import SpherePacking
+from cloister.plugins.methods.lloyd import Lloyd
+from cloister.plugins.methods.sphere_packing import SpherePacking
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
+from cloister.plugins.oracles.central.exact import ExactCounts
+from tests.core.core_fakes import BOX, LOOKS, SEED, Charges, Crash, Durable, Explorer, InMemory, LocalCounts, Strips
 
 TOTAL = Total(1.0, 1e-6)
 PROBLEM = Problem(3, BOX, 200, TOTAL.measured(["gaussian"]))

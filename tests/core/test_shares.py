@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from core_fakes import BOX, SEED, Strips
 from scipy.stats import binom
 
 from cloister.core.budget import Budget
@@ -19,11 +18,12 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.shares import SIGNIFICANCE, Portion, doubts
 from cloister.core.shuffling import asked, messages, numbers
 from cloister.core.trust import Local, Shuffled
-from cloister.plugins.oracles.amplified import AmplifiedCounts
-from cloister.plugins.oracles.local.explicit_histogram import ExplicitHistogram
-from cloister.plugins.oracles.local.hadamard import HadamardResponse
-from cloister.plugins.oracles.local.ldp_average import LdpAverage
-from cloister.plugins.oracles.local.vector_sums import ExplicitHistogramVector, HadamardVector
+from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
+from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
+from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
+from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
+from cloister.plugins.oracles.shuffled.amplified import AmplifiedCounts
+from tests.core.core_fakes import BOX, SEED, Strips
 
 N = 4000
 NOISE = NoiseRng.for_tests(0)

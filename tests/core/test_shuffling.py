@@ -9,29 +9,29 @@ import attrs
 import numpy as np
 import pytest
 from scipy.stats import chi2
-from shuffled_fakes import SHARES, ToyHidden, ToyMixed
 
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.spent import Spent
+from cloister.accounting.composition import Spent
 from cloister.accounting.total import Total
 from cloister.core.budget import Budget, Event
 from cloister.core.clustering import Problem
-from cloister.core.components import Spec, component, slot
 from cloister.core.domains import Box
 from cloister.core.encoding import absorb, encode_lattice, encode_owned, summarise_lattice
 from cloister.core.errors import Refused, WrongComposition
 from cloister.core.questions import Question, Round, Setting, Space, count
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.registry import Plugin, Registry, registry
+from cloister.core.registry.components import Spec, component, slot
+from cloister.core.registry.compose import compose
+from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.core.roles import FrequencyOracle, Hiding, Mixing, Sorting
 from cloister.core.session import Pending, Session
 from cloister.core.shuffling import least as people_needed
 from cloister.core.shuffling import roles
-from cloister.core.statement import state
 from cloister.core.trust import Shuffled, T
 from cloister.core.types import Floats, Ints
-from cloister.core.wiring import compose
-from cloister.plugins.oracles.local.hadamard import HadamardResponse
+from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
+from cloister.run.statement import state
+from tests.core.shuffled_fakes import SHARES, ToyHidden, ToyMixed
 
 N = 4_000
 BOX = Box((-1.0,), (1.0,))

@@ -7,14 +7,14 @@ import math
 import numpy as np
 
 from cloister.core.types import Ids
-from cloister.federated.agreement import Agreement, Member
-from cloister.federated.coordinator import Coordinator, Due
-from cloister.federated.journal import Journal
-from cloister.federated.keys import new_secret
-from cloister.federated.party import Party
-from cloister.federated.ring import Tensor
-from cloister.federated.streams import new_private_key, public_key
-from cloister.federated.trust import Masks
+from cloister.federated.protocol.agreement import Agreement, Member
+from cloister.federated.protocol.collusion import Masks
+from cloister.federated.protocol.coordinator import Coordinator, Due
+from cloister.federated.protocol.journal import Journal
+from cloister.federated.protocol.keys import new_secret
+from cloister.federated.protocol.party import Party
+from cloister.federated.protocol.ring import Tensor
+from cloister.federated.protocol.streams import new_private_key, public_key
 
 SHAPE = (Tensor(3, 64), Tensor(6, 40))
 NAMES = ("north", "south", "west")

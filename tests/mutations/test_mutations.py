@@ -7,7 +7,7 @@ A fault is an entry in a ``.toml`` file beside this one::
     file = "src/cloister/plugins/oracles/shuffled/blanket_histogram.py"
     old = "words[:, 1]"                         # occurs exactly once in the file
     new = "words[:, 0]"
-    tests = ["tests/plugins/shuffled/test_blanket_histogram.py::test_a_tag_does_not_tell_its_value"]
+    tests = ["tests/plugins/oracles/shuffled/test_blanket_histogram.py::test_a_tag_does_not_tell_its_value"]
 
 ``pytest -m mutations`` applies each to a copy of the source and runs its tests, which must fail within a minute. That every entry still
 applies, and names tests that exist, is tested always.

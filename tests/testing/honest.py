@@ -17,13 +17,13 @@ import numpy as np
 
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.clustering import Clustering, Coreset, Leaves, Problem, Released
-from cloister.core.components import component, option, slot
 from cloister.core.encoding import absorb, encode_rows, merge_summaries
 from cloister.core.errors import Refused
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Placed, Round, Rows, Setting, Space, add_up, count
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import Counts, FrequencyOracle, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import Central, Local, T

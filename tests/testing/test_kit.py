@@ -7,16 +7,17 @@ import sys
 from typing import Any
 
 import pytest
-from honest import Chunks, FirstPoints, Halving, HonestCounts, HonestSums, Plain, UnaryCounts, nearest
-from zoo import SPECIMENS
-from zoo_claims import NanPasses
-from zoo_noise import QuieterThanItSays
 
-from cloister.core.components import Spec
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
-from cloister.core.registry import Plugin, Registry
-from cloister.testing import Check, ConformanceError, check_component, checks_for, declarations, parametrize
-from cloister.testing.checks import require
+from cloister.core.registry.components import Spec
+from cloister.core.registry.registry import Plugin, Registry
+from cloister.testing import Check, ConformanceError, check_component, checks_for, parametrize
+from cloister.testing.check import require
+from cloister.testing.checks import declarations
+from tests.testing.honest import Chunks, FirstPoints, Halving, HonestCounts, HonestSums, Plain, UnaryCounts, nearest
+from tests.testing.zoo import SPECIMENS
+from tests.testing.zoo_claims import NanPasses
+from tests.testing.zoo_noise import QuieterThanItSays
 
 PLAIN = Plain(counts=HonestCounts(), sums=HonestSums())
 KINDS = (

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from cloister.core.budget import Budget
-from cloister.testing.oracle_privacy import most_chi_square
+from cloister.testing.checks.oracle_privacy import most_chi_square
 from cloister.testing.statistics import ALARM, correlation, deviations, mean_band, proportion, step_of, variance_band
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from honest import (
+
+from cloister.testing import ConformanceError, checks_for, parametrize
+from cloister.testing.roles import name_of
+from tests.testing.honest import (
     Chunks,
     FirstPoints,
     Halving,
@@ -16,12 +19,9 @@ from honest import (
     UnaryCounts,
     nearest,
 )
-from zoo import SPECIMENS
-from zoo_joint import NoisyOnes
-from zoo_thresholds import HonestThreshold
-
-from cloister.testing import ConformanceError, checks_for, parametrize
-from cloister.testing.roles import name_of
+from tests.testing.zoo import SPECIMENS
+from tests.testing.zoo_joint import NoisyOnes
+from tests.testing.zoo_thresholds import HonestThreshold
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from honest import HonestCounts
+from tests.testing.honest import HonestCounts
 
 
 class Undocumented(HonestCounts):

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import zoo_cells as cells
-import zoo_claims as claims
-import zoo_joint as joint
-import zoo_messages as messages
-import zoo_noise as noise
-import zoo_programs as programs
-import zoo_reports as reports
-import zoo_spaces as spaces
-import zoo_thresholds as thresholds
-from undocumented import Undocumented
+from tests.testing import zoo_cells as cells
+from tests.testing import zoo_claims as claims
+from tests.testing import zoo_joint as joint
+from tests.testing import zoo_messages as messages
+from tests.testing import zoo_noise as noise
+from tests.testing import zoo_programs as programs
+from tests.testing import zoo_reports as reports
+from tests.testing import zoo_spaces as spaces
+from tests.testing import zoo_thresholds as thresholds
+from tests.testing.undocumented import Undocumented
 
 # (specimen, role for makers, the check that catches it)
 SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (

@@ -6,20 +6,20 @@ from typing import Any
 
 import attrs
 import numpy as np
-from honest import (
-    Halving,
-    HalvingTree,
-    nearest,
-)
 
 from cloister.core.clustering import Coreset, Problem
-from cloister.core.components import component
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows, Space
 from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import component
 from cloister.core.roles import Counts
 from cloister.core.types import Ints
+from tests.testing.honest import (
+    Halving,
+    HalvingTree,
+    nearest,
+)
 
 
 @attrs.frozen(eq=False)

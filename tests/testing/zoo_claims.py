@@ -9,7 +9,14 @@ import math
 from typing import ClassVar
 
 import attrs
-from honest import (
+
+from cloister.core.budget import Budget, Event, Measure
+from cloister.core.lattice import Bound
+from cloister.core.questions import Placed, Setting, Space
+from cloister.core.randomness import NoiseRng
+from cloister.core.registry.components import Option, component, option
+from cloister.core.types import Ids, Ints
+from tests.testing.honest import (
     Channel,
     HonestCounts,
     HonestGaussianSums,
@@ -17,13 +24,6 @@ from honest import (
     Totals,
     _Oracle,
 )
-
-from cloister.core.budget import Budget, Event, Measure
-from cloister.core.components import Option, component, option
-from cloister.core.lattice import Bound
-from cloister.core.questions import Placed, Setting, Space
-from cloister.core.randomness import NoiseRng
-from cloister.core.types import Ids, Ints
 
 
 class _Cheaper(Channel):

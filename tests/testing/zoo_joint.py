@@ -11,20 +11,20 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-from honest import Noised, Totals
-from zoo_messages import _Counts, _Same
 
 from cloister.core.budget import Budget, Event, Measure
-from cloister.core.components import component
 from cloister.core.errors import Refused
 from cloister.core.questions import Setting, Space
 from cloister.core.randomness import NoiseRng, unit_floats
+from cloister.core.registry.components import component
 from cloister.core.trust import Local
 from cloister.core.types import Floats, Ids, Ints
-from cloister.plugins.oracles.local.coins import below
+from cloister.plugins.oracles.local.exact_probability import below
 from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram
 from cloister.plugins.oracles.shuffled.shares import Shares
 from cloister.plugins.oracles.shuffled.tagged import Tagged
+from tests.testing.honest import Noised, Totals
+from tests.testing.zoo_messages import _Counts, _Same
 
 STEPS = 2.0**20
 """In one row."""

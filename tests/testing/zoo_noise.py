@@ -10,7 +10,13 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-from honest import (
+
+from cloister.core.budget import Budget
+from cloister.core.lattice import Bound
+from cloister.core.questions import Space
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import Ints
+from tests.testing.honest import (
     Channel,
     HonestCounts,
     HonestGaussianCounts,
@@ -18,12 +24,6 @@ from honest import (
     HonestSums,
     Totals,
 )
-
-from cloister.core.budget import Budget
-from cloister.core.lattice import Bound
-from cloister.core.questions import Space
-from cloister.core.randomness import NoiseRng
-from cloister.core.types import Ints
 
 
 def _quieter(channel: Channel, level: int, size: int, rng: NoiseRng) -> Ints:

@@ -6,7 +6,18 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from honest import (
+
+from cloister.core.budget import Budget, Measure
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.encoding import absorb, encode_rows
+from cloister.core.lattice import Bound
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import Round, Rows, Space, add_up, count
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.components import component
+from cloister.core.session import Session
+from cloister.core.types import Floats, Ids
+from tests.testing.honest import (
     Chunks,
     FirstPoints,
     HonestCounts,
@@ -14,18 +25,7 @@ from honest import (
     Plain,
     UnaryCounts,
 )
-from zoo_noise import Silent
-
-from cloister.core.budget import Budget, Measure
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.components import component
-from cloister.core.encoding import absorb, encode_rows
-from cloister.core.lattice import Bound
-from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Round, Rows, Space, add_up, count
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.session import Session
-from cloister.core.types import Floats, Ids
+from tests.testing.zoo_noise import Silent
 
 
 class TriesAgain(Plain):

@@ -9,7 +9,12 @@ from typing import Any
 
 import attrs
 import numpy as np
-from honest import (
+
+from cloister.core.budget import Budget
+from cloister.core.questions import Placed, Setting, Space
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import Floats, Ids, Ints
+from tests.testing.honest import (
     Bits,
     Channel,
     HonestCounts,
@@ -19,11 +24,6 @@ from honest import (
     UnaryChannel,
     UnaryCounts,
 )
-
-from cloister.core.budget import Budget
-from cloister.core.questions import Placed, Setting, Space
-from cloister.core.randomness import NoiseRng
-from cloister.core.types import Floats, Ids, Ints
 
 
 class _Centred(Channel):

@@ -9,12 +9,12 @@ from typing import Any
 
 import attrs
 import numpy as np
-from honest import Channel, HalvingTree, HonestCounts, Totals
 
 from cloister.core.questions import Placed, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ids, Ints
-from cloister.testing.large_spaces import FAR, FarTable
+from cloister.testing.checks.large_spaces import FAR, FarTable
+from tests.testing.honest import Channel, HalvingTree, HonestCounts, Totals
 
 
 def _back(buckets: Ints) -> Ints:

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-from honest import Channel, HonestCounts, Totals
 
 from cloister.core.budget import Budget, Event
 from cloister.core.questions import Setting, Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ints
+from tests.testing.honest import Channel, HonestCounts, Totals
 
 
 class _Above(Channel):

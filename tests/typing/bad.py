@@ -17,8 +17,8 @@ from cloister.core.roles import Counts, Method, NonPrivateSolver, Sums
 from cloister.core.session import Session, forecast
 from cloister.core.trust import Aggregated, Central, Local
 from cloister.core.types import Floats, Ids
-from cloister.plugins.lloyd import Lloyd
-from cloister.plugins.packing import SpherePacking, sphere_packing
+from cloister.plugins.methods.lloyd import Lloyd
+from cloister.plugins.methods.sphere_packing import SpherePacking, sphere_packing
 
 box = Box((-1.0, -1.0), (1.0, 1.0))
 total = Total(1.0)

@@ -38,8 +38,8 @@ from cloister.core.roles import (
 from cloister.core.session import Session, forecast, next_round
 from cloister.core.trust import Aggregated, Central, Local
 from cloister.core.types import Floats, Ints
-from cloister.plugins.lloyd import Lloyd
-from cloister.plugins.packing import sphere_packing
+from cloister.plugins.methods.lloyd import Lloyd
+from cloister.plugins.methods.sphere_packing import sphere_packing
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
 

@@ -7,8 +7,8 @@ from typing import assert_type
 from stubs import CentralCounts, CentralSums
 
 from cloister.core.trust import Central
-from cloister.plugins.lloyd import Lloyd
-from cloister.plugins.packing import SpherePacking
+from cloister.plugins.methods.lloyd import Lloyd
+from cloister.plugins.methods.sphere_packing import SpherePacking
 from cloister.plugins.solvers.kmeans import KMeansPlusPlus
 
 assert_type(Lloyd(start=SpherePacking(), counts=CentralCounts(), sums=CentralSums()), Lloyd[Central])

@@ -6,10 +6,10 @@ from typing import Any, Generic
 
 from cloister.core.budget import Budget, Measure
 from cloister.core.clustering import Clustering, Problem
-from cloister.core.components import component, slot
 from cloister.core.lattice import Bound
 from cloister.core.questions import Placed, Round, Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.components import component, slot
 from cloister.core.roles import Channel, Counts, FrequencyOracle, Sums, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import Aggregated, Central, Local, T

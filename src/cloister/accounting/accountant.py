@@ -8,7 +8,7 @@ from typing import final
 import attrs
 
 from cloister.accounting.checks import ROUNDING as ROUNDING
-from cloister.accounting.spent import Spent
+from cloister.accounting.composition import Spent
 from cloister.accounting.total import Total
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, Refused, WrongComposition

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cloister.commands import (
+from cloister.commands.common import (
     AcceptShares,
     AsJson,
     PlanFolder,
@@ -36,8 +36,8 @@ def advance(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Close the open round with these reports and publish the next; after the last one, cluster. Sees no row."""
-    from cloister.core.results import checked_target
-    from cloister.decoder import advance as run
+    from cloister.collection.server.aggregator import advance as run
+    from cloister.run.result import checked_target
 
     target = None if out is None else checked_target(out)
     with ending(lambda error: GO_ON), progress("reports read") as advance:
@@ -68,7 +68,7 @@ def advance(
 
 def rounds(plan: PlanFolder, as_json: AsJson = False) -> None:
     """Say which round of a plan is open, who is asked in each, by what, how many bytes she sends, and how many the server publishes."""
-    from cloister.transcript import Transcript
+    from cloister.collection.plan.transcript import Transcript
 
     standing = _standing(Transcript.read(plan))
     if as_json:
@@ -96,7 +96,7 @@ def _counted(mechanisms: list[str]) -> str:
 
 def _standing(transcript: Any) -> dict[str, Any]:
     """Where a plan stands, as plain data."""
-    from cloister.schedule import Step
+    from cloister.collection.plan.costs import Step
 
     plan = transcript.plan
     rounds = list[dict[str, Any]]()

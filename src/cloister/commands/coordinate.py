@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands import NotPrivate, PlanFile, Unsigned, event_log, say
+from cloister.commands.common import NotPrivate, PlanFile, Unsigned, event_log, say
 from cloister.commands.endings import ending
 
 if TYPE_CHECKING:
-    from cloister.federated.coordinator import Coordinator
+    from cloister.federated.protocol.coordinator import Coordinator
 
 GONE = "the coordinator was interrupted and kept no journal: this session is over, begin another"
 """What parties are told then; those of a coordinator that can come back find it gone, and wait."""
@@ -36,15 +36,15 @@ def coordinate(
     """Run a pooled clustering's coordinator: it sees masked numbers, and neither rows, sums nor centres."""
     from functools import partial
 
-    from cloister.federated.coordinator import Coordinator
-    from cloister.federated.desk import Desk
-    from cloister.federated.grpc_server import Server
-    from cloister.federated.journal import journal_at
-    from cloister.federated.rounds import coordinator_noise, outline
-    from cloister.federated.signatures import check_signatures, folder_of
-    from cloister.federated.tls import Credentials, read_file
-    from cloister.federated.trust import PUBLISHED
-    from cloister.pooling import SEEDED, read_pool_plan
+    from cloister.federated.plan import SEEDED, read_pool_plan
+    from cloister.federated.protocol.collusion import PUBLISHED
+    from cloister.federated.protocol.coordinator import Coordinator
+    from cloister.federated.protocol.journal import journal_at
+    from cloister.federated.protocol.vectors import coordinator_noise, outline
+    from cloister.federated.transport.grpc_server import Server
+    from cloister.federated.transport.service import Desk
+    from cloister.federated.transport.signatures import check_signatures, folder_of
+    from cloister.federated.transport.tls import Credentials, read_file
 
     pool = read_pool_plan(plan, not_private)
     credentials = Credentials.read(cert, key, ca)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands import AcceptShares, AsJson, PlanFolder, print_json, print_result, progress, say, show
+from cloister.commands.common import AcceptShares, AsJson, PlanFolder, print_json, print_result, progress, say, show
 from cloister.commands.endings import ending, printing
 
 if TYPE_CHECKING:
-    from cloister.plans import PublishedPlan
+    from cloister.collection.plan.plan import PublishedPlan
 
 GO_ON = "run it again: the reports are as they were, and decoding them costs nobody anything"
 
@@ -25,9 +25,9 @@ def decode(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Cluster the people who have sent reports. Sees no row."""
-    from cloister.core.results import checked_target
-    from cloister.decoder import decode as run
-    from cloister.plans import PublishedPlan
+    from cloister.collection.plan.plan import PublishedPlan
+    from cloister.collection.server.aggregator import decode as run
+    from cloister.run.result import checked_target
 
     target = None if out is None else checked_target(out)
     published = PublishedPlan.read(plan)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands import AsJson, PlanFolder, Rows, names, print_json, progress, say, show
+from cloister.commands.common import AsJson, PlanFolder, Rows, names, print_json, progress, say, show
 from cloister.commands.endings import ending, printing
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from cloister.transcript import Transcript
+    from cloister.collection.plan.transcript import Transcript
 
 Out = Annotated[Path, typer.Option(help="Folder that the reports are put in.")]
 First = Annotated[int | None, typer.Option(help="User number of the first row; the others follow. Default: 0.")]
@@ -66,8 +66,8 @@ def _reported(
     if (lifetime, lifetime_delta) != (None, None) and state is None:
         raise InvalidInput("--lifetime needs a file that remembers what was spent: give --state FILE")
 
-    from cloister.collecting import FORMATS, Naming, Table, collect
-    from cloister.encoder import Encoder, State, cautions, opened
+    from cloister.collection.client.encode_files import FORMATS, Naming, Table, collect
+    from cloister.collection.client.encoder import Encoder, State, cautions, opened
 
     if format not in FORMATS:
         raise InvalidInput(f"format is '{format}': choose parquet or arrow")

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, NoReturn, final
 import attrs
 import typer
 
-from cloister.commands import mute, plain, say
+from cloister.commands.common import mute, plain, say
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
-    from cloister.core.results import Result
-    from cloister.runs import Account
+    from cloister.run.fit import Account
+    from cloister.run.result import Result
 
 INTERRUPTED, UNPRINTED, REFUSED = 130, 1, 2
 """Exit codes: of Ctrl-C, as shells have it; of an output that cannot be written; of everything else."""

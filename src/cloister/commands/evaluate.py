@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands import AsJson, Rows, names, print_json
+from cloister.commands.common import AsJson, Rows, names, print_json
 
 MEANING = {
     "nicv": "mean squared distance to the nearest centre",
@@ -28,8 +28,8 @@ def evaluate(
 ) -> None:  # fmt: skip
     """How well released centres fit rows. NOT private: the figures tell about the rows."""
     from cloister import metrics
-    from cloister.core.results import Result
-    from cloister.runs import source
+    from cloister.run.fit import source
+    from cloister.run.result import Result
 
     loaded = Result.load(result)
     table = source(rows, names(columns) or _columns(rows, loaded.columns), "drop").table()
@@ -48,7 +48,7 @@ def evaluate(
 
 def _columns(rows: list[str], wanted: Sequence[str]) -> list[str] | None:
     """The result's columns; where it has no names for them (0, 1, ...) and the files have, all columns of numbers, in their order."""
-    from cloister.runs import source
+    from cloister.run.fit import source
 
     if list(wanted) != [str(i) for i in range(len(wanted))]:
         return list(wanted)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import attrs
 import typer
 
-from cloister.commands import (
+from cloister.commands.common import (
     AsJson,
     NotPrivate,
     PlanFile,
@@ -24,8 +24,8 @@ from cloister.commands.endings import Standing, ending, printing
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from cloister.core.results import Result
-    from cloister.federated.joined import Joined
+    from cloister.federated.population import Joined
+    from cloister.run.result import Result
 
 
 def join(
@@ -51,15 +51,15 @@ def join(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Pool this party's rows with others' that nobody sees. All parties get the same private centres."""
-    from cloister.core.results import checked_target
-    from cloister.federated.grpc_client import Line
-    from cloister.federated.joined import Joined
-    from cloister.federated.journal import journal_at
-    from cloister.federated.party import Party
-    from cloister.federated.signatures import check_signatures, folder_of
-    from cloister.federated.tls import Credentials, read_file
-    from cloister.pooling import SEEDED, read_pool_plan
-    from cloister.runs import Account, fit, source
+    from cloister.federated.plan import SEEDED, read_pool_plan
+    from cloister.federated.population import Joined
+    from cloister.federated.protocol.journal import journal_at
+    from cloister.federated.protocol.party import Party
+    from cloister.federated.transport.grpc_client import Line
+    from cloister.federated.transport.signatures import check_signatures, folder_of
+    from cloister.federated.transport.tls import Credentials, read_file
+    from cloister.run.fit import Account, fit, source
+    from cloister.run.result import checked_target
 
     pool = read_pool_plan(plan, not_private)
     if pool.test_noise_seed is not None:
@@ -110,7 +110,7 @@ def join(
 
 def _how(error: BaseException, joined: Joined, party: str, journal: Path | None, run: str) -> str:
     """What becomes of a run that ends early. What the coordinator or others will never take is not tried again."""
-    from cloister.federated.messages import Reason, Rejected
+    from cloister.federated.protocol.messages import Reason, Rejected
 
     spent = f"the ledger keeps what run {run} reserved" if run and joined.opened else ""
     if isinstance(error, Rejected) and error.reason is not Reason.TIMEOUT:
@@ -141,10 +141,10 @@ def sign(
     not_private: NotPrivate = False,
 ) -> None:  # fmt: skip
     """Sign the plan: this party agrees to it, and to everybody on its list. Everybody needs everybody's signature to join."""
-    from cloister.federated.signatures import folder_of
-    from cloister.federated.signatures import sign as signed
-    from cloister.federated.tls import Credentials
-    from cloister.pooling import SEEDED, read_pool_plan
+    from cloister.federated.plan import SEEDED, read_pool_plan
+    from cloister.federated.transport.signatures import folder_of
+    from cloister.federated.transport.signatures import sign as signed
+    from cloister.federated.transport.tls import Credentials
 
     pool = read_pool_plan(plan, not_private)
     made = signed(pool.agreement, party, Credentials.read(cert, key, ca))
@@ -167,9 +167,9 @@ def party_key(
     coordinator: Annotated[bool, typer.Option("--coordinator", help="Make the coordinator's key instead.")] = False,
 ) -> None:
     """Make a party's pooling key, or the coordinator's, and print the half that goes into the plan."""
-    from cloister.federated.certificates import write_secret
-    from cloister.federated.keys import new_secret
-    from cloister.federated.streams import new_private_key, public_key
+    from cloister.federated.protocol.keys import new_secret
+    from cloister.federated.protocol.streams import new_private_key, public_key
+    from cloister.federated.transport.certificates import write_secret
 
     if shared and coordinator:
         raise InvalidInput(
@@ -189,9 +189,9 @@ def make_certificates(
     days: Annotated[int, typer.Option(help="How long they are valid.")] = 30,
 ) -> None:
     """Make a test authority, and certificates and pooling keys for everybody. For trials: no one machine should hold them all."""
-    from cloister.federated.certificates import make_test_certificates, write_secret
-    from cloister.federated.streams import new_private_key, public_key
-    from cloister.federated.tls import COORDINATOR_NAME
+    from cloister.federated.protocol.streams import new_private_key, public_key
+    from cloister.federated.transport.certificates import make_test_certificates, write_secret
+    from cloister.federated.transport.tls import COORDINATOR_NAME
 
     make_test_certificates(folder, tuple(party), days)
     public = dict[str, str]()

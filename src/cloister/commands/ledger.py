@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from cloister.commands import AsJson, plain, print_json
+from cloister.commands.common import AsJson, plain, print_json
 from cloister.core.errors import InvalidInput
 
 ledger_app = typer.Typer(no_args_is_help=True, help="Lifetime privacy budgets of data sets, in one file.")
@@ -22,7 +22,7 @@ def declare(
     composition: Annotated[str, typer.Option(help="basic: epsilons and deltas add; zcdp: rho adds, better for many runs.")] = "basic",
 ) -> None:  # fmt: skip
     """Give a data set a lifetime budget."""
-    from cloister.accounting.ledger import Ledger
+    from cloister.accounting.ledger.ledger import Ledger
 
     if composition not in ("basic", "zcdp"):
         raise InvalidInput(f"composition is '{composition}': choose basic or zcdp")
@@ -38,7 +38,7 @@ def show(ledger: Annotated[Path, typer.Argument(help="The ledger's file.")], as_
     """What every data set may spend, has spent, and which runs were cut off."""
     import attrs
 
-    from cloister.accounting.ledger import Ledger
+    from cloister.accounting.ledger.ledger import Ledger
 
     found = Ledger.open(ledger).status()
     if as_json:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands import AsJson, names, pairs, print_json, say, show, whole
+from cloister.commands.common import AsJson, names, pairs, print_json, say, show, whole
 from cloister.commands.endings import printing
 
 
@@ -27,9 +27,9 @@ def plan(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Publish what people are asked: a folder for them and for the server. Reads no rows."""
-    from cloister.plans import checked_folder
-    from cloister.publishing import publish, words
-    from cloister.runs import Request
+    from cloister.collection.plan.plan import checked_folder
+    from cloister.collection.plan.publish import publish, words
+    from cloister.run.fit import Request
 
     checked_folder(out)
     request = Request(

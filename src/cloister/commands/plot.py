@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands import AsJson, names, plain, print_json, show
+from cloister.commands.common import AsJson, names, plain, print_json, show
 from cloister.commands.endings import printing
 from cloister.core.errors import InvalidInput
 
@@ -21,9 +21,9 @@ def plot(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Draw a result: its centres and tree cells, or cost against k. Released values only: reads no rows."""
-    from cloister.core.results import Result, checked_target
-    from cloister.pictures import Curve, Map
-    from cloister.plotting import ENDINGS, figure_of, save
+    from cloister.plotting.data import Curve, Map
+    from cloister.plotting.figures import ENDINGS, figure_of, save
+    from cloister.run.result import Result, checked_target
 
     if curve and (axes is not None or project):
         raise InvalidInput("--axes and --project are for the map: give --curve alone")

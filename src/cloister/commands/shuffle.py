@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands import AsJson, PlanFolder, print_json, progress, say, show
+from cloister.commands.common import AsJson, PlanFolder, print_json, progress, say, show
 from cloister.commands.endings import ending, printing
 
 
@@ -19,7 +19,7 @@ def shuffle(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Take off who sent which message, and put all in random order. Runs where nobody else looks."""
-    from cloister.shuffler import shuffle as run
+    from cloister.collection.shuffler.shuffler import shuffle as run
 
     def standing() -> str:
         if out.is_dir() and any(out.iterdir()):

@@ -173,7 +173,7 @@ class Event:
         touched: how many noised integers one row can change (discrete noise only).
         sigma: standard deviation of the noise in integers (discrete Gaussian only; what accounting needs to compare it
             with a rounded real Gaussian).
-        delta: probability, given any history, that ``spent`` does not cover what comes out (see ``cloister.accounting.spent``).
+        delta: probability, given any history, that ``spent`` does not cover what comes out (see ``cloister.accounting.composition``).
         ratio: how far, in |log|, the law of one noised integer is from that discrete Gaussian, anywhere; 0 if it is one.
         alone: epsilon of one person's report by itself, for whom the shuffler is not honest (Shuffled only); infinite if nothing holds.
         pure: its epsilon, if it is pure but for ``delta`` and paid in rho (epsilon^2 / 2 is then at most that rho); infinite if it is

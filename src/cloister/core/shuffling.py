@@ -89,7 +89,7 @@ def refuse_few(round: Round[Any], population: object, gathered: bool = False) ->
 def check_shuffled(part: Part) -> None:
     """The rules of an opened question of trust Shuffled.
 
-    Deltas of their own add up beside every measure (see ``cloister.accounting.spent``).
+    Deltas of their own add up beside every measure (see ``cloister.accounting.composition``).
 
     Raises:
         Refused: it does not say how many people it needs; it needs a share of the noise from everybody, and asks some.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cloister.core.components import Spec
-from cloister.core.hooks import hookimpl
+from cloister.core.registry.components import Spec
+from cloister.core.registry.hooks import hookimpl
 from cloister.plugins.manifest import components
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from cloister.core.components import Spec
+from cloister.core.registry.components import Spec
 
 TREES = "cloister.plugins.trees"
-LOCAL = "cloister.plugins.oracles.local"
+COUNTS = "cloister.plugins.oracles.local.counts"
+VECTORS = "cloister.plugins.oracles.local.vectors"
 SHUFFLED = "cloister.plugins.oracles.shuffled"
-LLOYD = "cloister.plugins.lloyd:Lloyd"
-HST = "cloister.plugins.hst:HST"
-ONE_ROUND = "cloister.plugins.one_round:OneRound"
-WEIGHTED = "cloister.plugins.stemmer.weighted_centers:WeightedCenters"
+LLOYD = "cloister.plugins.methods.lloyd:Lloyd"
+HST = "cloister.plugins.methods.hst:HST"
+ONE_ROUND = "cloister.plugins.methods.one_round:OneRound"
+WEIGHTED = "cloister.plugins.methods.weighted_centers.weighted_centers:WeightedCenters"
 STEMMER = "Stemmer: Locally private k-means clustering (2021)"
 CHANG = "Chang, Ghazi, Kumar, Manurangsi: Locally private k-means in one round (2021)"
 DIAA = "Diaa, Humphries, Kerschbaum: FastLloyd (2024)"
@@ -36,7 +37,7 @@ def components() -> list[Spec]:
                "Ghosh, Roughgarden, Sundararajan (2009)"),
         *_both("discrete-gaussian", "discrete_gaussian", "DiscreteGaussian", "with discrete Gaussian noise",
                "Canonne, Kamath, Steinke (2020); Balle, Wang (2018)"),
-        Spec("thresholded", "FrequencyOracle", "cloister.plugins.oracles.thresholded:ThresholdedCounts",
+        Spec("thresholded", "FrequencyOracle", "cloister.plugins.oracles.central.thresholded:ThresholdedCounts",
              "counts of occupied buckets above a threshold; spends delta", "Central", "Korolova, Kenthapadi, Mishra, Ntoulas (2009)"),
         *_both("masked-gaussian", "masked_gaussian", "MaskedGaussian", "pooled by parties, discrete Gaussian noise from the coordinator", DIAA,
                trust="Aggregated"),
@@ -57,8 +58,6 @@ def components() -> list[Spec]:
         Spec("arrays", "Population", "cloister.plugins.populations.arrays:Arrays", "rows in memory: NumPy, pandas, polars"),
         Spec("files", "Population", "cloister.plugins.populations.files:Files", "rows in files, a chunk at a time"),
         Spec("parties", "Population", "cloister.plugins.populations.parties:Parties", "organisations that pool masked sums, in one process", "Aggregated"),
-        Spec("messages", "Population", "cloister.plugins.populations.messages:Released", "messages that a shuffler released, in files"),
-        Spec("reports", "Population", "cloister.plugins.populations.reports:Collected", "reports that people sent, in files"),
     ]  # fmt: skip
 
 
@@ -76,7 +75,7 @@ def _trees() -> list[Spec]:
              presets={**ONE_ROUND_PAPER, **central, "tree": "simhash"}),
         Spec("tree-coreset-median", "Method", ONE_ROUND, "k-median from noisy counts and means of cells, in one round", paper=KAMATH,
              presets={**central, "solver": "kmedian++", "grid_up_to": 0}),
-        Spec("sphere-packing", "Method", "cloister.plugins.packing:SpherePacking",
+        Spec("sphere-packing", "Method", "cloister.plugins.methods.sphere_packing:SpherePacking",
              "k public points far apart: a start that reads no row", paper=SU),
         Spec("shifted-quadtree", "TreeBuilder", f"{TREES}.quadtree:ShiftedQuadtree",
              "binary tree of boxes with random cuts, over few columns or a random projection", paper=COHEN),
@@ -92,14 +91,14 @@ def _trees() -> list[Spec]:
 def _median() -> list[Spec]:
     """k-median: what follows a start, the rivals, and the solver."""
     return [
-        Spec("hst-median", "Method", "cloister.plugins.lloyd_median:LloydMedian",
+        Spec("hst-median", "Method", "cloister.plugins.methods.lloyd_median:LloydMedian",
              "k-median by a random tree's noisy counts, lifted, merged, and rounds of unit vectors", paper=COHEN,
              presets={"start": "tree-median", "start_share": 0.5, "rounds": 4}),
         Spec("tree-median", "Method", HST, "k-median by a random tree's noisy counts, lifted and merged", paper=COHEN,
              presets={"merge": "kmedian++", "extra": 2}),
-        Spec("private-lloyd-median", "Method", "cloister.plugins.lloyd_median:LloydMedian",
+        Spec("private-lloyd-median", "Method", "cloister.plugins.methods.lloyd_median:LloydMedian",
              "k-median by noisy rounds of unit vectors from a public start", paper=COHEN),
-        Spec("k-variates", "Method", "cloister.plugins.k_variates:KVariates",
+        Spec("k-variates", "Method", "cloister.plugins.methods.k_variates:KVariates",
              "k-median seeding on noisy means of 512 nodes, no rounds", paper="Nock, Canyasse, Boreli, Nielsen: k-variates++ (2016)"),
         Spec("simhash-nodes", "TreeBuilder", f"{TREES}.simhash:SimHash", "512 nodes by nine sign bits", paper=COHEN, presets={"depth": 9}),
         Spec("kmedian++", "NonPrivateSolver", "cloister.plugins.solvers.kmedian:KMedianPlusPlus",
@@ -122,7 +121,7 @@ def _both(
     name: str, module: str, prefix: str, summary: str, paper: str, private: bool = True, trust: str = "Central"
 ) -> list[Spec]:
     """A count oracle and a vector-sum oracle of one noise law."""
-    target = f"cloister.plugins.oracles.{module}:{prefix}"
+    target = f"cloister.plugins.oracles.{trust.lower()}.{module}:{prefix}"
     return [
         Spec(name, "FrequencyOracle", f"{target}Counts", f"counts {summary}", trust, paper, private=private),
         Spec(name, "VectorSumOracle", f"{target}Sums", f"vector sums {summary}", trust, paper, private=private),
@@ -134,32 +133,32 @@ def _local() -> list[Spec]:
     bassily, wang = "Bassily, Nissim, Stemmer, Thakurta (2020)", "Wang, Blocki, Li, Jha (2017)"
     chang = "Chang, Ghazi, Kumar, Manurangsi (2021)"
     return [
-        Spec("explicit-histogram", "FrequencyOracle", f"{LOCAL}.explicit_histogram:ExplicitHistogram",
+        Spec("explicit-histogram", "FrequencyOracle", f"{COUNTS}.explicit_histogram:ExplicitHistogram",
              "counts from one randomised sign per user, for domains of any size", "Local", bassily),
-        Spec("asked-local-hashing", "FrequencyOracle", f"{LOCAL}.asked_hashing:AskedLocalHashing",
+        Spec("asked-local-hashing", "FrequencyOracle", f"{COUNTS}.asked_local_hashing:AskedLocalHashing",
              "counts from randomised response on a public hash, for domains of any size", "Local", wang),
-        Spec("optimised-local-hashing", "FrequencyOracle", f"{LOCAL}.local_hashing:OptimisedLocalHashing",
+        Spec("optimised-local-hashing", "FrequencyOracle", f"{COUNTS}.local_hashing:OptimisedLocalHashing",
              "counts from randomised response on a public hash", "Local", wang),
-        Spec("adaptive-response", "FrequencyOracle", f"{LOCAL}.adaptive:AdaptiveResponse",
+        Spec("adaptive-response", "FrequencyOracle", f"{COUNTS}.adaptive_response:AdaptiveResponse",
              "counts from randomised response on the bucket, or on a hash of it: whichever has the less noise", "Local", wang),
-        Spec("hadamard-response", "FrequencyOracle", f"{LOCAL}.hadamard:HadamardResponse",
+        Spec("hadamard-response", "FrequencyOracle", f"{COUNTS}.hadamard_response:HadamardResponse",
              "counts from one bit per user, for millions of buckets", "Local", "Acharya, Sun, Zhang (2019)"),
-        Spec("optimised-unary", "FrequencyOracle", f"{LOCAL}.unary:OptimisedUnary",
+        Spec("optimised-unary", "FrequencyOracle", f"{COUNTS}.optimised_unary:OptimisedUnary",
              "counts from one randomised bit per bucket, for small spaces", "Local", wang),
-        Spec("subset-selection", "FrequencyOracle", f"{LOCAL}.subset:SubsetSelection",
+        Spec("subset-selection", "FrequencyOracle", f"{COUNTS}.subset_selection:SubsetSelection",
              "counts from a random set of buckets, for small spaces: the least noise", "Local", "Ye, Barg (2018)"),
-        Spec("hadamard-vector", "VectorSumOracle", f"{LOCAL}.vector_sums:HadamardVector",
+        Spec("hadamard-vector", "VectorSumOracle", f"{VECTORS}.vector_sums:HadamardVector",
              "vector sums of all buckets by one Hadamard transform, one byte per user", "Local", chang),
-        Spec("explicit-histogram-vector", "VectorSumOracle", f"{LOCAL}.vector_sums:ExplicitHistogramVector",
+        Spec("explicit-histogram-vector", "VectorSumOracle", f"{VECTORS}.vector_sums:ExplicitHistogramVector",
              "vector sums of any bucket that is asked for, domains of any size", "Local", chang),
-        Spec("ldp-average", "VectorSumOracle", f"{LOCAL}.ldp_average:LdpAverage",
+        Spec("ldp-average", "VectorSumOracle", f"{VECTORS}.ldp_average:LdpAverage",
              "vector sums from Gaussian noise for every bucket; spends delta", "Local", STEMMER),
     ]  # fmt: skip
 
 
 def _shuffled() -> list[Spec]:
     """What a shuffler stands between: answers of people who hide among one another."""
-    feldman, target = "Feldman, McMillan, Talwar (2023)", "cloister.plugins.oracles.amplified:Amplified"
+    feldman, target = "Feldman, McMillan, Talwar (2023)", "cloister.plugins.oracles.shuffled.amplified:Amplified"
     return [
         Spec("amplified-counts", "FrequencyOracle", f"{target}Counts", "counts from shuffled local reports; spends delta", "Shuffled", feldman),
         Spec("amplified-vectors", "VectorSumOracle", f"{target}Vectors", "vector sums from shuffled local reports; spends delta", "Shuffled",
@@ -189,7 +188,7 @@ def _one_round() -> list[Spec]:
              presets={**paper, "tree": "simhash", "count_share": 0.1}),
         Spec("one-round-net-tree", "Method", ONE_ROUND, "k-means from one report per person, on a net tree, as the paper proves it", paper=CHANG,
              presets={**paper, "tree": "net-tree", "count_share": 0.5, "centers": "groups"}),
-        Spec("naive-noise", "Method", "cloister.plugins.naive_noise:NaiveNoise", "k-means on rows noised one by one: the baseline that does not work",
+        Spec("naive-noise", "Method", "cloister.plugins.methods.naive_noise:NaiveNoise", "k-means on rows noised one by one: the baseline that does not work",
              "Local", paper=CHANG),
         Spec("spread-cells", "TreeBuilder", f"{TREES}.spread_cells:SpreadCells", "flat partition by direction, in any dimension"),
         Spec("simhash", "TreeBuilder", f"{TREES}.simhash:SimHash", "binary tree of sign bits", paper=CHANG),

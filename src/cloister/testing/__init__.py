@@ -14,7 +14,7 @@ a million runs, and catch noise that is too small by a factor of 1.2. They look 
 they find mistakes, not malice, and replace no proof.
 """
 
-from cloister.testing.checks import Check, ConformanceError
+from cloister.testing.check import Check, ConformanceError
 from cloister.testing.collection import check_component, checks_for, parametrize
 
 __all__ = ["Check", "ConformanceError", "check_component", "checks_for", "parametrize"]

@@ -7,25 +7,29 @@ from typing import Any
 
 from cloister.core.errors import MissingExtra
 from cloister.core.trust import Aggregated, Central, Local, Shuffled
-from cloister.testing.bucketings import BUCKETINGS, VECTORS
-from cloister.testing.checks import Check
-from cloister.testing.declarations import DECLARED, the_guarantee_is_documented, the_registry_says_what_the_class_is
-from cloister.testing.large_spaces import LARGE, LARGE_EXACT, LARGE_NOISE
-from cloister.testing.method_options import METHOD_OPTIONS
-from cloister.testing.methods import METHODS
-from cloister.testing.nested_spaces import NESTED, NESTED_NOISE
-from cloister.testing.oracle_events import EVENTS, GAUSSIAN
-from cloister.testing.oracle_joint import JOINT
-from cloister.testing.oracle_local import LOCAL, LOCAL_PURE
-from cloister.testing.oracle_mixing import MIXING
-from cloister.testing.oracle_noise import CENTRAL_NOISE, EXACT, NOISE
-from cloister.testing.oracle_privacy import PRIVACY
-from cloister.testing.oracle_rows import CENTRAL_SUMS, ROWS
-from cloister.testing.oracle_threshold import THRESHOLD
-from cloister.testing.populations import POPULATIONS
+from cloister.testing.check import Check
+from cloister.testing.checks.bucketings import BUCKETINGS, VECTORS
+from cloister.testing.checks.declarations import (
+    DECLARED,
+    the_guarantee_is_documented,
+    the_registry_says_what_the_class_is,
+)
+from cloister.testing.checks.large_spaces import LARGE, LARGE_EXACT, LARGE_NOISE
+from cloister.testing.checks.method_options import METHOD_OPTIONS
+from cloister.testing.checks.methods import METHODS
+from cloister.testing.checks.nested_spaces import NESTED, NESTED_NOISE
+from cloister.testing.checks.oracle_events import EVENTS, GAUSSIAN
+from cloister.testing.checks.oracle_joint import JOINT
+from cloister.testing.checks.oracle_local import LOCAL, LOCAL_PURE
+from cloister.testing.checks.oracle_mixing import MIXING
+from cloister.testing.checks.oracle_noise import CENTRAL_NOISE, EXACT, NOISE
+from cloister.testing.checks.oracle_privacy import PRIVACY
+from cloister.testing.checks.oracle_rows import CENTRAL_SUMS, ROWS
+from cloister.testing.checks.oracle_threshold import THRESHOLD
+from cloister.testing.checks.populations import POPULATIONS
+from cloister.testing.checks.solvers import SOLVERS
+from cloister.testing.checks.trees import TREES
 from cloister.testing.roles import MADE, checked_role, name_of
-from cloister.testing.solvers import SOLVERS
-from cloister.testing.trees import TREES
 
 OF_ROLE: dict[str, tuple[Any, ...]] = {
     "Method": (*METHODS, *METHOD_OPTIONS), "TreeBuilder": TREES, "NonPrivateSolver": SOLVERS, "Population": POPULATIONS,

@@ -17,7 +17,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.roles import Mixing
 from cloister.core.trust import Local, Shuffled
 from cloister.core.types import Floats, Ids, Ints
-from cloister.testing.checks import require
+from cloister.testing.check import require
 
 UNIT = 2.0**-10
 """The lattice's spacing in the kit's questions: not 1, so that an oracle that forgets it is found out."""

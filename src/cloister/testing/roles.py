@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import attrs
 
-from cloister.core.components import Role, options_of
 from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.registry.components import Role, options_of
 
 Kind: TypeAlias = Role | Literal["Bucketing", "Vectors"]
 """The registry's roles, and what methods make their questions of."""

@@ -15,7 +15,7 @@ from cloister.core.questions import Question, Round, Space, add_up, count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
-from cloister.testing.checks import Broken
+from cloister.testing.check import Broken
 from cloister.testing.probes import PAYABLE, Shape, budget_of, noised
 from cloister.testing.roles import role_of
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_rows import some_rows, write
 
 from cloister.plugins.populations.engine_dask import Dask
 from cloister.plugins.populations.engines import Engine, Processes, Serial
+from tests.plugins.populations.engine_rows import some_rows, write
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from cloister.core.domains import Box
 from cloister.core.questions import Rows, Space, add_up, count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
-from cloister.plugins.oracles.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
 
 SQUARE = Box((-1.0,) * 2, (1.0,) * 2)
 NAMES = ("processes", "dask")

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from engine_rows import NAMES, answers, some_rows, write
 
-from cloister.accounting.ledger import Ledger
+from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.engines import Engine
 from cloister.plugins.populations.files import Files
-from cloister.runs import Account, Request, fit
+from cloister.run.fit import Account, Request, fit
+from tests.plugins.populations.engine_rows import NAMES, answers, some_rows, write
 
 
 def vanish(path: Path) -> None:

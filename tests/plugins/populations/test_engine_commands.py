@@ -9,7 +9,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from engine_rows import NAMES
+
+from tests.plugins.populations.engine_rows import NAMES
 
 PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 

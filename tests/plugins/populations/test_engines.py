@@ -16,16 +16,16 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from engine_rows import NAMES, Halves, NotForTravel, answers, some_rows, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
-from cloister.core.registry import registry
+from cloister.core.registry.registry import registry
 from cloister.plugins.populations import engines, sources
 from cloister.plugins.populations.engines import Engine, Failure, attempt, engine_of, packed, settled
 from cloister.plugins.populations.files import Files
-from cloister.runs import source
+from cloister.run.fit import source
+from tests.plugins.populations.engine_rows import NAMES, Halves, NotForTravel, answers, some_rows, write
 
 
 class Pages(socketserver.BaseRequestHandler):

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from engine_rows import NAMES, Halves, answers
 
 from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.engine_dask import Dask
 from cloister.plugins.populations.engines import Engine, Processes
 from cloister.plugins.populations.files import Files
+from tests.plugins.populations.engine_rows import NAMES, Halves, answers
 
 
 @pytest.fixture

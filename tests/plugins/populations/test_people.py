@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_rows import NAMES
 
 from cloister.core.errors import Refused
 from cloister.plugins.populations.engines import Engine
 from cloister.plugins.populations.files import Files
-from cloister.runs import Request, fit
+from cloister.run.fit import Request, fit
+from tests.plugins.populations.engine_rows import NAMES
 
 SPLIT = {"frequencies": "split-and-mix-counts", "vectors": "split-and-mix"}
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from cloister.core.clustering import Coreset, Released
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
-from cloister.core.registry import registry
+from cloister.core.registry.compose import compose
+from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
-from cloister.core.wiring import compose
 from cloister.plugins.solvers.kmedian import KMedianPlusPlus, Weighted
 from cloister.testing import parametrize
 

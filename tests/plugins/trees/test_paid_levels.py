@@ -14,8 +14,8 @@ from cloister.core.domains import Box
 from cloister.core.questions import Setting
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ints
-from cloister.plugins.oracles.discrete_gaussian import DiscreteGaussianCounts
-from cloister.plugins.oracles.discrete_laplace import DiscreteLaplaceCounts
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
 from cloister.plugins.trees.quadtree import Quadtree, ShiftedQuadtree
 
 SEED, BOX = PublicRng.from_seed(81), Box((-1.0,) * 3, (1.0,) * 3)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cloister.core.components import Spec
-from cloister.core.registry import hookimpl
+from cloister.core.registry.components import Spec
+from cloister.core.registry.registry import hookimpl
 
 
 @hookimpl

@@ -18,13 +18,13 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids
-from cloister.federated.agreement import Agreement, Member
-from cloister.federated.coordinator import Coordinator, Due
-from cloister.federated.keys import new_secret
-from cloister.federated.party import Party
-from cloister.federated.rounds import coordinator_noise, outline, party_words, released
-from cloister.federated.streams import new_private_key, public_key
-from cloister.federated.trust import Masks
+from cloister.federated.protocol.agreement import Agreement, Member
+from cloister.federated.protocol.collusion import Masks
+from cloister.federated.protocol.coordinator import Coordinator, Due
+from cloister.federated.protocol.keys import new_secret
+from cloister.federated.protocol.party import Party
+from cloister.federated.protocol.streams import new_private_key, public_key
+from cloister.federated.protocol.vectors import coordinator_noise, outline, party_words, released
 
 
 @final

@@ -7,9 +7,9 @@ import warnings
 import numpy as np
 
 from cloister.core.clustering import Coreset, Released
-from cloister.core.components import component, option
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import component, option
 from cloister.core.types import Floats
 
 

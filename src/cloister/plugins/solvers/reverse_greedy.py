@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from cloister.core.clustering import Coreset, Released
-from cloister.core.components import component, option
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import component, option
 from cloister.core.types import Floats, Ints
 
 

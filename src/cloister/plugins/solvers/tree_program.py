@@ -30,9 +30,9 @@ import attrs
 import numpy as np
 
 from cloister.core.clustering import Coreset, Released, TreeMetric
-from cloister.core.components import component, option
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import component, option
 from cloister.core.types import Floats, Ints
 
 FINEST = 20

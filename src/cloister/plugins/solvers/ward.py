@@ -29,9 +29,9 @@ import attrs
 import numpy as np
 
 from cloister.core.clustering import Coreset, Released
-from cloister.core.components import component, option
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import component, option
 from cloister.core.types import Bools, Floats, Ints
 
 TINY = 1e-300

@@ -43,10 +43,10 @@ import attrs
 import numpy as np
 
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
-from cloister.core.components import component, option
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Space
 from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import component, option
 from cloister.core.roles import Counts
 from cloister.core.types import Bools, Floats, Ids, Ints
 from cloister.plugins.trees.nets import Net, covering_radius, energy, packing_radius, short_vectors

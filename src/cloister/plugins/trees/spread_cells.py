@@ -25,11 +25,11 @@ import attrs
 import numpy as np
 
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
-from cloister.core.components import component, option
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Space
 from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import component, option
 from cloister.core.roles import Counts
 from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.plugins.trees.directions import NORM, Kind, directions

@@ -20,10 +20,10 @@ from typing import Any, Literal, TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.core.components import option
 from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import option
 from cloister.core.types import Ids, Ints
-from cloister.plugins.oracles.local.coins import below
+from cloister.plugins.oracles.local.exact_probability import below
 
 Share: TypeAlias = Literal["users", "budget"]
 

@@ -27,11 +27,11 @@ from __future__ import annotations
 import math
 
 from cloister.core.budget import Budget, Measure
-from cloister.core.components import component, option
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Setting, Space
+from cloister.core.registry.components import component, option
 from cloister.core.trust import Shuffled
-from cloister.plugins.oracles.local.hashed import LARGEST
+from cloister.plugins.oracles.local.counts.hashed_response import LARGEST
 from cloister.plugins.oracles.shuffled.blankets import delta_of, most_values
 from cloister.plugins.oracles.shuffled.tagged import BlanketChannel
 

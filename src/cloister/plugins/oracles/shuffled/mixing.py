@@ -18,10 +18,10 @@ from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Table
 from cloister.core.types import AnyArray, Bools, Ids, Ints
+from cloister.plugins.oracles.central.dense import Noised, totals_of
 from cloister.plugins.oracles.shuffled.hashed_buckets import Layout, Unfolded
 from cloister.plugins.oracles.shuffled.secrecy import MOST_SHARES, enough_shares, price
 from cloister.plugins.oracles.shuffled.shares import Mixed, Shares, added_up, split
-from cloister.plugins.oracles.tensors import Noised, totals_of
 
 CROWD = 4
 """The ring holds the numbers of so many times the planned users; more are refused."""

@@ -40,7 +40,7 @@ aggregation from fewer anonymous messages) O(1 + (nu + log q) / log n). The boun
 an outcome y with chance g(y) = min(1, M(D) / I(D), M(D') / I(D')). What is kept is below M(D), and of D' below M(D'); both thinned
 laws are I(D) and I(D') after the same post-processing, so that they are as far apart as those, in any measure. What is lost of I(D) has
 probability at most t + (the chance under I(D) of what has chance t under I(D')). If I is mu-GDP, the latter is at most
-Phi(Phi^-1(t) + mu). So ``Event.delta`` = t + Phi(Phi^-1(t) + mu) keeps the promise of ``cloister.accounting.spent`` in both directions,
+Phi(Phi^-1(t) + mu). So ``Event.delta`` = t + Phi(Phi^-1(t) + mu) keeps the promise of ``cloister.accounting.composition`` in both directions,
 though a row is replaced, and deltas add over a run of any epsilon. (With (eps, delta) in place of mu this reads (1 + e^eps) t + delta.)
 """
 

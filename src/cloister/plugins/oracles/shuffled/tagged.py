@@ -16,7 +16,7 @@ from cloister.core.errors import Refused
 from cloister.core.questions import Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
-from cloister.plugins.oracles.local.coins import below
+from cloister.plugins.oracles.local.exact_probability import below
 from cloister.plugins.oracles.local.hashing import Hashes
 
 COLUMNS = {"question": "u8", "level": "u2", "tag": "u8", "value": "u2"}

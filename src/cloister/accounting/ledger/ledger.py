@@ -1,0 +1,210 @@
+"""A lifetime budget per data set, kept over many runs and processes in one SQLite file."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from os import PathLike
+from pathlib import Path
+from typing import Self, final
+
+import attrs
+
+from cloister.accounting.ledger import comparing, database
+from cloister.accounting.ledger.database import NOW, transaction
+from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
+from cloister.accounting.ledger.run import Run, recorded
+from cloister.accounting.ledger.status import DatasetStatus, RunStatus, lifetime_of, lifetimes, runs_of, status_of
+from cloister.accounting.total import Total
+from cloister.core.budget import Budget
+from cloister.core.errors import InvalidInput, Refused, UnknownName
+from cloister.core.marks import Marking
+from cloister.core.record import Record
+
+
+@final
+@attrs.frozen
+class Ledger:
+    """Reserves a run's whole budget before it starts; returns what is left only when it ends.
+
+    A crash at any point leaves at least what was spent recorded as spent: a reservation counts until ``finish``. Runs
+    that processes reserve at the same time are admitted one after the other. The ledger guards against accidents: whoever
+    can write the file can also restore an old copy.
+
+    Args:
+        path: the file. ``Ledger.open`` checks it first.
+
+    Raises (all methods):
+        CloisterError: the file cannot be used now (locked, full disk, read-only), with what to do. Damaged: it is no
+        ledger, or a broken one. InvalidInput: it is not there.
+    """
+
+    path: Path = attrs.field(converter=Path)
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], create: bool = False) -> Self:
+        """A ledger whose file was read and checked.
+
+        Args:
+            path: the file.
+            create: make an empty one if there is none.
+        """
+        ledger = cls(Path(path))
+        if create:
+            database.create(ledger.path)
+        else:
+            database.verify(ledger.path)
+        return ledger
+
+    def declare(self, dataset: str, epsilon: float, delta: float = 0.0, composition: Composition = "basic") -> None:
+        """Give a data set its lifetime budget. Saying the same again is fine; figures never change.
+
+        Args:
+            dataset: a name for the data, whatever file it is in: two names for one data set are two budgets.
+            epsilon, delta: what all runs together may cost.
+            composition: how runs add up, see ``lifetime``.
+
+        Raises:
+            InvalidInput: figures out of range, an empty name, or ``zcdp`` with delta = 0.
+            Refused: the data set was declared with other figures.
+        """
+        total = Total(epsilon, delta)
+        if not dataset:
+            raise InvalidInput("a data set needs a name")
+        if composition not in ("basic", "zcdp"):
+            raise InvalidInput(f"composition is '{composition}', expected 'basic' or 'zcdp'")
+        if composition == "zcdp" and total.delta == 0:
+            raise InvalidInput("a lifetime in zCDP needs delta > 0: pass delta, or composition 'basic'")
+        with transaction(self.path, "writing") as db:
+            known = lifetimes(db).get(dataset)
+            if known is None:
+                row = [dataset, total.epsilon, total.delta, composition]
+                db.execute(f"insert into datasets values (?, ?, ?, ?, {NOW})", row)
+            elif known != Lifetime(dataset, total, composition):
+                raise Refused(
+                    f"data set '{dataset}' was declared with epsilon {known.total.epsilon}, delta {known.total.delta}, "
+                    f"composition {known.composition}: a lifetime budget cannot be changed"
+                )
+
+    def reserve(
+        self, dataset: str, total: Total, budget: Budget, plan: str, seed: bytes, rows: Marking | None = None
+    ) -> Run:
+        """Take a run's whole budget out of the data set's lifetime, before any row is read.
+
+        Args:
+            dataset: a declared name.
+            total, budget: what the run may cost (``budget`` from ``total.measured``).
+            plan: digest of the public plan; whoever resumes must bring the same.
+            seed: the run's public seed, kept for ``resume``.
+            rows: marks of the rows, kept for ``resume`` too.
+
+        Raises:
+            BudgetExceeded: not enough is left, and how much is. UnknownName: no such data set. Refused: the run spends delta
+                on thresholds, and runs on this data set add up in zCDP, where all of delta pays for the conversion.
+        """
+        cost = Cost.reserved(total, budget)
+        run, owner = secrets.token_hex(6), secrets.token_hex(16)
+        if rows is not None:  # whoever will be refused leaves no key, and no row is read for her
+            with transaction(self.path, "reading") as db:
+                _admit(db, dataset, budget, cost)
+        marks = comparing.marked(self.path, run, rows)
+        with transaction(self.path, "writing") as db:
+            _admit(db, dataset, budget, cost)
+            row = [run, dataset, budget.measure, cost.epsilon, cost.delta, cost.rho, plan, seed, owner]
+            db.execute(f"insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', {NOW}, null)", row)
+            comparing.keep(db, run, marks)
+        return Run(run, dataset, seed, Record(), self.path, owner)
+
+    def resume(self, run: str, dataset: str, plan: str, rows: Marking | None = None, same_rows: bool = False) -> Run:
+        """Take over a run that did not finish, with what it has journalled. Whoever held it can write no more.
+
+        Args:
+            run: its id.
+            dataset: the declared name of the data that it goes on with.
+            plan: digest of the public plan.
+            rows: marks of the rows that it goes on with; they must be those that it was reserved with, unless
+            same_rows: whoever resumes says that they are the same rows, whatever their marks say (files that were copied, say).
+
+        Raises:
+            UnknownName: no such run. Refused: it is finished, on another data set, its plan is another, or its rows seem to be.
+        """
+        with transaction(self.path, "reading") as db:
+            _found(db, run, dataset, plan, "open")
+        marks, owner = comparing.marked(self.path, run, rows), secrets.token_hex(16)
+        with transaction(self.path, "writing") as db:
+            seed = _found(db, run, dataset, plan, "open").seed
+            if not same_rows:
+                comparing.compare(db, run, marks)
+            comparing.keep(db, run, marks)
+            db.execute("update runs set owner = ? where id = ?", [owner, run])
+            return Run(run, dataset, seed, recorded(db, run), self.path, owner)
+
+    def replay(self, run: str, dataset: str, plan: str) -> Run | None:
+        """A finished run, with all that it has journalled: its result can be computed again from that, for nothing. None: it is open.
+
+        Raises:
+            UnknownName: no such run. Refused: it is on another data set, or its plan is another.
+        """
+        with transaction(self.path, "reading") as db:
+            found = _found(db, run, dataset, plan)
+            if found.state == "open":
+                return None
+            return Run(run, dataset, found.seed, recorded(db, run), self.path, found.owner)
+
+    def status(self) -> tuple[DatasetStatus, ...]:
+        """All data sets, by name."""
+        with transaction(self.path, "reading") as db:
+            declared = dict(db.execute("select name, declared from datasets"))
+            return tuple(status_of(life, declared[name], runs_of(db, name)) for name, life in lifetimes(db).items())
+
+    def runs(self, dataset: str | None = None) -> tuple[RunStatus, ...]:
+        """The runs on one data set, or on all, oldest first.
+
+        Raises:
+            UnknownName: no such data set.
+        """
+        with transaction(self.path, "reading") as db:
+            return runs_of(db, dataset if dataset is None else lifetime_of(db, dataset).dataset)
+
+
+def _admit(db: sqlite3.Connection, dataset: str, budget: Budget, cost: Cost) -> None:
+    """Let a run in, beside all that were let in before, finished or not.
+
+    Raises:
+        BudgetExceeded, UnknownName, Refused: as ``Ledger.reserve``.
+    """
+    lifetime = lifetime_of(db, dataset)
+    if lifetime.composition == "zcdp" and budget.delta > 0:
+        raise Refused(
+            f"data set '{dataset}' adds up runs in zCDP, which has no delta left for thresholds: count with "
+            "discrete-laplace or discrete-gaussian instead of thresholded"
+        )
+    lifetime.admit(Cost.summed(r.cost for r in runs_of(db, dataset)), cost)
+
+
+@attrs.frozen
+class _Found:
+    """A run as its row has it. Args: as its columns."""
+
+    seed: bytes
+    state: str
+    owner: str
+
+
+def _found(db: sqlite3.Connection, run: str, dataset: str, plan: str, state: str | None = None) -> _Found:
+    """A run that belongs to this data set and plan, and is in this state, if one is given.
+
+    Raises:
+        UnknownName: no such run. Refused: it is another one.
+    """
+    row = db.execute("select dataset, plan, state, seed, owner from runs where id = ?", [run]).fetchone()
+    if row is None:
+        raise UnknownName("run", run, (str(r[0]) for r in db.execute("select id from runs where state = 'open'")))
+    owned, known, now, seed, owner = row
+    if owned != dataset:
+        raise Refused(f"run {run} is on data set '{owned}', not '{dataset}': it cannot go on with other data")
+    if state not in (None, now):
+        raise Refused(f"run {run} is finished: its result is final, start a new run")
+    if plan != known:
+        raise Refused(f"run {run} was reserved for plan {known}, this plan is {plan}: give it the same options")
+    return _Found(bytes(seed), now, owner)

@@ -1,0 +1,124 @@
+"""What all runs on one data set may cost together: a privacy filter, fixed when the data set is declared.
+
+A filter admits a run iff the sum of what was admitted before and the run itself stays within fixed figures, while each
+run's own budget may have been chosen after seeing what earlier runs released. Both filters here are valid in that fully
+adaptive setting, and only add numbers:
+
+* ``basic``: the epsilons add up to at most epsilon and the deltas to at most delta (Rogers, Roth, Ullman and Vadhan
+  2016). Best for a few large runs.
+* ``zcdp``: the rhos add up to at most the rho that (epsilon, delta) admits (Feldman and Zrnic 2021; Whitehouse, Ramdas,
+  Rogers and Wu 2023). Best for many small runs. A pure run enters as epsilon^2 / 2 and a Gaussian run as mu^2 / 2,
+  which the discrete Gaussian satisfies exactly, so that no run spends delta: all of it pays for the conversion. Runs that
+  set delta aside for thresholds are refused.
+
+Runs may overlap in time: a filter for (epsilon, delta), or for Renyi divergence of one order, also holds for
+interactive mechanisms that run concurrently (Haney et al. 2023), and the rule for rho is the same at every order.
+
+Never a numerical composition across runs: its figures would have to be known before the first run.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable
+from typing import Literal, Self, TypeAlias, final
+
+import attrs
+
+from cloister.accounting.checks import ROUNDING
+from cloister.accounting.composition import Spent
+from cloister.accounting.total import Total
+from cloister.accounting.zcdp import epsilon_of_rho, rho_of, rho_of_pure
+from cloister.core.budget import Budget
+from cloister.core.errors import BudgetExceeded, InvalidInput
+
+Composition: TypeAlias = Literal["basic", "zcdp"]
+
+_rho_of = functools.cache(rho_of)
+
+
+@final
+@attrs.frozen
+class Cost:
+    """What runs cost, in both currencies: epsilon (nats) with delta, and rho."""
+
+    epsilon: float = 0.0
+    delta: float = 0.0
+    rho: float = 0.0
+
+    @classmethod
+    def reserved(cls, total: Total, budget: Budget) -> Self:
+        """The most that a run under this total and budget can cost. A pure run costs no delta but what its mechanisms spend.
+
+        Raises:
+            InvalidInput: a budget for exact answers, which no lifetime can pay.
+        """
+        match budget.measure:
+            case "pure":
+                return cls(total.epsilon, budget.delta, rho_of_pure(budget.amount))
+            case "gaussian":
+                return cls(total.epsilon, total.delta, budget.amount / 2)
+            case "zcdp":
+                return cls(total.epsilon, total.delta, budget.amount)
+            case "exact":
+                raise InvalidInput(
+                    "a run with exact answers has no privacy: run it without a ledger, on data that needs none"
+                )
+
+    def less(self, spent: Spent) -> Cost:
+        """What it did cost, once a run has ended normally: never more than this.
+
+        The least epsilon at this delta; of delta, what mechanisms took themselves, if that epsilon needs no more.
+        """
+        epsilon, own = min(self.epsilon, spent.epsilon(self.delta)), min(self.delta, spent.delta)
+        delta = own if spent.epsilon(own) <= epsilon else self.delta
+        return Cost(epsilon, delta, min(self.rho, spent.all_rho))
+
+    @classmethod
+    def summed(cls, costs: Iterable[Cost]) -> Self:
+        """The sum, in any order the same to the last digit."""
+        return cls(*(math.fsum(figure) for figure in zip(*map(attrs.astuple, costs), strict=True)))
+
+
+@final
+@attrs.frozen
+class Lifetime:
+    """The figures of one data set.
+
+    Args:
+        dataset: its declared name.
+        total: what all runs together may cost.
+        composition: how runs add up.
+    """
+
+    dataset: str
+    total: Total
+    composition: Composition
+
+    @property
+    def rho(self) -> float:
+        """What rhos may add up to under ``zcdp``."""
+        return _rho_of(self.total.epsilon, self.total.delta)
+
+    def admit(self, before: Cost, asked: Cost) -> None:
+        """Let a run in.
+
+        Raises:
+            BudgetExceeded: the sum would be too large; says what is left.
+        """
+        after = Cost.summed((before, asked))
+        if self.composition == "zcdp":
+            if not after.rho <= self.rho * ROUNDING:
+                raise BudgetExceeded(f"rho {asked.rho:.6g}", self.left(before), f"data set '{self.dataset}'")
+        elif not (after.epsilon <= self.total.epsilon * ROUNDING and after.delta <= self.total.delta * ROUNDING):
+            figures = f"epsilon {asked.epsilon:.6g}, delta {asked.delta:.6g}"
+            raise BudgetExceeded(figures, self.left(before), f"data set '{self.dataset}'")
+
+    def left(self, spent: Cost) -> str:
+        """What is left, for people."""
+        if self.composition == "zcdp":
+            rho, delta = max(0.0, self.rho - spent.rho), self.total.delta
+            return f"rho {rho:.6g} (alone: epsilon {epsilon_of_rho(rho, delta):.4g} at delta {delta:g})"
+        epsilon, delta = max(0.0, self.total.epsilon - spent.epsilon), max(0.0, self.total.delta - spent.delta)
+        return f"epsilon {epsilon:.6g}, delta {delta:.6g}"

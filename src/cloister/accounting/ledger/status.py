@@ -1,0 +1,92 @@
+"""What a ledger holds, for people and for the filter."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Literal, final
+
+import attrs
+
+from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
+from cloister.accounting.total import Total
+from cloister.core.budget import Measure
+from cloister.core.errors import UnknownName
+
+
+@final
+@attrs.frozen
+class RunStatus:
+    """One run, for people. epsilon, delta and rho are reserved while it is open, and spent when it is done.
+
+    ``started`` and ``finished`` are UTC, ISO 8601; ``rounds`` counts those opened, ``looks`` those released.
+    """
+
+    id: str
+    dataset: str
+    state: Literal["open", "done"]
+    measure: Measure
+    epsilon: float
+    delta: float
+    rho: float
+    plan: str
+    started: str
+    finished: str | None
+    rounds: int
+    looks: int
+
+    @property
+    def cost(self) -> Cost:
+        """What it takes from the lifetime."""
+        return Cost(self.epsilon, self.delta, self.rho)
+
+
+@final
+@attrs.frozen
+class DatasetStatus:
+    """One data set, for people.
+
+    ``spent`` counts open runs in full; ``left`` is text in the currency of the composition.
+    """
+
+    dataset: str
+    lifetime: Total
+    composition: Composition
+    declared: str
+    spent: Cost
+    left: str
+    runs: tuple[RunStatus, ...]
+
+
+def status_of(life: Lifetime, declared: str, runs: tuple[RunStatus, ...]) -> DatasetStatus:
+    """A data set with its runs."""
+    spent = Cost.summed(r.cost for r in runs)
+    return DatasetStatus(life.dataset, life.total, life.composition, declared, spent, life.left(spent), runs)
+
+
+def lifetimes(db: sqlite3.Connection) -> dict[str, Lifetime]:
+    """All declared lifetimes, by name."""
+    rows = db.execute("select name, epsilon, delta, composition from datasets order by name")
+    return {name: Lifetime(name, Total(epsilon, delta), how) for name, epsilon, delta, how in rows}
+
+
+def lifetime_of(db: sqlite3.Connection, dataset: str) -> Lifetime:
+    """One declared lifetime.
+
+    Raises:
+        UnknownName: no such data set.
+    """
+    known = lifetimes(db)
+    if dataset not in known:
+        raise UnknownName("data set", dataset, known, "(declare its lifetime budget first: 'cloister ledger declare')")
+    return known[dataset]
+
+
+def runs_of(db: sqlite3.Connection, dataset: str | None) -> tuple[RunStatus, ...]:
+    """The runs on one data set, or on all, oldest first."""
+    rows = db.execute(
+        "select id, dataset, state, measure, epsilon, delta, rho, plan, started, finished, "
+        "(select count(*) from rounds where run = id), (select count(*) from looks where run = id) "
+        "from runs where ?1 is null or dataset = ?1 order by rowid",
+        [dataset],
+    )
+    return tuple(RunStatus(*row) for row in rows)

@@ -1,0 +1,1 @@
+"""Users, shuffler and server on different machines: Local and Shuffled trust."""

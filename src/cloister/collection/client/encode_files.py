@@ -1,0 +1,276 @@
+"""Files of rows to one file of reports: checked whole, charged, encoded a bounded number at a time, written at once.
+
+The order is law 2: everything is checked before anybody is charged, everybody is charged before anything is drawn, everything is
+drawn and remembered before anything is written. What is written depends on a row through the randomiser alone: rows of the output
+stand by ascending user number whatever their order was, names are random, and there is no time in it. Files, and a folder that is made for
+them, can be read by their owner alone: messages for a shuffler are next to rows.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, final
+
+import attrs
+import numpy as np
+
+from cloister.collection.client.encoder import BYTES, Encoded, Encoder
+from cloister.collection.client.report_records import Records
+from cloister.collection.client.state import State
+from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, private, sync
+from cloister.collection.wire import messages
+from cloister.collection.wire import reports as wire
+from cloister.collection.wire.user_set import Roll
+from cloister.core.errors import InvalidInput
+from cloister.core.trust import Shuffled
+from cloister.core.types import Bools, Floats, Ids
+from cloister.run.fit import source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Format: TypeAlias = Literal["parquet", "arrow"]
+FORMATS: tuple[Format, ...] = ("parquet", "arrow")
+CELLS, MOST = 2**22, 2**18
+"""Cells and rows that are encoded, remembered and written together: 32 MB."""
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Naming:
+    """Who a row's user is. Args: first (user of the first row; position says the rest), column (or a column that holds numbers)."""
+
+    first: int = 0
+    column: str | None = None
+
+
+@final
+class Table:
+    """Rows of files with their users, readable again and again.
+
+    Args:
+        encoder: of the plan.
+        paths: files, as the population ``files`` reads them.
+        columns: names in the order of the plan's columns; default: the plan's own, or all that hold numbers.
+        missing: refuse, or drop rows with missing or infinite cells.
+        progress: told how many more rows were read.
+    """
+
+    def __init__(
+        self, encoder: Encoder, paths: Sequence[str], naming: Naming, columns: Sequence[str] | None = None,
+        missing: str = "refuse", progress: Callable[[int], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._encoder, self._naming, self._missing = encoder, naming, missing
+        self._progress = progress or (lambda n: None)
+        plan = encoder.plan
+        if not 0 <= naming.first < plan.rows:
+            raise InvalidInput(f"the first user's number is {naming.first}: the plan's are 0 to {plan.rows - 1}")
+        wanted = columns or plan.columns
+        if naming.column is not None:
+            # a name that is not there is refused before its columns are one too many
+            source(paths, [naming.column], missing)
+        if wanted is None:
+            wanted = [name for name in source(paths, None, missing).columns if name != naming.column]
+        if len(wanted) != plan.dimension:
+            raise InvalidInput(
+                f"the plan is for {plan.dimension} columns, these are {len(wanted)} ({_few(wanted)}): choose with --columns"
+            )
+        if naming.column in wanted:
+            raise InvalidInput(
+                f"column '{naming.column}' holds the user numbers: it cannot be a column of the plan too"
+            )
+        self._files = source(paths, [*wanted, *([] if naming.column is None else [naming.column])], missing)
+
+    def chunks(self) -> Iterator[tuple[Ids, Floats]]:
+        """Users (n,) and their usable rows (n, d), a chunk at a time; it is gone when the next one is asked for.
+
+        Raises:
+            InvalidInput: a file or a number that cannot be used.
+        """
+        for start, cells in self._files.chunks():
+            if self._naming.column is None:
+                users, rows = (
+                    np.arange(start, start + len(cells), dtype=np.uint64) + np.uint64(self._naming.first),
+                    cells,
+                )
+                if start + len(cells) + self._naming.first > self._encoder.plan.rows:
+                    raise InvalidInput(
+                        f"there are rows for user numbers above {self._encoder.plan.rows - 1}, the plan's last one: a plan is for as many "
+                        "people as it says"
+                    )
+            else:
+                users, rows = self._encoder.users(cells[:, -1]), cells[:, :-1]
+            whole = np.isfinite(rows).all(axis=1)
+            if not whole.all():
+                if self._missing == "refuse":
+                    raise InvalidInput(
+                        "some cells are missing or infinite: fill them in, or leave such rows out with --missing drop"
+                    )
+                users, rows = users[whole], rows[whole]
+            yield users, rows
+            self._progress(len(cells))
+
+    @property
+    def ascending(self) -> bool:
+        """Whether rows come in the order of their users' numbers."""
+        return self._naming.column is None
+
+    def check(self) -> Roll:
+        """Read everything; who of those whose rows there are is asked in this round.
+
+        Raises:
+            InvalidInput: nothing may be encoded.
+        """
+        everybody, asked = Roll(self._encoder.plan.rows), Roll(self._encoder.plan.rows)
+        for users, _ in self.chunks():
+            everybody.add(users)
+            asked.add(users[self._encoder.asked(users)])
+        if not everybody.count:
+            raise InvalidInput("there are no rows to use")
+        return asked
+
+    def pieces(self) -> Iterator[tuple[Ids, Floats]]:
+        """Chunks of those who are asked, put together to pieces of ascending users."""
+        size = piece_rows(self._encoder.plan.dimension, self._encoder.width)
+        held, count = list[tuple[Ids, Floats]](), 0
+        for users, rows in self.chunks():
+            who = self._encoder.asked(users)
+            held.append((users[who], rows[who]))
+            count += int(who.sum())
+            if count >= size:
+                yield _joined(held)
+                held, count = [], 0
+        if count:
+            yield _joined(held)
+
+
+def piece_rows(dimension: int, width: int = 1) -> int:
+    """Rows of a piece. Args: dimension, width (bytes of a record)."""
+    return max(1, min(max(1024, min(MOST, CELLS // dimension)), BYTES // width))
+
+
+def collect(
+    encoder: Encoder, table: Table, out: Path, format: Format = "parquet", state: State | None = None
+) -> tuple[Path | None, int]:
+    """Encode a table into a new file of a folder.
+
+    Args:
+        out: the folder; made if it is not there.
+
+    Returns:
+        The file, and how many reports are in it; no file if nobody is asked in this round.
+
+    Raises:
+        CloisterError: and then no report was written.
+    """
+    encoder.check_memory(state)
+    prepared(out)
+    roll = table.check()
+    if not roll.count:
+        return None, 0
+    with ExitStack() as stack:
+        store = state
+        if store is None and not table.ascending:  # sorted on disk, so that memory does not grow with the rows
+            store = State(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "reports", durable=False)
+        if store is not None:
+            store.charge(encoder.transcript, roll.pieces(MOST))
+            _fill(encoder, table, store)
+        pieces = _drawn(encoder, table) if store is None else _kept(encoder, roll, store)
+        schema = _schema(encoder)
+        with _file(out, format, schema) as (write, path):
+            for users, records in pieces:
+                write(_batch(encoder.encoded(users, records), schema))
+    return path, roll.count
+
+
+def _schema(encoder: Encoder) -> pa.Schema:
+    if encoder.round.trust is Shuffled:
+        return messages.schema(encoder.round, encoder.transcript.head, senders=True)
+    return wire.schema(encoder.round, encoder.transcript.head)
+
+
+def _batch(encoded: Encoded, schema: pa.Schema) -> pa.RecordBatch:
+    if encoded.round.trust is Shuffled:
+        return messages.to_batch(encoded.messages, encoded.round, schema)
+    return wire.to_batch(encoded.reports, encoded.users, schema)
+
+
+def prepared(folder: Path) -> None:
+    """Make a folder for reports, unless it is there, which its owner alone can read.
+
+    Raises:
+        InvalidInput: it cannot be made or written.
+    """
+    try:
+        folder.mkdir(OWNERS_FOLDER, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"cannot write into {folder}: {error.strerror or error}") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InvalidInput(f"cannot write into {folder}: no permission")
+
+
+def _drawn(encoder: Encoder, table: Table) -> Iterator[tuple[Ids, Records]]:
+    for users, rows in table.pieces():
+        yield users, encoder.draw(rows, users)
+
+
+def _fill(encoder: Encoder, table: Table, store: State) -> None:
+    """Have every report drawn and remembered."""
+    for users, rows in table.pieces():
+
+        def draw(which: Bools, rows: Floats = rows, users: Ids = users) -> Records:
+            return encoder.draw(rows[which], users[which])
+
+        store.fill(encoder.transcript, users, encoder.width, draw)
+
+
+def _kept(encoder: Encoder, roll: Roll, store: State) -> Iterator[tuple[Ids, Records]]:
+    for users in roll.pieces(piece_rows(encoder.plan.dimension, encoder.width)):
+        yield users, store.records(encoder.transcript, users, encoder.width)
+
+
+@contextmanager
+def _file(folder: Path, format: Format, schema: pa.Schema) -> Iterator[tuple[Callable[[pa.RecordBatch], None], Path]]:
+    """A new file that its owner alone can read, written under a hidden name that no decoder reads, and renamed when it is whole and on
+    the disk."""
+    path = folder / f"part-{secrets.token_hex(8)}.{format}"
+    temporary = folder / f".{path.name}.tmp"
+    try:
+        with private(temporary) as file:
+            with _writer(file, format, schema) as writer:
+                yield writer.write_batch, path
+            flush(file)
+        temporary.rename(path)
+        sync(folder)
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror or error}. No report was written") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _writer(file: BinaryIO, format: Format, schema: pa.Schema) -> Any:
+    if format == "parquet":
+        from pyarrow.parquet import ParquetWriter
+
+        return ParquetWriter(file, schema, compression="zstd", write_statistics=False, write_page_checksum=True)
+    from pyarrow.ipc import IpcWriteOptions, new_file
+
+    return new_file(file, schema, options=IpcWriteOptions(compression="zstd"))
+
+
+def _joined(held: list[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:
+    """Pieces as one, by ascending users."""
+    users, rows = np.concatenate([u for u, _ in held]), np.concatenate([r for _, r in held])
+    if (users[1:] < users[:-1]).any():
+        order = np.argsort(users)
+        users, rows = users[order], rows[order]
+    return users, rows
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

@@ -1,0 +1,363 @@
+"""What a person has said and spent, in one SQLite file on her side: no answer is ever drawn twice.
+
+For every (plan, user): first the charge of the whole plan, all its rounds, durably and for all users of a call at once. For every
+round: then her report, durably, and only then does it leave. So a crash anywhere loses no spending, and encoding again gives
+the same bytes. Processes agree: a report is drawn under the write lock, by whoever comes first.
+
+A plan's rounds are named by what was published before them (``Transcript.heads``). The file remembers the names that it saw: a plan that
+shows other answers than before is refused, so that nobody answers two versions of a round. A plan costs a user its total,
+once, however many of its rounds she answers: the schedule that she checks adds up to no more.
+
+A user's spending adds up over plans (basic composition: epsilons add, for any choice of later plans). Numbers name people: the same
+number in two plans is one person, whose ledger pays for both. A lifetime is a promise of the file: from the call that first gives one
+on, every call keeps it, whether it says so or not, and it only goes down.
+
+The file can be read by its owner alone: under split-and-mix it holds rows with hardly any noise. Whoever can write the file can
+restore an old copy: it guards against accidents.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Protocol, final
+
+import numpy as np
+
+from cloister.accounting.accountant import ROUNDING
+from cloister.accounting.total import Total
+from cloister.collection.client.report_records import Records
+from cloister.collection.plan.canonical_json import OWNER
+from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused
+from cloister.core.types import AnyArray, Bools, Floats, Ids
+
+APPLICATION = int.from_bytes(b"clsu", "big")
+VERSION = 3
+PATIENCE = 300.0
+"""Seconds to wait for other processes."""
+
+LIFETIME_DELTA = 1e-3
+"""The most delta that whoever has a lifetime may spend, unless more is given: with delta next to 1 a plan of a small epsilon could have her
+row as it is."""
+
+BATCH = 2**14
+"""Users per look into the file."""
+
+_PLANS = "create table plans (id integer primary key, hash text not null unique, epsilon real not null check (epsilon > 0), delta real not null)"
+_ROUNDS = (
+    "create table rounds (plan integer not null references plans (id), number integer not null, head text not null, primary key (plan, number)) without rowid",
+    "create table reports (plan integer not null references plans (id), user integer not null, round integer not null, report blob, primary key (plan, user, round)) without rowid",
+    "pragma user_version = 2",
+)
+_LIFETIME = (
+    "create table lifetime (one integer primary key check (one = 1), epsilon real not null check (epsilon > 0), delta real not null)",
+    f"pragma user_version = {VERSION}",
+)
+_SCHEMA = (_PLANS, *_ROUNDS, *_LIFETIME, f"pragma application_id = {APPLICATION}")
+
+_FROM_VERSION_1 = (  # plans had one round
+    "alter table reports rename to reports_1",
+    *_ROUNDS,
+    "insert into reports select plan, user, 0, report from reports_1",
+    "insert into rounds select id, 0, hash from plans",
+    "drop table reports_1",
+)
+
+_OF_LISTED = "from listed cross join reports on reports.plan = ? and reports.user = listed.user and reports.round = ?"
+
+
+class Asking(Protocol):
+    """What a plan's open round is to a state: a ``Transcript``."""
+
+    @property
+    def hash(self) -> str:
+        """Of the plan, which is charged once."""
+        ...
+
+    @property
+    def total(self) -> Total:
+        """What all its rounds together cost."""
+        ...
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """Names of its rounds up to the one that is asked: hashes of what was published before each."""
+        ...
+
+
+@final
+class State:
+    """A state file. It is made when it is first used.
+
+    Args:
+        path: the file.
+        lifetime: the most epsilon that a user may ever spend. The first charge writes it into the file, and all later ones keep it; a lower
+            one can be given at any time. None: what the file says; no limit if it says nothing.
+        lifetime_delta: the most delta beside it. None: what the file says, or ``LIFETIME_DELTA`` where a lifetime is first given.
+        durable: False for a scratch file that nothing depends on.
+
+    Raises (all methods):
+        Damaged: the file is something else. CloisterError: it cannot be used now.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], lifetime: float | None = None, *, lifetime_delta: float | None = None, durable: bool = True,
+    ) -> None:  # fmt: skip
+        if lifetime is not None and not 0 < lifetime < math.inf:
+            raise InvalidInput(f"the lifetime is {lifetime}: give the most epsilon that a person may ever spend, > 0")
+        if lifetime_delta is not None and not 0 <= lifetime_delta < 1:
+            raise InvalidInput(f"the lifetime's delta is {lifetime_delta}: give a probability in [0, 1)")
+        self.path, self.lifetime, self.lifetime_delta, self._durable = Path(path), lifetime, lifetime_delta, durable
+
+    def charge(self, asking: Asking, users: Iterable[Ids]) -> None:
+        """Charge a plan's epsilon to all these users who have not paid for it: to all, or, if one cannot pay, to nobody. And note
+        that they are about to answer its open round.
+
+        Args:
+            users: ascending numbers (n,), in one or more pieces.
+
+        Raises:
+            BudgetExceeded: says how many cannot pay, and what the poorest has left.
+            Refused: other answers of earlier rounds were published before; or the file's lifetime is lower than the one given.
+        """
+        self._promise()
+        asked, poor = np.array([asking.total.epsilon, asking.total.delta]), np.zeros(2, int)
+        with self._transaction() as db:
+            promised, at = _promised(db), _place(db, asking)
+            limits = np.array([math.inf, math.inf] if promised is None else promised)
+            left = limits.copy()
+            for some in _cut(users):
+                _list(db, some)
+                if promised is not None:
+                    new = some[~np.isin(some, _paid(db, at[0]))]
+                    _list(db, new)
+                    room = limits - _spent(db, at[0], new)
+                    short = ~(asked <= room + limits * (ROUNDING - 1))
+                    poor += short.sum(axis=0)
+                    left = np.minimum(left, np.where(short, room, math.inf).min(axis=0, initial=math.inf))
+                db.executemany(
+                    "insert or ignore into reports (plan, user, round) values (?, ?, ?)",
+                    ((at[0], user, at[1]) for user in some.tolist()),
+                )
+            for i, name in enumerate(("epsilon", "delta")):
+                if poor[i]:
+                    few = "" if poor[i] == 1 else " (at least)"
+                    where = f"the lifetime {name} of {limits[i]:g} of {poor[i]:,} of these people"
+                    raise BudgetExceeded(f"{asked[i]:g}", f"{max(left[i], 0.0):g}{few}", where)
+
+    def fill(self, asking: Asking, users: Ids, width: int, draw: Callable[[Bools], Records]) -> Records:
+        """The records (n, width) of charged users: those that are remembered, and fresh ones for the others, remembered from now on.
+
+        Args:
+            users: (n,) ascending.
+            width: bytes of a record.
+            draw: fresh records for some of the users, given who (n,).
+        """
+        records = np.zeros((len(users), width), np.uint8)
+        with self._transaction() as db:
+            at = _place(db, asking)
+            _list(db, users)
+            who, found = _known(db, at, width)
+            known = np.isin(users, who)
+            records[known] = found
+            missing = ~known
+            if missing.any():
+                records[missing] = draw(missing)
+                _remember(db, at, users[missing], records[missing])
+        return records
+
+    def records(self, asking: Asking, users: Ids, width: int) -> Records:
+        """The remembered records (n, width) of users (n,), ascending.
+
+        Raises:
+            Damaged: some user has none.
+        """
+        with self._transaction() as db:
+            _list(db, users)
+            who, found = _known(db, _place(db, asking), width)
+        if not np.array_equal(who, users):
+            raise _damaged(self.path, "reports that were written are gone")
+        return found
+
+    def spent(self, user: int) -> float:
+        """The epsilon that a user has spent, over all plans."""
+        return self._spent(user, "epsilon")
+
+    def spent_delta(self, user: int) -> float:
+        """The delta that a user has spent, over all plans."""
+        return self._spent(user, "delta")
+
+    def _spent(self, user: int, what: str) -> float:
+        query = f"select {what} from plans where exists (select 1 from reports where plan = id and user = ?)"
+        with self._transaction() as db:
+            return math.fsum(amount for (amount,) in db.execute(query, [user]))
+
+    def _promise(self) -> None:
+        """Have the file keep the lifetime that was given, whatever becomes of the charge that follows: a promise that a refused call made
+        holds for the next one."""
+        given = self.lifetime, self.lifetime_delta
+        if given == (None, None):
+            return
+        with self._transaction() as db:
+            before = _promised(db)
+            if before is None and self.lifetime is None:
+                raise InvalidInput(
+                    f"the state {self.path} has no lifetime that a delta could stand beside: give the most epsilon too (--lifetime)"
+                )
+            old = (
+                (math.inf, LIFETIME_DELTA if self.lifetime_delta is None else self.lifetime_delta)
+                if before is None
+                else before
+            )
+            new = tuple(was if now is None else now for was, now in zip(old, given, strict=True))
+            if any(now > was for was, now in zip(old, new, strict=True)):
+                raise Refused(
+                    f"the state {self.path} promises a lifetime of at most epsilon = {old[0]:g} and delta = {old[1]:g}, and {new[0]:g} and "
+                    f"{new[1]:g} were given: a promise can be lowered, never raised: give a lower one, or none"
+                )
+            if new != before:
+                db.execute("insert or replace into lifetime values (1, ?, ?)", new)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """One writing transaction: durable when the block ends, undone when it raises."""
+        _made(self.path)
+        try:
+            with closing(sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)) as db:
+                db.execute(f"pragma synchronous = {'extra' if self._durable else 'off'}")
+                db.execute("pragma cache_size = -65536")
+                db.execute("pragma temp_store = memory")
+                db.execute("begin immediate")
+                _opened(db, self.path)
+                _closed(self.path)
+                yield db
+                db.execute("commit")
+        except sqlite3.Error as error:
+            raise _translated(error, self.path) from error
+
+
+def _made(path: Path) -> None:
+    """Have the file there, empty, before SQLite makes it for everybody to read: its journals have the file's permissions. What cannot be
+    made here is for SQLite to say."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER))
+
+
+def _closed(path: Path) -> None:
+    """Nobody but the owner can read the state, also one that a version before made."""
+    with suppress(OSError):  # somebody else's file, who let us write it
+        if os.stat(path).st_mode & 0o077:
+            os.chmod(path, OWNER)
+
+
+def _opened(db: sqlite3.Connection, path: Path) -> None:
+    """Make the tables in an empty file; refuse any other file that is not a state."""
+    if db.execute("select count(*) from sqlite_schema").fetchone() == (0,):
+        for statement in _SCHEMA:
+            db.execute(statement)
+    for version, statements in ((1, _FROM_VERSION_1), (2, _LIFETIME)):
+        if _version(db) == (APPLICATION, version):
+            for statement in statements:
+                db.execute(statement)
+    if _version(db) != (APPLICATION, VERSION):
+        raise _damaged(path, "it is not a state file of this version of cloister")
+
+
+def _version(db: sqlite3.Connection) -> tuple[int, int]:
+    return db.execute("pragma application_id").fetchone()[0], db.execute("pragma user_version").fetchone()[0]
+
+
+def _promised(db: sqlite3.Connection) -> tuple[float, float] | None:
+    """The most epsilon and delta that a user may ever spend, if anybody has said so."""
+    found: tuple[float, float] | None = db.execute("select epsilon, delta from lifetime").fetchone()
+    return found
+
+
+def _place(db: sqlite3.Connection, asking: Asking) -> tuple[int, int]:
+    """A plan's id and the number of its round, if what was published before it is what this file has seen."""
+    row = [asking.hash, asking.total.epsilon, asking.total.delta]
+    db.execute("insert or ignore into plans (hash, epsilon, delta) values (?, ?, ?)", row)
+    plan = int(db.execute("select id from plans where hash = ?", [asking.hash]).fetchone()[0])
+    for number, head in enumerate(asking.heads):
+        db.execute("insert or ignore into rounds values (?, ?, ?)", [plan, number, head])
+    seen = db.execute("select number, head from rounds where plan = ?", [plan])
+    if any(number < len(asking.heads) and head != asking.heads[number] for number, head in seen):
+        raise Refused(
+            "the published answers are not those that were published before: whoever publishes this plan has changed them. "
+            "No report was made"
+        )
+    return plan, len(asking.heads) - 1
+
+
+def _list(db: sqlite3.Connection, users: Ids) -> None:
+    """Say whom the next look is for: users (n,), however far apart their numbers are."""
+    db.execute("create temp table if not exists listed (user integer primary key)")
+    db.execute("delete from listed")
+    db.executemany("insert into listed values (?)", ((user,) for user in users.tolist()))
+
+
+def _spent(db: sqlite3.Connection, plan: int, users: Ids) -> Floats:
+    """The epsilon and the delta (n, 2) that each of the users (n,), ascending, who are listed has spent on other plans."""
+    query = (
+        "select listed.user, sum(plans.epsilon), sum(plans.delta) from listed cross join plans where plans.id != ? and "
+        "exists (select 1 from reports where plan = plans.id and user = listed.user) group by listed.user"
+    )
+    spent = np.zeros((len(users), 2))
+    for user, *both in db.execute(query, [plan]):
+        spent[np.searchsorted(users, np.uint64(user))] = both
+    return spent
+
+
+def _paid(db: sqlite3.Connection, plan: int) -> Ids:
+    """The listed users who are charged for a plan, in whatever round."""
+    query = "select user from listed where exists (select 1 from reports where plan = ? and user = listed.user)"
+    return np.fromiter((user for (user,) in db.execute(query, [plan])), np.uint64)
+
+
+def _known(db: sqlite3.Connection, at: tuple[int, int], width: int) -> tuple[Ids, Records]:
+    """The listed users whose records are remembered, ascending, and these (m, width)."""
+    query = f"select listed.user, report {_OF_LISTED} where report is not null order by listed.user"
+    found = db.execute(query, at).fetchall()
+    if any(len(report) != width for _, report in found):
+        raise Damaged("the state file holds a report that is no report of its plan: restore a backup")
+    who = np.fromiter((user for user, _ in found), np.uint64, len(found))
+    return who, np.frombuffer(b"".join(report for _, report in found), np.uint8).reshape(len(found), width)
+
+
+def _remember(db: sqlite3.Connection, at: tuple[int, int], users: Ids, records: Records) -> None:
+    data, width = records.tobytes(), records.shape[1]
+    rows = ((data[i * width : (i + 1) * width], at[0], user, at[1]) for i, user in enumerate(users.tolist()))
+    changed = db.executemany(
+        "update reports set report = ? where plan = ? and user = ? and round = ? and report is null", rows
+    ).rowcount
+    if changed != len(users):
+        raise InvalidInput("a user who was not charged cannot report: nothing was written")
+
+
+def _cut(pieces: Iterable[AnyArray]) -> Iterator[Ids]:
+    for users in pieces:
+        for start in range(0, len(users), BATCH):
+            yield users[start : start + BATCH]
+
+
+def _damaged(path: Path, reason: str) -> Damaged:
+    return Damaged(
+        f"the state {path} cannot be trusted ({reason}): restore a backup that is not older than the last reports"
+    )
+
+
+def _translated(error: sqlite3.Error, path: Path) -> CloisterError:
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+        return _damaged(path, str(error))
+    reason = {
+        "SQLITE_BUSY": f"other processes held it for more than {PATIENCE:g} s: try again",
+        "SQLITE_FULL": "the disk is full: make room, then encode again",
+        "SQLITE_READONLY": "it is read-only: make the file and its folder writable",
+        "SQLITE_CANTOPEN": "it or its folder cannot be opened: check that the folder exists and is writable",
+    }.get("_".join(name.split("_")[:2]), f"{error} ({name or 'SQLite'})")
+    return CloisterError(f"the state {path} cannot be used: {reason}. No report was written")

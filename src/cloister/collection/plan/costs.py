@@ -1,0 +1,124 @@
+"""What each round of a plan costs a person, in privacy and in bytes: public, and fixed before the first round.
+
+A schedule does not depend on answers. So a person who has it knows, before she says anything, what all rounds together cost her;
+in each round she compares what she is asked with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import attrs
+
+from cloister.collection.plan.anonymity import QUESTION_BYTES
+from cloister.collection.wire.reports import report_types
+from cloister.core.budget import Event, Share
+from cloister.core.questions import Round
+from cloister.core.randomness import PublicRng
+from cloister.core.shuffling import messages
+from cloister.core.trust import Shuffled
+
+USER_BYTES = 8.0
+
+
+@final
+@attrs.frozen
+class Size:
+    """Bytes of one report, on average over the users. Args: answers (what she says), stamps (which question it answers), user (number)."""
+
+    answers: float
+    stamps: float
+    user: float = USER_BYTES
+
+    @classmethod
+    def of(cls, round: Round[Any]) -> Size:
+        """What a user sends. Columns of one dimension say which question is answered; who is not asked sends nothing. Of messages, the
+        stamp and her private number say so, and two bytes."""
+        answers, stamps, mixed = 0.0, 0.0, round.trust is Shuffled
+        for part, kind in zip(round.parts, report_types(round), strict=True):
+            share = messages(part) * part.fraction
+            says = [
+                c.bytes for c in kind.columns if (c.name not in ("users", "question") if mixed else c.width is not None)
+            ]
+            answers += share * sum(says)
+            stamps += share * (kind.bytes - sum(says) + (QUESTION_BYTES if mixed else 0))
+        return cls(answers, stamps, USER_BYTES * asked_share(round))
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Size:
+        return cls(float(given["answers"]), float(given["stamps"]), float(given["user number"]))
+
+    @property
+    def total(self) -> float:
+        return self.answers + self.stamps + self.user
+
+    def plus(self, other: Size) -> Size:
+        return Size(self.answers + other.answers, self.stamps + other.stamps, self.user + other.user)
+
+    def as_dict(self) -> dict[str, float]:
+        return {"answers": self.answers, "stamps": self.stamps, "user number": self.user, "total": self.total}
+
+
+@final
+@attrs.frozen
+class Step:
+    """One round of a schedule.
+
+    Args:
+        events: what it costs those who are asked, as plain data, in the order of the questions.
+        asked: share of the users who are asked anything.
+        size: of a report, had all answers before been zero; answers can change it.
+    """
+
+    events: tuple[Mapping[str, Any], ...]
+    asked: float
+    size: Size
+
+    @classmethod
+    def of(cls, round: Round[Any]) -> Step:
+        return cls(tuple(_plain(event) for event in round.events), asked_share(round), Size.of(round))
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Step:
+        """What ``as_dict`` gave. Raises: ValueError, TypeError, KeyError."""
+        events, asked = tuple(dict(e) for e in given["events"]), float(given["asked"])
+        if not 0 < asked <= 1 or not all(isinstance(e["mechanism"], str) for e in events):
+            raise ValueError("a step asks some of the users, by mechanisms that have names")
+        return cls(events, asked, Size.from_dict(given["bytes"]))
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"events": [dict(e) for e in self.events], "asked": self.asked, "bytes": self.size.as_dict()}
+
+    def fits(self, round: Round[Any]) -> bool:
+        """Whether a round costs what was planned, of those whom it was planned to be asked of."""
+        return self.events == tuple(_plain(event) for event in round.events) and self.asked == asked_share(round)
+
+
+def asked_share(round: Round[Any]) -> float:
+    """Share of the users (expected, over keys) who are asked anything in a round."""
+    shares = dict[PublicRng, list[Share]]()
+    for part in round.parts:
+        if part.among is None:
+            return 1.0
+        shares.setdefault(part.among.rng, []).append(part.among)
+    missing = 1.0
+    for group in shares.values():
+        missing *= 1 - covered(group)
+    return 1 - missing
+
+
+def covered(shares: Sequence[Share]) -> float:
+    """Length of the union of intervals."""
+    total, end = 0.0, 0.0
+    for share in sorted(shares, key=lambda s: s.low):
+        total, end = total + max(0.0, share.high - max(end, share.low)), max(end, share.high)
+    return min(1.0, total)
+
+
+def _plain(event: Event) -> dict[str, Any]:
+    spent, among = event.spent, event.spent.among
+    users = None if among is None else {"key": among.rng.key.hex(), "from": among.low, "to": among.high}
+    return {
+        "mechanism": event.mechanism, "measure": spent.measure, "amount": spent.amount, "delta": event.delta, "users": users,
+    }  # fmt: skip

@@ -1,0 +1,367 @@
+"""A published plan: everything that a person needs to answer its rounds, and a server to make sense of the answers. All public.
+
+A folder with ``plan.json`` and the same in words. Components stand in it by name, never as code: whoever reads it composes the
+method from what she has installed, works the round out herself and compares digests, so that a person and a server who accept one
+plan mean the same round. ``hash`` covers all the rest; reports carry it.
+
+A plan of one round has format 1. One of several rounds has format 2 and holds what each round will cost; what is asked in later rounds
+depends on the answers that the server publishes beside it (``transcript``).
+
+Reading is light: NumPy, attrs and the standard library, unless the plan names a stranger's component.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+
+from cloister.accounting.accountant import Accountant
+from cloister.accounting.budgeting import problem_of
+from cloister.accounting.total import Total
+from cloister.collection.plan import canonical_json as sealed
+from cloister.collection.plan.anonymity import Crowd
+from cloister.collection.plan.costs import Size, Step
+from cloister.core.clustering import Problem
+from cloister.core.domains import Ball, Box
+from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
+from cloister.core.questions import Round
+from cloister.core.randomness import PublicRng
+from cloister.core.record import Record
+from cloister.core.registry.compose import Composed, compose
+from cloister.core.registry.registry import Registry, built_in, registry
+from cloister.core.session import forecast, next_round
+
+FORMAT, FORMAT_OF_ROUNDS = 1, 2
+FILE, WORDS = "plan.json", "README.txt"
+MOST = 2**26
+"""Bytes of a plan file; more is no plan."""
+
+LOUD = 8.0
+"""Above this epsilon a report hides little."""
+
+TRUSTS = ("Local", "Shuffled")
+"""Trust models of rounds that people answer by themselves."""
+
+
+@final
+@attrs.frozen
+class Outlook:
+    """How well the method will do. Args: error (v of ``Predicting``), rows_needed (for v = 0.1, at most: v falls as 1 / n or faster)."""
+
+    error: float
+    rows_needed: int
+
+    @property
+    def excess(self) -> float:
+        """What noise adds to the mean squared distance, over the squared radius: v / (1 + v), since centres are shrunk."""
+        return self.error / (1 + self.error)
+
+
+@final
+@attrs.frozen(kw_only=True, eq=False)
+class PublishedPlan:
+    """One round or several, planned.
+
+    Args:
+        method: names and options of the method and everything in its slots, as ``Composed.config`` has them.
+        k: number of centres.
+        rows: public number of users; their numbers are 0 <= user < rows.
+        domain: where rows can be.
+        columns: names of the columns, or None for any that are as many.
+        total: (epsilon, delta) that all rounds together cost a user.
+        seed: of the public choices.
+        digest: of the first round.
+        outlook: what to expect; None if the method cannot say.
+        size: of a user's reports, of all rounds together.
+        warnings: what is wrong with the plan, in words.
+        version: of cloister, where it was made.
+        schedule: what each of several rounds costs; empty for a plan of one.
+        crowd: what it rests on, if its trust is Shuffled; None: Local.
+    """
+
+    method: Mapping[str, Any]
+    k: int
+    rows: int
+    domain: Box | Ball
+    columns: tuple[str, ...] | None
+    total: Total
+    seed: PublicRng
+    digest: str
+    outlook: Outlook | None
+    size: Size
+    warnings: tuple[str, ...]
+    version: str
+    schedule: tuple[Step, ...] = ()
+    crowd: Crowd | None = None
+    _rounds: tuple[Round[Any], ...] = attrs.field(default=(), init=False, repr=False)
+    _asked_for: Problem | None = attrs.field(default=None, init=False, repr=False)
+
+    @property
+    def trust(self) -> str:
+        """Name of the trust marker."""
+        return "Local" if self.crowd is None else "Shuffled"
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of everything else, in hex: the plan's name."""
+        return sealed.hash_of(self._facts())
+
+    @property
+    def length(self) -> int:
+        """How many rounds there are."""
+        return len(self.schedule) or 1
+
+    @property
+    def dimension(self) -> int:
+        return self.domain.dimension
+
+    @property
+    def problem(self) -> Problem:
+        """What is asked for, with the budget that (epsilon, delta) buys."""
+        return self._problem(self.compose())
+
+    def compose(self) -> Composed:
+        """The method, from what is installed.
+
+        Raises:
+            CloisterError: something that it names is not installed, or it does not fit.
+            Refused: it is not private, or not for people who answer by themselves.
+        """
+        wires, values = dict[str, str](), dict[str, Any]()
+        for path, part in _walk(self.method, ""):
+            wires.update({f"{path}{slot}": inner["name"] for slot, inner in part["slots"].items()})
+            values.update({f"{path}{option}": value for option, value in part["options"].items()})
+        composed = compose(
+            _registry({self.method["name"], *wires.values()}), "Method", self.method["name"], wires, values
+        )
+        if not composed.private or composed.trust != self.trust:
+            kind = f"{composed.trust}, which the plan is not" if composed.private else "NOT private"
+            raise Refused(f"this plan's method is {kind}: no report is given to it")
+        return composed
+
+    def round(self, record: Record | None = None) -> Round[Any]:
+        """The round that is asked next, worked out anew.
+
+        Args:
+            record: the rounds before, and the digest that this one was published with; by default nothing, and the first round.
+
+        Raises:
+            Refused: a round is not the one that was published, the schedule is not the plan's, or the answers lead nowhere.
+            BudgetExceeded: all rounds together cost more than the plan says.
+        """
+        published = Record([self.digest]) if record is None else record
+        composed = self.compose()
+        problem = self._problem(composed)
+        try:
+            found = next_round(composed.value, problem, self.seed, published)
+        except Refused as error:
+            raise Refused(f"this plan was made by cloister {self.version}: {error}. No report was made") from error
+        except CloisterError:
+            raise
+        except (
+            Exception
+        ) as error:  # published answers are an input that can lie: a method may stumble over them in any way
+            raise Refused("the method cannot go on from the published answers: no report was made") from error
+        if self.crowd is not None and (self.schedule or self.crowd != Crowd.of(found)):
+            raise Refused(
+                "this plan says something else of its messages and their crowd than its round: no report was made"
+            )
+        self.accountant(composed, found if not self.schedule else None).charge(found.index, found.events)
+        return found
+
+    def rounds(self) -> tuple[Round[Any], ...]:
+        """Every round as it would be, had all answers been zero: their events are those of the real ones.
+
+        Raises:
+            Refused: the schedule comes out differently here.
+        """
+        if self._rounds:
+            return self._rounds
+        composed = self.compose()
+        found = tuple(forecast(composed.value, self._problem(composed), self.seed))
+        planned = (
+            all(step.fits(round) for step, round in zip(self.schedule, found, strict=False))
+            and len(found) == self.length
+        )
+        if not planned:
+            raise Refused(
+                f"this plan was made by cloister {self.version}, and what its rounds cost comes out differently here: no report was made"
+            )
+        object.__setattr__(self, "_rounds", found)
+        return found
+
+    def accountant(self, composed: Composed | None = None, only: Round[Any] | None = None) -> Accountant:
+        """Who adds up all rounds, and has found them to be within what the plan says.
+
+        Args:
+            composed: the method, if it was composed already.
+            only: the one round of a plan that has one, which needs no forecast.
+        """
+        problem = self._problem(composed or self.compose())
+        accountant = Accountant(self.total, problem.budget)
+        accountant.forecast([round.events for round in ([only] if only is not None else self.rounds())])
+        return accountant
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON, with its hash."""
+        return sealed.sealed(self._facts())
+
+    def write(self, folder: str | os.PathLike[str], words: str) -> None:
+        """Make the folder, all at once: a crash leaves none.
+
+        Args:
+            words: the plan for people.
+
+        Raises:
+            InvalidInput: there is something, or it cannot be written.
+        """
+        target = checked_folder(folder)
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+        try:
+            temporary.mkdir(parents=True)
+            for name, text in ((WORDS, words), (FILE, sealed.laid_out(self.as_dict()))):
+                with (temporary / name).open("wb") as file:
+                    sealed.write(file, text)
+            if target.exists():
+                target.rmdir()
+            temporary.rename(target)
+        except OSError as error:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from error
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike[str]) -> PublishedPlan:
+        """Read what ``write`` wrote.
+
+        Raises:
+            InvalidInput: there is no plan. Damaged: it is not as it was published.
+        """
+        path = Path(folder) / FILE
+        content = sealed.load(path, "plan", MOST)
+        try:
+            facts = sealed.parsed(content)
+            return cls.from_dict(facts)
+        except CloisterError as error:
+            raise Damaged(f"{path} cannot be used: {error}") from error
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+            raise Damaged(
+                f"{path} is not a plan of cloister, or it is damaged: get it again from whoever published it"
+            ) from error
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> PublishedPlan:
+        steps = tuple(Step.from_dict(step) for step in given.get("rounds", ()))
+        sealed.unsealed(given, FORMAT_OF_ROUNDS if steps else FORMAT)
+        problem, columns, outlook, size = (given[name] for name in ("problem", "columns", "expected", "bytes per user"))
+        bounds = problem["bounds"]
+        domain = (
+            Box(tuple(bounds["lower"]), tuple(bounds["upper"]))
+            if "lower" in bounds
+            else Ball(tuple(bounds["center"]), bounds["radius"])
+        )
+        plan = cls(
+            method=_method(given["method"]), k=sealed.whole(problem["k"]), rows=sealed.whole(problem["rows"]), domain=domain,
+            columns=None if columns is None else tuple(sealed.text(c) for c in columns), total=Total(given["epsilon"], given["delta"]),
+            seed=PublicRng(bytes.fromhex(given["seed"])), digest=sealed.text(given["digest"]),
+            outlook=None if outlook is None else Outlook(float(outlook["error"]), sealed.whole(outlook["rows needed"])),
+            size=Size.from_dict(size), warnings=tuple(sealed.text(w) for w in given["warnings"]), version=sealed.text(given["cloister"]), schedule=steps,
+            crowd=None if given["trust"] == "Local" else Crowd.from_dict(given["crowd"]),
+        )  # fmt: skip
+        if plan.hash != given["hash"] or (plan.columns is not None and len(plan.columns) != plan.dimension):
+            raise Refused("what it says does not fit together")
+        return plan
+
+    def _problem(self, composed: Composed) -> Problem:
+        if self._asked_for is None:
+            object.__setattr__(self, "_asked_for", problem_of(composed, self.total, self.k, self.domain, self.rows))
+        assert self._asked_for is not None
+        return self._asked_for
+
+    def _facts(self) -> dict[str, Any]:
+        d = self.domain
+        bounds: dict[str, Any]
+        if isinstance(d, Box):
+            bounds = {"lower": list(d.lower), "upper": list(d.upper)}
+        else:
+            bounds = {"center": list(d.center), "radius": d.radius}
+        o = self.outlook
+        rounds = {"rounds": [step.as_dict() for step in self.schedule]} if self.schedule else {}
+        return {
+            "format": FORMAT_OF_ROUNDS if self.schedule else FORMAT, "cloister": self.version, "trust": self.trust, "epsilon": self.total.epsilon, "delta": self.total.delta,
+            "problem": {"k": self.k, "rows": self.rows, "bounds": bounds}, "users": self.rows,
+            "columns": None if self.columns is None else list(self.columns), "dimension": self.dimension,
+            "expected": None if o is None else {"error": o.error, "excess": o.excess, "rows needed": o.rows_needed},
+            "bytes per user": self.size.as_dict(),
+            "warnings": list(self.warnings), "method": self.method, "seed": self.seed.key.hex(), "digest": self.digest, **rounds,
+            **({} if self.crowd is None else {"crowd": self.crowd.as_dict()}),
+        }  # fmt: skip
+
+
+def read(folder: str | os.PathLike[str]) -> PublishedPlan:
+    """The plan in a folder."""
+    return PublishedPlan.read(folder)
+
+
+def loud(total: Total, rows: int) -> tuple[str, ...]:
+    """Warnings of a report that hides little, whatever its plan says of itself. Args: rows (public number of users)."""
+    epsilon, delta = total.epsilon, total.delta
+    times = f"e^{epsilon:g} = {math.exp(epsilon):,.0f}" if epsilon < 20 else f"e^{epsilon:g}"
+    found = list[str]()
+    if epsilon > LOUD:
+        found.append(
+            f"a report of epsilon = {epsilon:g} hides little: it may be {times} times as likely under one row as under another"
+        )
+    if delta * rows >= 1:
+        found.append(
+            f"a report of delta = {delta:g} may tell its row as it is with that probability: some {delta * rows:,.0f} of "
+            f"{rows:,} people. Less than one over their number is customary"
+        )
+    return tuple(found)
+
+
+def checked_folder(folder: str | os.PathLike[str]) -> Path:
+    """The path, if a plan could be written there.
+
+    Raises:
+        InvalidInput: something is there already.
+    """
+    target = Path(os.path.abspath(folder))
+    if target.exists() and not target.is_dir():
+        raise InvalidInput(f"cannot write {target}: it is a file")
+    if target.is_dir() and any(target.iterdir()):
+        raise InvalidInput(
+            f"cannot write {target}: it is not empty. A published plan never changes: choose another folder"
+        )
+    return target
+
+
+def _registry(names: set[str]) -> Registry:
+    """What is built in, if it has all these names; else everything that is installed."""
+    known = built_in()
+    return known if names <= {spec.name for spec in known.specs()} else registry()
+
+
+def _walk(config: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every component of a configuration, with the path of its slot."""
+    yield path, config
+    for slot, inner in config["slots"].items():
+        yield from _walk(inner, f"{path}{slot}.")
+
+
+def _method(config: Any) -> dict[str, Any]:
+    """A configuration, if it is one all the way down."""
+    if not isinstance(config, dict) or set(config) != {"name", "options", "slots"}:
+        raise TypeError("not a component")
+    sealed.text(config["name"])
+    for inner in config["slots"].values():
+        _method(inner)
+    if not isinstance(config["options"], dict):
+        raise TypeError("options are named")
+    return config

@@ -1,0 +1,202 @@
+"""Making a plan: check a request, forecast it, say what to expect of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, cast
+
+from cloister import __version__
+from cloister.accounting.accountant import Accountant
+from cloister.accounting.composition import Spent
+from cloister.collection.plan.anonymity import Crowd
+from cloister.collection.plan.costs import Size, Step
+from cloister.collection.plan.plan import TRUSTS, Outlook, PublishedPlan, loud
+from cloister.core.domains import Ball, Box
+from cloister.core.errors import InvalidInput
+from cloister.core.questions import Round
+from cloister.core.randomness import PublicRng
+from cloister.core.registry.compose import compose
+from cloister.core.registry.registry import registry
+from cloister.core.roles import Predicting
+from cloister.core.trust import Shuffled
+from cloister.run.fit import Plan, Request, prepare
+from cloister.run.statement import state
+
+WELL = 0.1
+"""An expected error that is worth having: noise adds a tenth of the squared radius."""
+
+MOST_DIMENSIONS = 2**20
+
+
+def publish(request: Request, columns: Sequence[str] | None = None, dimension: int | None = None) -> PublishedPlan:
+    """The plan of a request.
+
+    Args:
+        columns: their names; or
+        dimension: how many there are, whatever they are called.
+
+    Raises:
+        CloisterError: the request does not make sense, or is not for people who answer by themselves.
+    """
+    called, name = _names(columns, dimension), request.method
+    composed = compose(registry(), "Method", name, request.wires, request.options)
+    if not composed.private:
+        raise InvalidInput(f"'{name}' as composed is NOT private: nobody can be asked to answer that")
+    if composed.trust not in TRUSTS:
+        raise InvalidInput(
+            f"'{name}' as composed is {composed.trust}: a plan is answered by people who randomise their own rows. Choose a "
+            "method such as one-round, or fill all its slots with Local oracles by --with (see 'cloister list'), or all with Shuffled ones"
+        )
+    plan = prepare(request, called)
+    seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
+    rounds = plan.forecast(seed)
+    Accountant(plan.total, plan.problem.budget).forecast([round.events for round in rounds])
+    if not rounds:
+        raise InvalidInput(f"'{name}' as composed asks nothing: there is nothing to plan")
+    shuffled = rounds[0].trust is Shuffled
+    if shuffled and len(rounds) > 1:
+        raise InvalidInput(
+            f"'{name}' as composed asks {len(rounds)} rounds, a plan of trust Shuffled holds one: choose one-round"
+        )
+    steps = tuple(Step.of(round) for round in rounds)
+    outlook = _outlook(plan)
+    made = PublishedPlan(
+        method=plan.composed.config(), k=plan.problem.k, rows=plan.problem.rows, domain=cast(Box | Ball, plan.problem.domain), total=plan.total,
+        columns=None if columns is None else plan.columns, seed=seed, digest=rounds[0].digest(), outlook=outlook,
+        size=reduce(Size.plus, (step.size for step in steps)), warnings=warnings(plan, outlook), version=__version__,
+        schedule=steps if len(steps) > 1 else (), crowd=Crowd.of(rounds[0]) if shuffled else None,
+    )  # fmt: skip
+    return _as_read(made)
+
+
+def words(plan: PublishedPlan, rounds: Sequence[Round[Any]]) -> str:
+    """The plan for people. Args: rounds (all of them, as ``plan.rounds()`` has them)."""
+    columns = "any" if plan.columns is None else ", ".join(plan.columns)
+    privacy = state(
+        rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True,
+        alone=math.inf if plan.crowd is None else plan.crowd.alone,
+    )  # fmt: skip
+    lines = [
+        f"A plan to find {plan.k} centres of {plan.rows:,} people's rows, of {plan.dimension} columns ({columns}), by {plan.method['name']}.",
+        "", "What a person is promised:", *_indented(privacy.text()), *_indented("\n".join([] if plan.crowd is None else plan.crowd.lines())), *_indented(_promise(plan, rounds)),
+        "", "What to expect:", *_indented(expectation(plan)), *_indented(_sizes(plan)),
+    ]  # fmt: skip
+    if plan.warnings:
+        lines += ["", *(f"WARNING: {warning}" for warning in plan.warnings)]
+    lines += [
+        "",
+        f"Plan {plan.hash}, made by cloister {plan.version}.",
+        "Programs read plan.json alone; where this page says something else, plan.json holds.",
+    ]
+    if plan.length > 1:
+        lines[-1] = (
+            "Programs read plan.json and, beside it, round-1.json, round-2.json, ...: the answers of rounds that are closed."
+        )
+    return "\n".join(lines)
+
+
+def _promise(plan: PublishedPlan, rounds: Sequence[Round[Any]]) -> str:
+    """What answering costs, in rounds and over plans."""
+    if plan.length == 1:
+        return "A person answers once. Two answers under one plan, or one under each of two plans, cost her the sum of their epsilons."
+    spent = Spent.on(event for round in rounds for event in round.events)
+    own = f", of which mechanisms take {spent.delta:.4g} themselves" if spent.delta else ""
+    return (
+        f"All {plan.length} rounds together cost a person who answers each of them epsilon = {spent.epsilon(plan.total.delta):.6g} at "
+        f"delta = {plan.total.delta:.6g}{own}, as the accountant adds them up.\n"
+        "A person answers each round once, if it costs what this plan says. Two answers in one round, or answers under two plans, cost her "
+        "the sum of their epsilons and of their deltas."
+    )
+
+
+def _sizes(plan: PublishedPlan) -> str:
+    """How many bytes a person sends."""
+    s = plan.size
+    if plan.length == 1:
+        return (
+            f"A report has {s.answers:.4g} bytes of answer, {s.user:.4g} of user number and {s.stamps:.4g} that say which question it "
+            f"answers, on average: {s.total:.4g}."
+        )
+    rounds = "\n".join(
+        f"  round {number}: {step.asked:.1%} of the users are asked, {step.size.total / step.asked:.4g} bytes each"
+        for number, step in enumerate(plan.schedule, 1)
+    )
+    return f"Over {plan.length} rounds a person sends {s.total:.4g} bytes on average, as far as answers do not change that:\n{rounds}"
+
+
+def expectation(plan: PublishedPlan) -> str:
+    """What noise will do to the centres, in one or two sentences."""
+    o = plan.outlook
+    if o is None:
+        return f"'{plan.method['name']}' cannot say beforehand how well it will do."
+    falls = (
+        f"v falls as one over the number of rows: v = {WELL:g} needs about {o.rows_needed:,} rows."
+        if plan.crowd is None
+        else f"v falls faster than one over the number of rows, in which each hides: v = {WELL:g} needs {o.rows_needed:,} rows at most."
+    )
+    return (
+        f"For {plan.k} tight clusters of one size, noise adds {o.excess:.2g} of the domain's squared radius to a row's mean squared "
+        f"distance from its centre (v = {o.error:.3g}, v / (1 + v)); 1 is no better than one centre.\n{falls}"
+    )
+
+
+def warnings(plan: Plan, outlook: Outlook | None) -> tuple[str, ...]:
+    """What is wrong with a plan, in words."""
+    found = list[str]()
+    epsilon, n, d = plan.total.epsilon, plan.problem.rows, plan.problem.domain.dimension
+    if outlook is not None and not outlook.error < 1:
+        found.append(
+            f"at this n, epsilon and d ({n:,}, {epsilon:g}, {d}) expect no better than one centre. About {outlook.rows_needed:,} rows "
+            f"would be needed for an expected error of {WELL:g}, or a larger epsilon, fewer columns, or a smaller k"
+        )
+    return (*found, *loud(plan.total, n))
+
+
+def _outlook(plan: Plan) -> Outlook | None:
+    method: Any = plan.composed.value
+    if not isinstance(method, Predicting):
+        return None
+    error = float(method.expected_error(plan.problem))
+    if not 0 <= error < math.inf:
+        raise InvalidInput(f"the expected error of '{plan.composed.spec.name}' is {error}: this plan makes no sense")
+    # the larger a crowd, the more each of its people may say: under Shuffled trust fewer rows than in proportion are needed for less error
+    least = 1.0 if plan.composed.trust == Shuffled.__name__ else 0.0
+    return Outlook(error, _round_figure(math.ceil(plan.problem.rows * max(error / WELL, least))))
+
+
+def _round_figure(value: float) -> int:
+    """Rounded up to two digits."""
+    whole = math.ceil(value)
+    step = int(10 ** max(0, len(str(whole)) - 2))
+    return -(-whole // step) * step
+
+
+def _names(columns: Sequence[str] | None, dimension: int | None) -> list[str]:
+    if (columns is None) == (dimension is None):
+        raise InvalidInput(
+            "say what the columns are: give either their names (--columns a,b,c) or how many they are (--dimension 100)"
+        )
+    if columns is not None:
+        if not columns or not all(columns) or len(set(columns)) != len(columns):
+            raise InvalidInput("columns have names, and different ones")
+        return list(columns)
+    if dimension is None or not 1 <= dimension <= MOST_DIMENSIONS:
+        raise InvalidInput(f"the dimension is {dimension}: give a number of columns, at least 1")
+    return [str(i) for i in range(dimension)]
+
+
+def _as_read(made: PublishedPlan) -> PublishedPlan:
+    """What a reader will have: a plan that does not survive its own file is not published."""
+    read = PublishedPlan.from_dict(json.loads(json.dumps(made.as_dict(), allow_nan=False)))
+    if read.hash != made.hash:
+        raise InvalidInput("this plan cannot be written down: some option is not plain data")
+    read.round()
+    read.rounds()
+    return read
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in text.splitlines()]

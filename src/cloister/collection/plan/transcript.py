@@ -1,0 +1,263 @@
+"""A published plan and the answers of its rounds that were closed: a folder that only grows. All public.
+
+Beside ``plan.json`` stands ``round-1.json``, ``round-2.json``, ... for each closed round: what the method looked at and saw, the digest
+of the round that comes next, and the hash of the file before (of the plan, for the first). So the hash of the last file, the *head*,
+names everything that was published, and names the open round: reports bear it.
+
+A file appears whole or not at all, and never twice: it is linked under its name, which fails if the name is taken. Whoever reads
+refuses a gap, a broken chain and any byte that the publisher would not have written.
+
+A publisher can lie. He can publish other answers than those he was given, or show different people different ones: people do not trust
+answers, they compare heads with those that they saw before, rounds with digests, and costs with the plan's schedule (``state``,
+``PublishedPlan.round``). What lies can do is to spoil the result.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from cloister.accounting.total import Total
+from cloister.collection.plan import canonical_json as sealed
+from cloister.collection.plan.plan import PublishedPlan
+from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
+from cloister.core.questions import Round
+from cloister.core.record import Look, Record
+from cloister.core.types import AnyArray
+
+FORMAT = 1
+MOST = 2**28
+"""Bytes of a file of answers; more is none."""
+
+_NAME = re.compile(r"round-([1-9][0-9]*)\.json")
+
+
+@final
+@attrs.frozen(kw_only=True, eq=False)
+class Answers:
+    """One closed round, as it is published.
+
+    Args:
+        plan: hash of the plan.
+        round: its index, from 0.
+        previous: hash of the answers before, or of the plan.
+        digest: of this round.
+        following: digest of the next round; None after the last.
+        looks: every look that the method took before it asked the next round, in order.
+        reports: what became of the reports that were sent, as ``Intake.as_dict`` has it.
+    """
+
+    plan: str
+    round: int
+    previous: str
+    digest: str
+    following: str | None
+    looks: tuple[Look, ...] = attrs.field(repr=False)
+    reports: Mapping[str, Any] = attrs.field(repr=False)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of everything else, in hex."""
+        return sealed.hash_of(self._facts())
+
+    @property
+    def content(self) -> str:
+        """What the file says: the only way of saying it."""
+        return sealed.laid_out(sealed.sealed(self._facts()))
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> Answers:
+        sealed.unsealed(given, FORMAT)
+        following = given["next"]
+        if not sealed.whole(given["reports"]["accepted"]) >= 0:
+            raise ValueError("so many reports cannot have counted")
+        return cls(
+            plan=sealed.text(given["plan"]), round=sealed.whole(given["round"]) - 1, previous=sealed.text(given["previous"]),
+            digest=sealed.text(given["digest"]), following=None if following is None else sealed.text(following),
+            looks=tuple(_look(one) for one in given["looks"]), reports=dict(given["reports"]),
+        )  # fmt: skip
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT, "plan": self.plan, "round": self.round + 1, "previous": self.previous, "digest": self.digest,
+            "next": self.following, "reports": dict(self.reports), "looks": [_plain(look) for look in self.looks],
+        }  # fmt: skip
+
+
+@final
+@attrs.frozen(eq=False)
+class Transcript:
+    """What has been published so far. Args: plan, closed (answers of the closed rounds, in order)."""
+
+    plan: PublishedPlan
+    closed: tuple[Answers, ...] = ()
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """Name of every round up to the open one (or, when all are closed, of the end): hash of what was published before it."""
+        return (self.plan.hash, *(answers.hash for answers in self.closed))
+
+    @property
+    def head(self) -> str:
+        """Name of the open round: its reports bear it. The first one's is the plan's."""
+        return self.heads[-1]
+
+    @property
+    def index(self) -> int:
+        """Of the open round, from 0."""
+        return len(self.closed)
+
+    @property
+    def done(self) -> bool:
+        """Whether all rounds are closed."""
+        return self.index == self.plan.length
+
+    @property
+    def hash(self) -> str:
+        """Of the plan: the charge of all its rounds is made under this name."""
+        return self.plan.hash
+
+    @property
+    def total(self) -> Total:
+        """What all rounds together cost a user."""
+        return self.plan.total
+
+    def record(self) -> Record:
+        """The closed rounds and the open one, for a replay."""
+        digests = [self.plan.digest, *(a.following for a in self.closed if a.following is not None)]
+        return Record(digests, self.index, [look for answers in self.closed for look in answers.looks])
+
+    def round(self) -> Round[Any]:
+        """The open round, worked out anew from the plan and the answers.
+
+        Raises:
+            Refused: there is none; or it, or what it costs, is not what was published.
+        """
+        if self.done:
+            raise Refused(f"all {self.plan.length} rounds of this plan are closed: nobody is asked any more")
+        return self.plan.round(self.record())
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike[str]) -> Transcript:
+        """Everything in a folder.
+
+        Raises:
+            InvalidInput: there is no plan. Damaged: something is not as it was published.
+        """
+        found = cls(PublishedPlan.read(folder))
+        place, count = Path(folder), len(_numbers(Path(folder)))
+        if _numbers(place) != set(range(1, count + 1)):
+            raise Damaged(
+                f"{place} lacks the answers of a round before the last: get it again from whoever published it"
+            )
+        for number in range(1, count + 1):
+            found = found.grown(_read(place / name(number)))
+        return found
+
+    def grown(self, answers: Answers) -> Transcript:
+        """With the answers of the open round.
+
+        Raises:
+            Damaged: they are of another round or plan, or of other answers before.
+        """
+        a, opened = answers, self.record().digests
+        last = self.index + 1 == self.plan.length
+        if self.done or (a.plan, a.round, a.previous) != (self.plan.hash, self.index, self.head):
+            raise Damaged(f"the answers of round {a.round + 1} do not belong to this plan and the rounds before")
+        if a.digest != opened[self.index] or (a.following is None) != last:
+            raise Damaged(f"the answers of round {a.round + 1} are not of the round that was published")
+        return attrs.evolve(self, closed=(*self.closed, answers))
+
+    def publish(self, folder: str | os.PathLike[str], answers: Answers) -> Transcript:
+        """Add the answers of the open round to the folder: whole, durably, and once, whoever else tries.
+
+        Returns:
+            What is published now: if somebody else was first with the very same answers, that is no error.
+
+        Raises:
+            Refused: other answers of this round are published already. InvalidInput: the folder cannot be written.
+        """
+        target = Path(folder) / name(answers.round + 1)
+        grown = self.grown(answers)
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+        try:
+            with temporary.open("xb") as file:
+                sealed.write(file, answers.content)
+            os.link(temporary, target)
+            sealed.sync(target.parent)
+        except FileExistsError:
+            if _read(target).hash != answers.hash:
+                raise Refused(
+                    f"round {answers.round + 1} was closed with other reports in the meantime: these were not counted"
+                ) from None
+        except OSError as error:
+            raise InvalidInput(f"cannot write {target}: {error.strerror or error}. Nothing was published") from error
+        finally:
+            temporary.unlink(missing_ok=True)
+        return grown
+
+
+def name(number: int) -> str:
+    """The file of a round's answers. Args: number (from 1, as people count)."""
+    return f"round-{number}.json"
+
+
+def _numbers(folder: Path) -> set[int]:
+    return {int(match[1]) for path in os.listdir(folder) if (match := _NAME.fullmatch(path))}
+
+
+def _read(path: Path) -> Answers:
+    content = sealed.load(path, "round", MOST)
+    try:
+        found = Answers.from_dict(sealed.parsed(content))
+        if content != found.content.encode() + b"\n":
+            raise Refused("it is not written as cloister writes it")
+    except CloisterError as error:
+        raise Damaged(f"{path} cannot be used: {error}") from error
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        raise Damaged(f"{path} holds no answers of cloister, or it is damaged: get it again") from error
+    return found
+
+
+def _plain(look: Look) -> dict[str, Any]:
+    return {
+        "round": look.round + 1, "question": look.question + 1, "level": look.level, "error": look.error,
+        "shape": list(look.values.shape), "ids": _packed(look.ids, "<i8"), "values": _packed(look.values, "<f8"),
+    }  # fmt: skip
+
+
+def _look(given: Mapping[str, Any]) -> Look:
+    shape = tuple(sealed.whole(n) for n in given["shape"])
+    ids, values = _unpacked(given["ids"], "<i8"), _unpacked(given["values"], "<f8").reshape(shape)
+    if len(shape) not in (1, 2) or len(ids) != shape[0] or not isinstance(given["error"], bool):
+        raise ValueError("a look has ids (m,) and values (m,) or (m, d)")
+    at = (sealed.whole(given["round"]) - 1, sealed.whole(given["question"]) - 1, sealed.whole(given["level"]))
+    return Look(*at, given["error"], ids, values)
+
+
+def _packed(array: AnyArray, dtype: str) -> str:
+    """The very bits: text of decimals would be twice as long, and readers may round."""
+    return base64.b64encode(np.ascontiguousarray(array, dtype).tobytes()).decode()
+
+
+def _unpacked(text: Any, dtype: str) -> AnyArray:
+    data = base64.b64decode(sealed.text(text), validate=True)
+    return np.frombuffer(data, dtype).astype(dtype[1:])
+
+
+def opened(plan: Transcript | PublishedPlan | str | os.PathLike[str]) -> Transcript:
+    """A plan with what is published of it: of the folder that it is in, or nothing yet."""
+    if isinstance(plan, Transcript):
+        return plan
+    return Transcript(plan) if isinstance(plan, PublishedPlan) else Transcript.read(plan)
+
+
+__all__ = ["Answers", "Transcript", "name", "opened"]

@@ -1,0 +1,230 @@
+"""The server's side of a plan: reports to answers, answers to the next round, and after the last one to centres. It never sees a row.
+
+    decode("plan/", "reports/")                    # a plan of one round
+    advance("plan/", "reports/")                   # closes the open round of a plan of several and publishes the next
+
+Closing a round is a pure function of the plan, the published answers and the reports that count. It becomes true at one moment, when
+the file of its answers gets its name: whoever is killed before has closed nothing and may start again, and whoever is killed later has
+closed it. A closed round is never closed again: who runs ``advance`` after the last round computes the result from what is published.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, final
+
+import attrs
+
+from cloister import __version__
+from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.transcript import Answers, Transcript
+from cloister.core.clustering import Clustering
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng
+from cloister.core.registry.registry import registry
+from cloister.core.session import Pending, Session
+from cloister.core.shares import doubts
+from cloister.run.result import Result
+from cloister.run.statement import state
+
+Paths: TypeAlias = str | Path | Sequence[str | Path]
+
+
+@final
+@attrs.frozen(eq=False)
+class Decoded:
+    """What a server has. Args: result, intake (what became of the reports: ``lines()``, ``accepted``)."""
+
+    result: Result
+    intake: Any
+
+
+@final
+@attrs.frozen(eq=False)
+class Advanced:
+    """Where a plan stands.
+
+    Args:
+        transcript: what is published now.
+        intake: what became of the reports; None if no round was closed.
+        result: once all rounds are closed.
+    """
+
+    transcript: Transcript
+    intake: Any
+    result: Result | None
+
+
+def decode(
+    plan: PublishedPlan | str | os.PathLike[str], reports: Paths, *, strict: bool = False, accept_shares: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Decoded:  # fmt: skip
+    """Cluster the people who have reported under a plan of one round. Under Shuffled trust, ``reports`` is what the shuffler released.
+
+    Counts and weights are of those who reported: people who did not are missing from them, and from nothing else. Where half of the
+    planned users report, whoever they are, weights add up to about half of the planned rows, centres are those of these people, and
+    noise moves them by sqrt 2 times as much as planned; standard errors of local oracles are those of the reports that came, so that
+    what counts as significant goes with them. If who reports depends on her row, so do the centres: nothing can tell. If it depends on
+    what her number is asked, something can: people who chose their numbers count for many (``core.shares``).
+
+    The result is a pure function of the plan and the accepted reports. Whoever computes it from the same reports gets the same.
+
+    Args:
+        plan: or the folder that it is in.
+        reports: folders, files or patterns, see ``Collected``.
+        strict: fail at the first refusal.
+        accept_shares: go on where the numbers who answered a question or a level are further from the planned share than chance explains;
+            ``intake.doubts`` says so.
+        progress: told how many more reports were looked at.
+
+    Raises:
+        InvalidInput: no report can be used, a file or plan cannot be read, or the plan has several rounds.
+        Damaged, Refused: the plan is not as it was published, or its round comes out differently here; or ``strict``; or people chose their
+            numbers.
+    """
+    start = Transcript(plan if isinstance(plan, PublishedPlan) else PublishedPlan.read(plan))
+    if start.plan.length > 1:
+        raise InvalidInput(
+            f"this plan has {start.plan.length} rounds: 'cloister advance' closes one at a time and publishes what the next one asks"
+        )
+    collected = _collected(start, reports, strict, progress)
+    answers, session, found = _closed(start, collected, accept_shares)
+    assert found is not None  # a plan of one round has no open one left
+    return Decoded(_result(start.grown(answers), session, found), collected.intake)
+
+
+def advance(
+    plan: str | os.PathLike[str], reports: Paths = (), *, only: int | None = None, least: int = 1, strict: bool = False,
+    accept_shares: bool = False, progress: Callable[[int], None] | None = None,
+) -> Advanced:  # fmt: skip
+    """Close the open round with these reports, and publish its answers and with them the next round.
+
+    Two servers may try at once: one publishes, the other is refused unless it has the very same answers.
+
+    Args:
+        plan: the folder.
+        reports: as for ``decode``; files of earlier rounds are left alone.
+        only: index of the round to close, from 0: if it is closed already, nothing happens. By default the open one.
+        least: reports that must count, or nothing is published.
+        strict, accept_shares, progress: as for ``decode``.
+
+    Raises:
+        InvalidInput: too few reports, or a file that cannot be read or written. Nothing was published.
+        Damaged, Refused: as for ``decode``; or the method looks at a round that is closed.
+    """
+    transcript, intake = Transcript.read(plan), None
+    if only is not None and not 0 <= only <= min(transcript.index, transcript.plan.length - 1):
+        raise InvalidInput(f"round {only + 1} is not open: the open one is {transcript.index + 1}")
+    if not transcript.done and only in (None, transcript.index):
+        if not isinstance(reports, (str, os.PathLike)) and not reports:
+            raise InvalidInput(
+                f"round {transcript.index + 1} of {transcript.plan.length} is open: give the reports that close it (--reports)"
+            )
+        collected = _collected(transcript, reports, strict, progress)
+        answers, _, _ = _closed(transcript, collected, accept_shares)
+        intake = collected.intake
+        if intake.accepted < least:
+            raise InvalidInput(
+                f"{intake.accepted:,} reports count, at least {least:,} are wanted: nothing was closed or published"
+            )
+        transcript = transcript.publish(plan, answers)
+    return Advanced(transcript, intake, result_of(transcript) if transcript.done else None)
+
+
+def result_of(transcript: Transcript) -> Result:
+    """The result of a plan whose rounds are all closed: a pure function of what is published."""
+    session, found = _run(transcript, None)
+    if found is None:
+        raise Refused(f"{transcript.plan.length - transcript.index} rounds are not closed yet: there is no result")
+    return _result(transcript, session, found)
+
+
+def _result(transcript: Transcript, session: Session[Any], found: Clustering) -> Result:
+    plan = transcript.plan
+    privacy = state(
+        session.rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True,
+        alone=math.inf if plan.crowd is None else plan.crowd.alone,
+    )  # fmt: skip
+    reports = [answers.reports for answers in transcript.closed]
+    details = {**found.details, "plan": plan.hash, "reports": reports[0] if plan.length == 1 else reports}
+    problem_facts = {**plan.as_dict()["problem"], "lattice unit": plan.domain.unit}
+    columns = plan.columns or tuple(str(i) for i in range(plan.dimension))
+    return Result(
+        found.centers, found.weights, columns, plan.compose().config(), problem_facts, privacy, details, __version__
+    )
+
+
+def _closed(
+    transcript: Transcript, collected: Any, accept_shares: bool
+) -> tuple[Answers, Session[Any], Clustering | None]:
+    """The answers of the open round, from its reports, and the run that found them; its clustering after the last round."""
+    index, before = transcript.index, transcript.record()
+    session, found = _run(transcript, _Open(index, collected, accept_shares))
+    record = session.record
+    following = None if found is not None else record.digests[index + 1]
+    if (following is None) != (index + 1 == transcript.plan.length):
+        raise Refused(
+            "the method asks another number of rounds than was planned: a schedule must not depend on answers"
+        )
+    answers = Answers(
+        plan=transcript.plan.hash, round=index, previous=transcript.head, digest=before.digests[index], following=following,
+        looks=tuple(record.looks[len(before.looks) :]), reports=collected.intake.as_dict(transcript.plan.rows),
+    )  # fmt: skip
+    return answers, session, found
+
+
+def _run(transcript: Transcript, population: Any) -> tuple[Session[Any], Clustering | None]:
+    """The method, from the start: to its next unanswered round, or to its end."""
+    plan, composed = transcript.plan, transcript.plan.compose()
+    session: Session[Any] = Session(
+        plan.problem, plan.seed, population, accountant=plan.accountant(composed), record=transcript.record()
+    )
+    try:
+        return session, composed.value.cluster(plan.problem, session, plan.seed.child("method"))
+    except Pending:
+        return session, None
+
+
+@final
+@attrs.frozen
+class _Open:
+    """The reports of one round as a population. Args: index (of the round), collected, accept_shares (as for ``decode``)."""
+
+    index: int
+    collected: Any
+    accept_shares: bool
+
+    @property
+    def people(self) -> int | None:
+        """Who count, once the reports are gathered."""
+        return getattr(self.collected, "people", None)
+
+    def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
+        """Raises: Pending for a later round. Refused for an earlier one, whose reports may be others by now; or if people chose numbers."""
+        if round.index > self.index:
+            raise Pending(round)
+        if round.index < self.index:
+            raise Refused(
+                f"the method looks further at round {round.index + 1}, which is closed: what it wants to see of a round it must look at "
+                "before it asks the next one"
+            )
+        summaries: tuple[Any, ...] = self.collected.gather(round, rng)
+        found = doubts(round, self.collected.intake.questions, summaries)
+        if found and not self.accept_shares:
+            raise Refused(
+                f"{found[0]}: nothing was released. Find out whose numbers are whose, or take the reports as they are (--accept-shares)"
+            )
+        self.collected.intake.doubts = found
+        return summaries
+
+
+def _collected(transcript: Transcript, reports: Paths, strict: bool, progress: Callable[[int], None] | None) -> Any:
+    kind = registry().load(registry().spec("Population", "messages" if transcript.plan.crowd else "reports"))
+    return kind(reports, transcript.head, transcript.plan.rows, strict, progress, transcript.heads[:-1])
+
+
+__all__ = ["Advanced", "Decoded", "advance", "decode", "result_of"]

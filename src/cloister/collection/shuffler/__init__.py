@@ -1,0 +1,1 @@
+"""Who takes the senders off, and puts all messages in random order."""

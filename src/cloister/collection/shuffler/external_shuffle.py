@@ -1,0 +1,87 @@
+"""A uniformly random order for more messages than memory holds.
+
+Every message goes to one of B files, each with the same probability and independently; then every file is read, permuted uniformly
+in memory, and the files follow one another. All n! orders are equally likely (Rao 1961; Sandelius 1962): an order comes out if, for
+some sizes n_1 + .. + n_B = n, its first n_1 messages went to the first file and so on, which has probability B^-n, and each file
+was put in just that order, 1 / (n_1! .. n_B!). The sum over the sizes does not depend on the order.
+
+Exact: B is a power of two, so that bits of a secret word choose the file; within one, messages are sorted by secret 64-bit words,
+which are drawn anew if two are equal, and distinct ones are in uniform order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, final
+
+import numpy as np
+
+from cloister.collection.wire.reports import Packed
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import Ids, Ints
+
+FILES = 128
+"""B: of 1e8 messages, 800,000 are in one file. Some systems let a process open no more than 256."""
+
+
+@final
+class Scattered:
+    """Records of one width, on their way through files.
+
+    Args:
+        folder: an empty one, which nobody else writes. What is in it tells nearly the order that they came in: remove it afterwards.
+        width: bytes of a record.
+        rng: secret, unless a test says otherwise.
+        files: B, a power of two.
+    """
+
+    def __init__(self, folder: Path, width: int, rng: NoiseRng, files: int = FILES) -> None:
+        if not 1 <= files <= 2**16 or files & (files - 1):
+            raise InvalidInput(f"records are scattered over a power of two of files, at most 2^16, not {files}")
+        self.count, self._width, self._files, self._rng = 0, width, files, rng
+        self._paths = [folder / f"{i:04}" for i in range(files)]
+        self._open: list[BinaryIO] = [path.open("xb") for path in self._paths]
+
+    def add(self, records: Packed) -> None:
+        """Scatter records (n, width)."""
+        words = self._words("scatter", np.arange(self.count, self.count + len(records), dtype=np.uint64))
+        target = (words & np.uint64(self._files - 1)).astype(np.uint16)
+        order = np.argsort(target, kind="stable")
+        ordered = np.ascontiguousarray(records[order])
+        ends = np.cumsum(np.bincount(target, minlength=self._files)).tolist()
+        start = 0
+        for file, end in zip(self._open, ends, strict=True):
+            if end > start:
+                file.write(ordered[start:end].data)
+            start = end
+        self.count += len(records)
+
+    def shuffled(self) -> Iterator[Packed]:
+        """All records, in uniformly random order, a file's worth at a time. Each file is gone when the next one is read."""
+        self.close()
+        for number, path in enumerate(self._paths):
+            data = np.fromfile(path, np.uint8).reshape(-1, self._width)
+            path.unlink()
+            if len(data):
+                yield data[self._order(len(data), number)]
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for file in self._open:
+            file.close()
+
+    def _order(self, size: int, number: int) -> Ints:
+        """A uniformly random permutation of ``size`` records."""
+        for attempt in range(1000):
+            keys = self._words(f"order {number} {attempt}", np.arange(size, dtype=np.uint64))
+            order = np.argsort(keys)
+            ascending = keys[order]
+            if not (ascending[1:] == ascending[:-1]).any():
+                return np.asarray(order, np.int64)
+        raise AssertionError("secret words are equal again and again: they are not random")
+
+    def _words(self, purpose: str, positions: Ids) -> Ids:
+        drawn: Ids = self._rng.child(purpose).words(positions, 1)[:, 0]
+        return drawn

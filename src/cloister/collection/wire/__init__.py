@@ -1,0 +1,1 @@
+"""Reports and messages as columns, in Parquet and Arrow files."""

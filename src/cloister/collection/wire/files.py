@@ -1,0 +1,186 @@
+"""Files of reports, found and read: whole or not at all."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, TypeAlias, final
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+
+from cloister.collection.wire import reports as wire
+from cloister.collection.wire.arrow import record_batches
+from cloister.core.errors import InvalidInput
+
+Path: TypeAlias = str | os.PathLike[str]
+Reason: TypeAlias = Literal["another plan", "no reports", "damaged"]
+
+EXTENSIONS = (".parquet", ".arrow")
+
+BATCH = 2**17
+"""Rows that are read at once."""
+
+MOST = 2**28
+"""Bytes of one batch of an Arrow file, in memory: its writer chose how many rows it has. Ours have a sixteenth of it."""
+
+MOST_OF_GROUP = 2**29
+"""Bytes of a row group of a Parquet file, in memory, as it says itself: its pages can be as large as it is."""
+
+HELD = 2**25
+"""Bytes of a file that are kept until its end is reached; larger files are read twice."""
+
+
+@final
+class Unusable(Exception):
+    """A file that counts for nothing. Args: reason, plan (the name that it bears, if it is of another one)."""
+
+    def __init__(self, reason: Reason, plan: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason: Reason = reason
+        self.plan = plan
+
+
+def listed(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
+    """Files in the order of their names, each once, and how many others there are in the folders.
+
+    Args:
+        paths: files, folders (their .parquet and .arrow files; hidden ones and *.tmp are not finished and left out) or patterns.
+
+    Raises:
+        InvalidInput: there is none, or one that was named is not there.
+    """
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    found, others = list[str](), 0
+    for path in [os.fspath(one) for one in given]:
+        if os.path.isdir(path):
+            inside = [os.path.join(path, name) for name in os.listdir(path) if _finished(name)]
+            mine = [one for one in inside if one.lower().endswith(EXTENSIONS) and os.path.isfile(one)]
+            found, others = found + mine, others + len(inside) - len(mine)
+        elif os.path.exists(path) or not glob.has_magic(path):
+            found.append(path)
+        else:
+            found += [one for one in glob.glob(path, recursive=True) if _finished(os.path.basename(one))]
+    if not found:
+        raise InvalidInput(f"there are no files of reports ({' or '.join(EXTENSIONS)}) in {_few(given)}")
+    for path in found:
+        _openable(path)
+    once = {os.path.realpath(path): path for path in sorted(found, reverse=True)}
+    return sorted(once.values(), key=lambda path: (os.path.basename(path), path)), others
+
+
+def batches(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a file, a bounded number at a time, after it was found to be readable to its end.
+
+    Raises:
+        Unusable: before the first batch.
+        InvalidInput: the file changed while it was read.
+    """
+    stamp, held, size = _stamp(path), list[pa.RecordBatch](), 0
+    try:
+        for batch in _read(path, schema):
+            size += batch.nbytes
+            if size <= HELD:
+                held.append(batch)
+            else:
+                held.clear()
+    except Unusable:
+        raise
+    except Exception:  # a foreign decoder: whatever it raises, the file cannot be read
+        raise Unusable("damaged") from None
+    if size <= HELD:
+        yield from held
+        return
+    try:
+        yield from _read(path, schema)
+    except (pa.ArrowException, OSError, Unusable):
+        raise InvalidInput(_changed(path)) from None
+    if _stamp(path) != stamp:
+        raise InvalidInput(_changed(path))
+
+
+def _read(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    lower = path.lower()
+    if lower.endswith(".parquet"):
+        return _parquet(path, schema)
+    if lower.endswith(".arrow"):
+        return _arrow(path, schema)
+    raise Unusable("no reports")
+
+
+def _parquet(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Page by page; where pages have checksums, these are checked. Not with a row group that memory may not hold."""
+    options = {"pre_buffer": False, "buffer_size": 2**18, "page_checksum_verification": True}
+    with pyarrow.parquet.ParquetFile(path, **options) as file:
+        _fits(file.schema_arrow, schema)
+        groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
+        if any(sum(g.column(j).total_uncompressed_size for j in range(g.num_columns)) > MOST_OF_GROUP for g in groups):
+            raise Unusable("damaged")
+        yield from _whole(file.iter_batches(batch_size=BATCH, use_threads=False), file.metadata.num_rows)
+
+
+def _arrow(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Without a memory map: a file that another program cuts short would end the process. Without a batch that memory does not hold."""
+    with pa.OSFile(path) as file:
+        reader = pyarrow.ipc.open_file(file, options=pyarrow.ipc.IpcReadOptions(use_threads=False))
+        _fits(reader.schema, schema)
+        whole, announced, found = reader.schema, reader.num_record_batches, 0
+    for batch in record_batches(path, whole, MOST):
+        yield from _whole((batch.slice(s, BATCH) for s in range(0, batch.num_rows, BATCH)), batch.num_rows)
+        found += 1
+    if found != announced:
+        raise Unusable("damaged")
+
+
+def _whole(pieces: Iterator[Any], rows: int) -> Iterator[pa.RecordBatch]:
+    seen = 0
+    for batch in pieces:
+        batch.validate(full=True)
+        seen += batch.num_rows
+        yield batch
+    if seen != rows:
+        raise Unusable("damaged")
+
+
+def _fits(found: pa.Schema, schema: pa.Schema) -> None:
+    """Raises: Unusable unless this is the schema of the plan's reports."""
+    plan = wire.plan_of(found)
+    if plan is None:
+        raise Unusable("no reports")
+    if plan != wire.plan_of(schema):
+        raise Unusable("another plan", plan)
+    if found.names != schema.names or found.types != schema.types:
+        raise Unusable("no reports")
+
+
+def _finished(name: str) -> bool:
+    return not name.startswith(".") and not name.endswith(".tmp")
+
+
+def _openable(path: str) -> None:
+    """Raises: InvalidInput for a file that is not there or not for us to read: that is nobody's report's fault."""
+    try:
+        with open(path, "rb"):
+            pass
+    except IsADirectoryError:
+        raise InvalidInput(f"'{path}' is a folder: give it by itself, or a pattern of its files") from None
+    except OSError as error:
+        raise InvalidInput(f"'{path}' cannot be opened: {error.strerror}") from None
+
+
+def _stamp(path: str) -> tuple[int, int, int]:
+    try:
+        facts = os.stat(path)
+    except OSError:
+        raise InvalidInput(_changed(path)) from None
+    return facts.st_size, facts.st_mtime_ns, facts.st_ino
+
+
+def _changed(path: str) -> str:
+    return f"'{path}' changed while it was read: nothing was counted. Leave files alone while they are decoded, and start again"
+
+
+def _few(paths: Sequence[Path]) -> str:
+    return ", ".join(f"'{os.fspath(p)}'" for p in paths[:3]) + (", ..." if len(paths) > 3 else "")

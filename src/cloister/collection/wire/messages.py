@@ -1,0 +1,159 @@
+"""Messages on their way from people to a shuffler, and from there to a server: one row per message, in Parquet or Arrow.
+
+``question`` is the number of the question that a message answers. For question j and each column c of its messages, ``q{j}.{c}``
+holds what it says, and is null in messages that answer another question. What a person sends has a column ``sender`` besides, her
+public number: the envelope, which the shuffler takes off. Nothing in the message itself is public of her (``core.encoding``). The
+schema's metadata names the plan; that of shuffled files also the shuffle and which of its files this is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+import numpy as np
+
+from cloister.collection.wire.reports import (
+    FORMAT,
+    FORMAT_KEY,
+    PLAN_KEY,
+    Packed,
+    arrow_type,
+    filled,
+    report_types,
+    valid,
+    with_arrow,
+)
+from cloister.core.errors import Refused
+from cloister.core.questions import Round
+from cloister.core.types import AnyArray, Bools, Ids, Ints
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SENDER, QUESTION = "sender", "question"
+SHUFFLE_KEY, FILE_KEY = b"cloister.shuffle", b"cloister.file"
+NOBODY = np.uint64(2**64 - 1)
+"""Stands where a message has no sender. No plan has a user of this number."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Messages:
+    """Messages, side by side.
+
+    Args:
+        questions: (m,) uint16.
+        bodies: (m, ``widest``) what each says, as ``ReportType.packed`` has it, filled up with zeros.
+        senders: (m,), or None once they are shuffled.
+    """
+
+    questions: AnyArray = attrs.field(repr=False)
+    bodies: Packed = attrs.field(repr=False)
+    senders: Ids | None = attrs.field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def of(self, rows: Ints | Bools | slice) -> Messages:
+        """Some of them, by position or mask."""
+        senders = None if self.senders is None else self.senders[rows]
+        return Messages(self.questions[rows], self.bodies[rows], senders)
+
+    @classmethod
+    def joined(cls, some: list[Messages]) -> Messages:
+        """All of them, one after the other. Either all have senders or none."""
+        if len(some) == 1:
+            return some[0]
+        senders = [one.senders for one in some if one.senders is not None]
+        return cls(
+            np.concatenate([one.questions for one in some]), np.concatenate([one.bodies for one in some]),
+            np.concatenate(senders) if senders else None,
+        )  # fmt: skip
+
+    def report(self, question: int, round: Round[Any]) -> Any:
+        """What answers one question, as its channel absorbs it."""
+        kind = report_types(round)[question]
+        mine = self.questions == question
+        bodies = self.bodies[mine, : kind.bytes] if mine.any() else np.empty((0, kind.bytes), np.uint8)
+        return kind.load(kind.unpacked(bodies))
+
+
+def widest(round: Round[Any]) -> int:
+    """Bytes of the longest message."""
+    return max(kind.bytes for kind in report_types(round))
+
+
+def schema(round: Round[Any], plan_hash: str, senders: bool) -> pa.Schema:
+    """The schema of every file of a plan's messages. Args: senders (whether the envelopes are on)."""
+    pa = with_arrow()
+    fields = [pa.field(SENDER, pa.uint64(), nullable=False)] if senders else []
+    fields.append(pa.field(QUESTION, pa.uint16(), nullable=False))
+    for j, kind in enumerate(report_types(round)):
+        fields += [pa.field(f"q{j}.{c.name}", arrow_type(c), nullable=True) for c in kind.columns]
+    return pa.schema(fields, metadata={PLAN_KEY: plan_hash.encode(), FORMAT_KEY: FORMAT.encode()})
+
+
+def to_batch(messages: Messages, round: Round[Any], schema: pa.Schema) -> pa.RecordBatch:
+    """Messages as rows of a schema that ``schema`` made."""
+    pa = with_arrow()
+    arrays = [] if messages.senders is None else [pa.array(messages.senders, pa.uint64())]
+    arrays.append(pa.array(messages.questions, pa.uint16()))
+    for j, kind in enumerate(report_types(round)):
+        where = messages.questions == j
+        rows, start = np.flatnonzero(where), 0
+        for column in kind.columns:
+            values = np.ascontiguousarray(messages.bodies[rows, start : start + column.bytes])
+            arrays.append(filled(values, rows, where, arrow_type(column)))
+            start += column.bytes
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def from_batch(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Messages, Bools]:
+    """Rows of a file whose columns and types were found to be those of ``schema``, and which of them (m,) could be a message.
+
+    One could be if it says exactly what messages of its question say, and if its private number, where it has one, is among those
+    that are asked that question. Whether what it says is possible is for ``absorb`` to say.
+    """
+    named = batch.schema.names[0] == SENDER
+    senders = _numbers(batch.column(0), NOBODY) if named else None
+    wide = _numbers(batch.column(int(named)), len(round.parts))
+    good, at = wide < len(round.parts), int(named) + 1
+    bodies = np.zeros((len(wide), widest(round)), np.uint8)
+    for j, (part, kind) in enumerate(zip(round.parts, report_types(round), strict=True)):
+        mine, start = wide == j, 0
+        for column in kind.columns:
+            array = batch.column(at)
+            good &= valid(array) == mine
+            if mine.any():
+                bodies[mine, start : start + column.bytes] = _raw(array, column.bytes)[mine]
+            if part.among is not None and column.name == "users":
+                numbers = np.ascontiguousarray(bodies[mine, start : start + column.bytes]).view(column.dtype)
+                good[mine] &= part.among.holds(numbers.reshape(-1).astype(np.uint64))
+            at, start = at + 1, start + column.bytes
+    return Messages(wide.astype(np.uint16), bodies, senders), good
+
+
+def shuffle_of(metadata: Mapping[bytes, bytes]) -> tuple[str, int, int] | None:
+    """Which shuffle a file is of, which of its files it is, and how many there are; None if it does not say."""
+    name, place = metadata.get(SHUFFLE_KEY, b""), metadata.get(FILE_KEY, b"").split(b"/")
+    if not name or len(place) != 2 or not all(one.isdigit() and len(one) < 10 for one in place):
+        return None
+    number, of = int(place[0]), int(place[1])
+    return (name.decode("ascii", "replace"), number, of) if 0 <= number < of else None
+
+
+def _numbers(array: Any, missing: int | np.uint64) -> AnyArray:
+    """Unsigned numbers (m,), and what stands for those that are not there."""
+    values = array.fill_null(0) if array.null_count else array
+    wide = np.asarray(values.to_numpy(zero_copy_only=False), np.uint64)
+    return np.where(valid(array), wide, np.uint64(missing)) if array.null_count else wide
+
+
+def _raw(array: Any, size: int) -> Packed:
+    """The bytes (m, size) of every entry; whatever there is for null."""
+    data, start = array.buffers()[1], array.offset * size
+    if data is None or data.size < start + len(array) * size:
+        raise Refused("a column of messages is cut short")
+    return np.frombuffer(data, np.uint8, len(array) * size, start).reshape(len(array), size)

@@ -1,0 +1,199 @@
+"""Commands of both sides of the trust boundary: one file each. ``cli`` registers them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from cloister.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from cloister.run.result import Result
+
+Rows = Annotated[
+    list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
+]
+PlanFolder = Annotated[Path, typer.Argument(help="Folder of the plan.")]
+PlanFile = Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")]
+Columns = Annotated[
+    str | None, typer.Option(help="Columns to use, separated by commas; default: all numeric ones (of CSV: all).")
+]
+Unsigned = Annotated[
+    bool, typer.Option("--unsigned", help="Go without the parties' signatures of the plan: trust this copy of it.")
+]
+AcceptShares = Annotated[
+    bool,
+    typer.Option(
+        "--accept-shares",
+        help="Go on where the numbers who answered a question are too far from its planned share for chance.",
+    ),
+]
+NotPrivate = Annotated[
+    bool,
+    typer.Option(
+        "--not-private", help="Allow a plan whose noise can be repeated (test_noise_seed): it protects nobody."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def whole(text: str) -> int:
+    """A whole number, which may be written as 1e6. Raises: typer.BadParameter for anything else."""
+    try:
+        value = float(text) if "e" in text.lower() else int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a whole number") from None
+    if not float(value).is_integer():
+        raise typer.BadParameter(f"{text!r} is not a whole number")
+    return int(value)
+
+
+def print_json(value: Any) -> None:
+    show(json.dumps(value, indent=1))
+
+
+def show(text: str) -> None:
+    """Print a text, whatever letters the terminal lacks (``steady``)."""
+    print(text, flush=True)
+
+
+def steady() -> None:
+    """Have letters that an output cannot encode written as escapes: what was paid for is never lost to a name."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def console() -> Console:
+    """What measures the terminal and lays out tables. Names of columns and data sets are other people's: text, and never markup."""
+    from rich.console import Console
+
+    return Console(markup=False, emoji=False, highlight=False)
+
+
+def print_table(table: Table, on: Console) -> None:
+    """Print a table by the same way as everything else, so that an output that fails is found in one place."""
+    with on.capture() as captured:
+        on.print(table)
+    show(captured.get().removesuffix("\n"))
+
+
+def print_result(result: Result) -> None:
+    """Centres as a table, then what was promised."""
+    from rich.table import Table
+
+    terminal = console()
+    shown = min(len(result.columns), max(3, (terminal.width - 30) // 13))
+    table = Table(title=f"{len(result.centers)} private centres by {plain(result.method['name'])}")
+    table.add_column("centre", justify="right")
+    if result.weights is not None:
+        table.add_column("rows (noisy)", justify="right")
+    for name in result.columns[:shown]:
+        table.add_column(plain(name), justify="right")
+    if shown < len(result.columns):
+        table.add_column(f"... {len(result.columns) - shown} more")
+    for i, center in enumerate(result.centers):
+        weight = [] if result.weights is None else [f"{result.weights[i]:.0f}"]
+        table.add_row(str(i), *weight, *(f"{v:.6g}" for v in center[:shown]))
+    print_table(table, terminal)
+    if result.weights is not None and (empty := int((result.weights < result.weights.mean() / 100).sum())):
+        show(
+            f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, narrower bounds "
+            "or more budget would use them better."
+        )
+    show(result.privacy.text())
+
+
+def say(text: str) -> None:
+    """Tell the person who runs the program, not whoever reads its output, unless nobody can be told."""
+    try:
+        print(plain(text, keep="\n"), file=sys.stderr, flush=True)
+    except OSError:
+        mute(sys.stderr)
+
+
+def mute(stream: TextIO) -> None:
+    """Send nowhere what an output that fails still holds: at exit Python would try once more, and complain."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def plain(text: str, keep: str = "") -> str:
+    """Text without what a terminal would obey: names of files, and what stands in a plan, are other people's. Args: keep (as they are)."""
+    return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
+
+
+@contextmanager
+def event_log(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """What writes an event as a line of JSON, with the time, to a file that grows; without a path nothing is written. A run does not end
+    for a log that cannot be written any more (a full disk): that is said once.
+
+    Raises:
+        InvalidInput: the file cannot be written.
+    """
+    if path is None:
+        yield lambda entry: None
+        return
+    try:
+        file = path.open("ab", buffering=0)
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from error
+    lost = False
+    with file:
+
+        def write(entry: dict[str, Any]) -> None:
+            nonlocal lost
+            try:
+                file.write(json.dumps({"time": round(time.time(), 3), **entry}).encode() + b"\n")
+            except OSError as error:
+                if not lost:
+                    say(f"cannot write {path}: {error.strerror or error}. The log ends here; the run goes on")
+                lost = True
+
+        yield write
+
+
+def pairs(items: list[str] | None, flag: str) -> dict[str, str]:
+    """Repeated name=value flags. Raises: InvalidInput for anything else, and for one name with two values."""
+    found = dict[str, str]()
+    for item in items or []:
+        name, equals, value = item.partition("=")
+        if not equals or not name or not value:
+            raise InvalidInput(f"{flag} takes name=value, not '{item}'")
+        if found.setdefault(name, value) != value:
+            raise InvalidInput(f"{flag} {name} was given twice, with different values")
+    return found
+
+
+def names(text: str | None) -> list[str] | None:
+    """Names separated by commas."""
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int], None]]:
+    """A count of rows on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda n: None
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda n: bar.advance(task, n)

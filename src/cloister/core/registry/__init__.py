@@ -1,0 +1,1 @@
+"""Components: how they are declared, found, composed and described."""

@@ -1,0 +1,206 @@
+"""Composing components by name, with the checks that the editor makes for those who write Python.
+
+``--with slot=name`` and ``--with slot.inner=name`` fill slots; ``--set option=value`` and ``--set slot.option=value`` set
+options. Trust is read from the same annotations that mypy reads.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import attrs
+
+from cloister.core.budget import Currency, Measure
+from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
+from cloister.core.registry.components import ROLES, Option, Role, Slot, Spec, fields, options_of, slots_of
+from cloister.core.registry.registry import Registry
+from cloister.core.trust import TRUSTS
+
+
+@attrs.frozen
+class Composed:
+    """A component with everything in it.
+
+    Args:
+        value: the instance.
+        spec: what it was made from.
+        inner: what fills its slots, by slot name.
+        trust: the trust model that all its slots share; None if it has no say.
+    """
+
+    value: Any
+    spec: Spec
+    inner: Mapping[str, Composed]
+    trust: str | None
+
+    @property
+    def currencies(self) -> frozenset[Currency]:
+        """In what the oracles in here count privacy, asked or not. An oracle inside another one spends what the outer one declares."""
+        if hasattr(self.value, "measure"):
+            return frozenset({Currency.of(self.value)})
+        return frozenset[Currency]().union(*(part.currencies for part in self.inner.values()))
+
+    @property
+    def measures(self) -> frozenset[Measure]:
+        """Those of all slots. What a run pays in depends on what it asks: ``cloister.accounting.budgeting``."""
+        return frozenset(currency.measure for currency in self.currencies)
+
+    @property
+    def failing(self) -> bool:
+        """Whether an oracle in here spends a delta of its own, asked or not."""
+        return any(currency.failing for currency in self.currencies)
+
+    @property
+    def private(self) -> bool:
+        """Whether every part claims a guarantee, and none of them counts its budget as 'exact'."""
+        return self.spec.private and "exact" not in self.measures and all(part.private for part in self.inner.values())
+
+    def config(self) -> dict[str, Any]:
+        """Names and options all the way down, as plain data: what a plan or a result says of its method."""
+        options = {name: getattr(self.value, name) for name in options_of(type(self.value))}
+        return {
+            "name": self.spec.name,
+            "options": options,
+            "slots": {name: part.config() for name, part in self.inner.items()},
+        }
+
+
+def compose(registry: Registry, role: Role, name: str, wires: Mapping[str, str], values: Mapping[str, Any]) -> Composed:
+    """Build a component by name.
+
+    Args:
+        wires: component name per slot path ("counts", "sums.randomiser").
+        values: value, or text to be parsed, per option path ("rounds", "counts.levels").
+
+    Raises:
+        UnknownName: a component, slot or option that is not there, with the nearest names.
+        WrongComposition: trust models that do not fit, or an empty slot.
+        InvalidInput: an option value out of its bounds.
+    """
+    composed = _compose(registry, role, name, dict(wires), dict(values), "")
+    for path in wires:
+        _check_path(composed, path, "slot")
+    for path in values:
+        _check_path(composed, path, "option")
+    return composed
+
+
+def _compose(
+    registry: Registry, role: Role, name: str, wires: dict[str, str], values: dict[str, Any], path: str
+) -> Composed:
+    spec = registry.spec(role, name)
+    cls = registry.load(spec)
+    hints, inner, arguments = get_type_hints(cls), dict[str, Composed](), dict[str, Any]()
+    for field, facts in slots_of(cls).items():
+        where = f"{path}{field}"
+        chosen = wires.get(where, spec.presets.get(field, facts.default))
+        part_role = slot_role(hints[field])
+        if chosen is None:
+            offer = ", ".join(s.name for s in registry.specs(part_role)) or "none is installed"
+            raise WrongComposition(
+                f"slot '{where}' of '{name}' is empty: fill it by --with {where}=NAME, NAME one of: {offer}"
+            )
+        try:
+            inner[field] = _compose(registry, part_role, str(chosen), wires, values, f"{where}.")
+        except UnknownName as error:
+            if (error.kind, error.name) == (part_role, chosen):
+                raise WrongComposition(f"slot '{where}' of '{name}' takes a {part_role}: {error}") from error
+            raise
+        arguments[field] = inner[field].value
+    for field in options_of(cls):
+        where = f"{path}{field}"
+        if where in values:
+            arguments[field] = parse(where, values[where], hints[field])
+        elif field in spec.presets:
+            arguments[field] = spec.presets[field]
+    trust = _agreed(registry, name, path, hints, inner)
+    own = getattr(cls, "trust", None)
+    return Composed(cls(**arguments), spec, inner, own.__name__ if isinstance(own, type) else trust)
+
+
+def slot_role(hint: Any) -> Role:
+    """The role that a slot's annotation names."""
+    role = getattr(get_origin(hint) or hint, "__name__", "")
+    if role not in ROLES:
+        raise TypeError(f"a slot is annotated with a role, not {hint!r}")
+    return cast(Role, role)
+
+
+def slot_trust(hint: Any) -> str | None:
+    """The trust model that a slot's annotation fixes; None for a type variable or a role without one."""
+    arguments = get_args(hint)
+    return arguments[0].__name__ if arguments and isinstance(arguments[0], type) else None
+
+
+def _agreed(
+    registry: Registry, name: str, path: str, hints: dict[str, Any], inner: Mapping[str, Composed]
+) -> str | None:
+    """The one trust model of the slots; WrongComposition names the slot, what it needs, what it got, what there is."""
+    agreed: tuple[str, Composed] | None = None
+    for field, part in inner.items():
+        if not get_args(hints[field]) or part.trust is None:  # what asks nothing goes with any trust model
+            continue
+        need, via = slot_trust(hints[field]), ""
+        if need is None and isinstance(get_args(hints[field])[0], TypeVar) and agreed is not None:
+            need, via = agreed[1].trust, f" because slot '{path}{agreed[0]}' holds '{agreed[1].spec.name}'"
+        if need is not None and part.trust != need:
+            offer = ", ".join(s.name for s in registry.specs(part.spec.role) if s.trust == need) or "none is installed"
+            raise WrongComposition(
+                f"slot '{path}{field}' of '{name}' is {need}{via}; '{part.spec.name}' is {part.trust}. {need} choices: {offer}"
+            )
+        agreed = agreed or (field, part)
+    return agreed[1].trust if agreed else None
+
+
+def _check_path(composed: Composed, path: str, kind: str) -> None:
+    *steps, last = path.split(".")
+    for step in steps:
+        if step not in composed.inner:
+            raise UnknownName("slot", step, composed.inner, f"(in '{path}', of '{composed.spec.name}')")
+        composed = composed.inner[step]
+    cls = type(composed.value)
+    known = slots_of(cls) if kind == "slot" else options_of(cls)
+    if last not in known:
+        hint = f"('{composed.spec.name}' has none)" if not known else f"(of '{composed.spec.name}')"
+        raise UnknownName(kind, last, known, hint)
+
+
+def parse(name: str, value: Any, hint: Any) -> Any:
+    """An option's value from text, by its annotation; values that are not text pass through.
+
+    Raises:
+        InvalidInput: the text does not say such a value.
+    """
+    if not isinstance(value, str):
+        return value
+    if get_origin(hint) in (Union, types.UnionType):
+        if value.lower() == "none" and type(None) in get_args(hint):
+            return None
+        hint = next(h for h in get_args(hint) if h is not type(None))
+    if get_origin(hint) is Literal or hint is str:
+        return value
+    try:
+        if hint is bool:
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[value.lower()]
+        return hint(value)
+    except (ValueError, KeyError, TypeError):
+        raise InvalidInput(f"option '{name}' is '{value}': it takes {getattr(hint, '__name__', hint)}") from None
+
+
+def describe_fields(cls: type[Any]) -> Iterator[tuple[str, Option | Slot, Any, Any]]:
+    """(name, facts, default, annotation) of every option and slot."""
+    hints = get_type_hints(cls)
+    for field in fields(cls):
+        yield field.name, field.metadata["cloister"], field.default, hints[field.name]
+
+
+def trusts_of(cls: type[Any]) -> tuple[str, ...]:
+    """The trust models under which a component can run: its own, its slots' common one, or all."""
+    own = getattr(cls, "trust", None)
+    if isinstance(own, type):
+        return (own.__name__,)
+    hints = get_type_hints(cls)
+    fixed = {slot_trust(hints[name]) for name in slots_of(cls)} - {None}
+    return tuple(sorted(t for t in fixed if t is not None)) or tuple(TRUSTS)

@@ -1,0 +1,55 @@
+"""A component's options, slots, guarantee and source as plain data, read off the class that declares them."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import Any
+
+from cloister.core.registry.components import Option, Spec
+from cloister.core.registry.compose import compose, describe_fields, slot_role, slot_trust, trusts_of
+from cloister.core.registry.registry import Registry
+
+
+def describe(registry: Registry, spec: Spec) -> dict[str, Any]:
+    """What ``cloister describe`` prints."""
+    cls = registry.load(spec)
+    options, slots = [], []
+    for name, facts, default, hint in describe_fields(cls):
+        if isinstance(facts, Option):
+            value = spec.presets.get(name, default)
+            kind = getattr(hint, "__name__", None) if isinstance(hint, type) else str(hint).replace("typing.", "")
+            options.append(
+                {
+                    "name": name,
+                    "default": value,
+                    "type": kind,
+                    "range": facts.range,
+                    "unit": facts.unit,
+                    "help": facts.help,
+                }
+            )
+        else:
+            role, need = slot_role(hint), slot_trust(hint)
+            takes = [s.name for s in registry.specs(role) if need is None or s.trust == need]
+            slots.append(
+                {
+                    "name": name,
+                    "role": role,
+                    "default": spec.presets.get(name, facts.default),
+                    "takes": takes,
+                    "help": facts.help,
+                }
+            )
+    module = sys.modules[cls.__module__]
+    trust = spec.trust or (compose(registry, spec.role, spec.name, {}, {}).trust if slots and _filled(slots) else None)
+    return {
+        "name": spec.name, "role": spec.role, "summary": spec.summary, "private": spec.private, "trust": trust,
+        "runs under": list(trusts_of(cls)), "paper": spec.paper, "target": spec.target,
+        "documentation": "\n\n".join(filter(None, (inspect.getdoc(cls), inspect.cleandoc(module.__doc__ or "")))),
+        "options": options, "slots": slots,
+    }  # fmt: skip
+
+
+def _filled(slots: list[dict[str, Any]]) -> bool:
+    return all(slot["default"] is not None for slot in slots)

@@ -1,0 +1,40 @@
+"""The hook that plugins implement, and asking one of them. The only module that knows pluggy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pluggy
+
+from cloister.core.registry.components import ROLES, Spec
+from cloister.core.registry.registry import GROUP
+
+hookspec = pluggy.HookspecMarker(GROUP)
+hookimpl = pluggy.HookimplMarker(GROUP)
+
+
+class Hooks:
+    """The hooks a plugin may implement."""
+
+    @hookspec
+    def cloister_components(self) -> Iterable[Spec]:  # type: ignore[empty-body]  # a hook specification has no body
+        """The components that this plugin offers. Import nothing heavy here: a Spec names its class as text."""
+
+
+def offered(module: object, name: str) -> tuple[Spec, ...]:
+    """What one plugin offers, asked in a manager of its own so that it can only break itself.
+
+    Raises:
+        Exception: whatever the plugin does wrong.
+    """
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(Hooks)
+    manager.register(module, name=name)
+    manager.check_pending()
+    specs = tuple(spec for found in manager.hook.cloister_components() for spec in found)
+    for spec in specs:
+        if not isinstance(spec, Spec):
+            raise TypeError(f"cloister_components returned {spec!r}, which is not a Spec")
+        if spec.role not in ROLES:
+            raise TypeError(f"'{spec.name}' has the role '{spec.role}': roles are {', '.join(ROLES)}")
+    return specs

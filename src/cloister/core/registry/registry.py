@@ -1,0 +1,134 @@
+"""What is installed: built-ins and strangers' plugins, through one pluggy hook. Imports nothing heavy.
+
+A broken plugin is reported, never fatal. Two components with one name are an error, raised when the name is used, that
+names both plugins. A person's encoder composes from what is built in alone, without pluggy: ``built_in``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
+from cloister.core.registry.components import ROLES, Role, Spec
+
+if TYPE_CHECKING:
+    from cloister.core.registry.hooks import hookimpl as hookimpl
+
+GROUP = "cloister"
+MANIFEST = "cloister.plugins.manifest"
+BUILT_IN = "cloister.plugins.hook"
+
+
+def __getattr__(name: str) -> Any:
+    """The marker that plugins import from here; pluggy is loaded by those who use it."""
+    if name == "hookimpl":
+        from cloister.core.registry.hooks import hookimpl
+
+        return hookimpl
+    raise AttributeError(f"module 'cloister.core.registry.registry' has no attribute '{name}'")
+
+
+@attrs.frozen
+class Plugin:
+    """One plugin as found. Args: name, origin (distribution or module), specs, error (None if it loaded)."""
+
+    name: str
+    origin: str
+    specs: tuple[Spec, ...] = ()
+    error: str | None = None
+
+
+@attrs.frozen
+class Registry:
+    """Components by role and name."""
+
+    plugins: tuple[Plugin, ...]
+
+    def specs(self, role: Role | None = None) -> tuple[Spec, ...]:
+        """All components, or those of one role, in the order of roles and names."""
+        every = [s for p in self.plugins for s in p.specs if role in (None, s.role)]
+        return tuple(sorted(every, key=lambda s: (ROLES.index(s.role), s.name)))
+
+    def spec(self, role: Role, name: str) -> Spec:
+        """The component of that name.
+
+        Raises:
+            UnknownName: with the nearest names.
+            WrongComposition: two plugins offer this name.
+        """
+        found = [(p, s) for p in self.plugins for s in p.specs if (s.role, s.name) == (role, name)]
+        if len(found) > 1:
+            owners = " and ".join(f"'{p.name}' ({p.origin})" for p, _ in found)
+            raise WrongComposition(f"the {role} '{name}' is offered by two plugins, {owners}: uninstall one of them")
+        if not found:
+            others = [s.role for s in self.specs() if s.name == name]
+            hint = f"('{name}' is a {others[0]})" if others else ""
+            raise UnknownName(role, name, (s.name for s in self.specs(role)), hint)
+        return found[0][1]
+
+    def find(self, name: str) -> tuple[Spec, ...]:
+        """Every component of that name, whatever its role."""
+        found = tuple(s for s in self.specs() if s.name == name)
+        if not found:
+            raise UnknownName("component", name, (s.name for s in self.specs()))
+        return found
+
+    def load(self, spec: Spec) -> type[Any]:
+        """Import a component's class.
+
+        Raises:
+            InvalidInput: it cannot be imported, or it is not what its spec says.
+        """
+        module, _, name = spec.target.partition(":")
+        try:
+            cls: type[Any] = getattr(importlib.import_module(module), name)
+        except CloisterError:
+            raise
+        except Exception as error:
+            raise InvalidInput(f"the {spec.role} '{spec.name}' cannot be loaded from {spec.target}: {error}") from error
+        trust = getattr(cls, "trust", None)
+        if spec.trust is not None and isinstance(trust, type) and trust.__name__ != spec.trust:
+            raise InvalidInput(f"the spec of '{spec.name}' says trust {spec.trust}, its class says {trust.__name__}")
+        return cls
+
+    def faults(self, plugin: Plugin) -> tuple[str, ...]:
+        """What is wrong with the components that a plugin offers, each loaded: a line for each that cannot be used."""
+        found = list[str]()
+        for spec in plugin.specs:
+            try:
+                self.load(self.spec(spec.role, spec.name))
+            except CloisterError as error:
+                found.append(str(error))
+        return tuple(found)
+
+
+def _plugin(name: str, origin: str, load: Any) -> Plugin:
+    from cloister.core.registry.hooks import offered
+
+    try:
+        return Plugin(name, origin, offered(load(), name))
+    except Exception as error:  # a stranger's code: whatever it raises is reported, not spread
+        return Plugin(name, origin, error=f"{type(error).__name__}: {error}".splitlines()[0])
+
+
+@cache
+def built_in() -> Registry:
+    """What cloister itself offers: all that most plans need."""
+    return Registry((Plugin("cloister", "built in", tuple(importlib.import_module(MANIFEST).components())),))
+
+
+@cache
+def registry() -> Registry:
+    """Everything that is installed in this environment."""
+    from cloister.core.registry.hooks import offered
+
+    found = [Plugin("cloister", "built in", offered(importlib.import_module(BUILT_IN), "cloister"))]
+    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
+        origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+        found.append(_plugin(point.name, origin, point.load))
+    return Registry(tuple(found))

@@ -1,0 +1,247 @@
+"""A pooled run's plan: one TOML file that all parties and the coordinator hold. All of it public; its hash is what they agree on.
+
+    coordinator = "pool.example.org:7443"
+    coordinator_key = "..."    # what 'cloister party-key --coordinator' printed where the coordinator runs
+    method = "fastlloyd"
+    k = 5
+    epsilon = 1.0
+    delta = 1e-6
+    rows = 50000
+    columns = ["age", "weight"]
+    bounds = [[0, 120], [0, 300]]
+    seed = 20241121
+    oracle = "skellam"
+    masks = "pairwise"
+
+    [[party]]
+    name = "north"
+    key = "..."            # what 'cloister party-key' printed
+
+Options of components stand under ``[with]`` and ``[set]``, as on the command line.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast, final
+
+import attrs
+
+from cloister.core.digests import digest
+from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.components import Slot
+from cloister.core.registry.compose import Composed, describe_fields, slot_role
+from cloister.core.registry.registry import registry
+from cloister.federated.protocol.agreement import Agreement, Member
+from cloister.federated.protocol.collusion import Masks, statement
+from cloister.federated.protocol.ring import shape_bytes
+from cloister.federated.protocol.vectors import channels_of, outline
+from cloister.run.fit import Plan, Request, prepare
+
+KNOWN = (
+    "coordinator", "coordinator_key", "method", "k", "epsilon", "delta", "rows", "columns", "bounds", "seed", "oracle", "masks", "party", "with", "set",
+    "test_noise_seed",
+)  # fmt: skip
+NEEDED = ("k", "epsilon", "rows", "columns", "bounds", "seed", "coordinator_key", "party")
+SEEDED = "not private: seeded. The plan has a test_noise_seed, with which the noise can be repeated: it protects nobody, whatever masks hide."
+ORACLES = ("skellam", "masked-gaussian")
+"""The first is the default: with it nobody knows the noise, so that a published result tells the coordinator no more than others."""
+
+
+@final
+@attrs.frozen(eq=False)
+class PoolPlan:
+    """A plan that makes sense.
+
+    Args:
+        request: what is asked for.
+        plan: the same, checked.
+        agreement: what all must hold alike.
+        coordinator: "host:port", or empty.
+        test_noise_seed: noise that can be repeated, for tests alone.
+    """
+
+    request: Request
+    plan: Plan
+    agreement: Agreement
+    coordinator: str
+    test_noise_seed: int | None
+
+    @property
+    def rounds(self) -> list[Round[Any]]:
+        """Every round's outline and noise, from a forecast: all that a coordinator needs to know."""
+        assert self.request.seed is not None
+        return self.plan.forecast(PublicRng.from_seed(self.request.seed))
+
+    @property
+    def most_bytes(self) -> int:
+        """What no message of a run is longer than."""
+        shapes = (shape_bytes(outline(round, self.agreement.parties)) for round in self.rounds)
+        return 2**20 + 2 * max(shapes, default=0)
+
+    @property
+    def noise(self) -> NoiseRng:
+        return NoiseRng.secret() if self.test_noise_seed is None else NoiseRng.for_tests(self.test_noise_seed)
+
+    @property
+    def shares(self) -> int:
+        """How many draw the noise of the question that is protected least: 1 for the coordinator, which then knows all of it."""
+        return min(c.shares for round in self.rounds for c in channels_of(round, self.agreement.parties))
+
+    @property
+    def trust(self) -> tuple[str, ...]:
+        """Who learns what if whom colludes with whom: of all questions, the one that is protected least."""
+        if self.test_noise_seed is not None:
+            return (SEEDED,)
+        colluding = [
+            int(part.value.colluding) for _, part in _parts(self.plan.composed) if hasattr(part.value, "colluding")
+        ]
+        return statement(self.agreement.masks, self.shares, min(colluding, default=0))
+
+
+def read_pool_plan(path: Path, not_private: bool = False) -> PoolPlan:
+    """Read and check a plan.
+
+    Args:
+        not_private: whoever reads it allows noise that can be repeated. Nobody else's plan can allow it.
+
+    Raises:
+        InvalidInput: it cannot be read, lacks something, makes no sense, or protects nobody and that was not allowed.
+    """
+    try:
+        facts = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise InvalidInput(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InvalidInput(f"{path} is not valid TOML: {error}") from error
+    pool = pool_plan(facts)
+    if pool.test_noise_seed is not None and not not_private:
+        raise InvalidInput(
+            "the plan has a test_noise_seed: whoever reads it can repeat the noise and take it off, so that nobody is protected. Take it out, or for a "
+            "trial on rows that are not secret allow it with --not-private"
+        )
+    return pool
+
+
+def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
+    """A plan from a table of facts, noise that can be repeated included: ``read_pool_plan`` refuses that. Raises: InvalidInput."""
+    for name in facts:
+        if name not in KNOWN:
+            raise UnknownName("entry", name, KNOWN, "(in the plan)")
+    missing = [name for name in NEEDED if name not in facts]
+    if missing:
+        raise InvalidInput(f"the plan has no {', '.join(missing)}")
+    members = _members(facts["party"])
+    oracle = facts.get("oracle", ORACLES[0])
+    if oracle not in ORACLES:
+        raise InvalidInput(f"oracle is '{oracle}': choose {' or '.join(ORACLES)}")
+    method = str(facts.get("method", "fastlloyd"))
+    wires, options = pooled(method, _table(facts, "with"), _table(facts, "set"), len(members), oracle)
+    seed, test_seed, columns = facts["seed"], facts.get("test_noise_seed"), facts["columns"]
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise InvalidInput(f"seed is {seed!r}: give a whole number, which everybody may know")
+    if test_seed is not None and (isinstance(test_seed, bool) or not isinstance(test_seed, int)):
+        raise InvalidInput(
+            f"test_noise_seed is {test_seed!r}: give a whole number, or leave it out: it is for tests only"
+        )
+    if not isinstance(columns, list) or not all(isinstance(column, str) for column in columns):
+        raise InvalidInput(f"columns is {columns!r}: give a list of names")
+    request = Request(
+        k=facts["k"], method=method, epsilon=facts["epsilon"], delta=facts.get("delta", 0.0),
+        bounds=facts["bounds"], rows=facts["rows"], wires=wires, options=options, seed=seed,
+    )  # fmt: skip
+    plan = prepare(request, columns)
+    if plan.composed.trust != "Aggregated":
+        raise InvalidInput(
+            f"the method as composed is {plan.composed.trust}: parties pool with oracles of Aggregated trust only"
+        )
+    masks = cast(Masks, facts.get("masks", "pairwise"))
+    _check_shares(plan, masks)
+    agreement = Agreement(digest((plan.digest(), seed, test_seed)), members, masks, _key(facts["coordinator_key"]))
+    return PoolPlan(request, plan, agreement, str(facts.get("coordinator", "")), test_seed)
+
+
+def pooled(
+    method: str, wires: Mapping[str, Any], options: Mapping[str, Any], parties: int, oracle: str = ORACLES[0]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A method's slots and options with what pooling needs: ``oracle`` in every slot for one that nobody filled, and the number of parties, by which
+    shares of the noise go, and the ring.
+
+    Raises:
+        UnknownName: there is no such method.
+    """
+    filled = {**dict.fromkeys(_asked(method, wires), oracle), **wires}
+    return filled, {**{f"{slot}.parties": parties for slot, name in filled.items() if name in ORACLES}, **options}
+
+
+def _check_shares(plan: Plan, masks: Masks) -> None:
+    """With a shared secret, a party and the coordinator unmask every other party's message alone: its share must be enough alone.
+
+    Raises:
+        InvalidInput: it is only a part of what is counted on.
+    """
+    for name, part in _parts(plan.composed):
+        if masks == "shared" and part.spec.name == "skellam" and part.value.parties - part.value.colluding > 1:
+            raise InvalidInput(
+                f"masks are shared and '{name}' draws noise in shares: a party and the coordinator together would unmask another party's message "
+                f"with one share alone. Choose pairwise masks, or colluding = {part.value.parties - 1}"
+            )
+
+
+def _parts(composed: Composed, path: str = "") -> Iterator[tuple[str, Composed]]:
+    """What fills the slots, and the slots of what fills them, by path."""
+    for name, part in composed.inner.items():
+        yield f"{path}{name}", part
+        yield from _parts(part, f"{path}{name}.")
+
+
+def _asked(method: str, given: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Paths of the method's slots for oracles, and of those of the methods in its slots."""
+    known = registry()
+    spec = known.spec("Method", method)
+    for name, facts, _, hint in describe_fields(known.load(spec)):
+        if not isinstance(facts, Slot):
+            continue
+        where = f"{path}{name}"
+        if slot_role(hint) in ("FrequencyOracle", "VectorSumOracle"):
+            yield where
+        elif slot_role(hint) == "Method":
+            yield from _asked(str(given.get(where, spec.presets.get(name, facts.default))), given, f"{where}.")
+
+
+def _members(parties: Any) -> tuple[Member, ...]:
+    try:
+        return tuple(Member(str(p["name"]), bytes.fromhex(p.get("key", ""))) for p in parties)
+    except (TypeError, KeyError, ValueError, AttributeError):
+        raise InvalidInput(
+            "every [[party]] of the plan has a name, and for pairwise masks a key as 'cloister party-key' prints it"
+        ) from None
+
+
+def _key(text: Any) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"coordinator_key is {text!r}: give what 'cloister party-key --coordinator' prints where the coordinator runs"
+        ) from None
+
+
+def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A table of paths to values; nested tables are paths with dots."""
+    table = facts.get(name, {})
+    if not isinstance(table, Mapping):
+        raise InvalidInput(f"[{name}] of the plan is a table")
+    return dict(_flat(table))
+
+
+def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value

@@ -1,0 +1,125 @@
+"""A party's population: its own rows, and a line to the coordinator. To the session it looks like any other; a run lets it ``join``
+once its rows are checked and paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Protocol, final
+
+from cloister.core.aggregated import Words
+from cloister.core.lattice import CAP
+from cloister.core.marks import marking
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng
+from cloister.core.trust import Aggregated
+from cloister.core.types import Ids
+from cloister.federated.protocol.messages import Reason, Rejected
+from cloister.federated.protocol.party import Party
+from cloister.federated.protocol.ring import Shape
+from cloister.federated.protocol.vectors import outline, party_words, released
+
+MOST_ATTEMPTS = 1000
+
+
+class Exchange(Protocol):
+    """Carries a message to the coordinator and its reply back."""
+
+    def exchange(self, data: bytes) -> bytes: ...
+
+
+@final
+class Joined:
+    """A population of trust Aggregated whose other rows are elsewhere.
+
+    Args:
+        rows: this party's own.
+        party: its state machine.
+        line: to the coordinator.
+        told: how far it is, for people: 'joining', 'joined', 'round 3', 'attempt 2 of round 3'.
+
+    Attributes:
+        greeted: whether the coordinator may have heard of this party in this process.
+    """
+
+    trust = Aggregated
+    simulated = False
+
+    def __init__(
+        self, rows: Any, party: Party, line: Exchange, told: Callable[[str], None] = lambda words: None
+    ) -> None:
+        self._rows, self._party, self._line, self._told = rows, party, line, told
+        self.columns, self.dimension = rows.columns, rows.dimension
+        self.greeted = False
+
+    @property
+    def opened(self) -> bool:
+        """Whether all have joined, as far as this party and its journal know: from then on a round may be open."""
+        return self._party.opened
+
+    def check(self, most_rows: int = CAP) -> None:
+        """This party's validation pass, before anybody hears of it. Its outcome, go or refuse, goes to this party alone and is outside the
+        guarantee (law 7): others see no more than that somebody has not joined. One row decides nothing later: ``party_words``
+        checks the same cap again only as a last defence.
+
+        Raises:
+            InvalidInput: as the rows' population says; also if more than ``most_rows`` can be used.
+        """
+        self._rows.check(most_rows)
+
+    def join(self) -> None:
+        """Say hello, and wait until all have: once the party's own ledger has reserved the run, before anything that depends on a row
+        is sent. A party whose journal holds the opening has joined: it needs nobody for what it knows already.
+
+        Raises:
+            Rejected: the coordinator, or another party, has agreed to something else, or somebody is missing.
+        """
+        if self._party.opened:
+            self._told("joined before: going on from the journal")
+            return
+        self._told("joining")
+        self.greeted = True
+        self._party.open(self._line.exchange(self._party.hello()))
+        self._told("joined: all parties are here")
+
+    def marks(self, key: bytes) -> Mapping[str, bytes]:
+        """By which a run that goes on knows this party's rows again (``core.marks``)."""
+        return marking(self._rows)(key)
+
+    def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[Words, ...]:
+        shape = outline(round, self._party.agreement.parties)
+        sums = self._party.known(round.index, shape)
+        if sums is None:
+            sums = self._pooled(round, shape, partial(self._own, round, rng))
+        return released(sums)
+
+    def _own(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[Ids, ...]:
+        """This party's words, with its share of the noise: made once per round, whatever becomes of its attempts."""
+        agreement, me = self._party.agreement, self._party.me
+        return party_words(round, self._rows.gather(round, rng), me, agreement.parties, rng)
+
+    def _pooled(self, round: Round[Aggregated], shape: Shape, own: Callable[[], tuple[Ids, ...]]) -> tuple[Ids, ...]:
+        self._told(f"round {round.index + 1}")
+        digest = round.digest()
+        for _ in range(MOST_ATTEMPTS):
+            message = self._party.vector(round.index, digest, shape, own)
+            try:
+                return self._party.answer(self._sent(message, round.index), round.index, shape)
+            except Rejected as error:
+                if error.reason not in (Reason.ABORTED, Reason.OTHER_ATTEMPT):
+                    raise
+                self._party.aborted(round.index, error.attempt)
+                self._told(f"attempt {error.attempt + 1} of round {round.index + 1}: another party was missing")
+        raise Rejected(Reason.TIMEOUT, f"round {round.index + 1} was given up {MOST_ATTEMPTS} times")
+
+    def _sent(self, message: bytes, round: int) -> bytes:
+        """The reply; if the coordinator has this vector already (we were cut off after sending it), what came of it."""
+        from cloister.federated.protocol.messages import HEAD, Kind, Message, refused
+
+        reply = self._line.exchange(message)
+        if len(reply) >= HEAD.size and reply[5] == Kind.REFUSAL:
+            _, _, _, _, name, _, attempt, *_ = HEAD.unpack_from(reply)
+            error = refused(Message(Kind.REFUSAL, 0, name, round, attempt, reply[HEAD.size :]))
+            if error.reason in (Reason.DUPLICATE, Reason.LATE):
+                return self._line.exchange(self._party.ask(round))
+        return reply

@@ -1,0 +1,1 @@
+"""State machines on bytes: keys, masks, messages. Imports core only."""

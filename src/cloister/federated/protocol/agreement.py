@@ -1,0 +1,115 @@
+"""What all sides must agree on before anything is masked, and the names that follow from it. All of it public."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import final
+
+import attrs
+
+from cloister.core.errors import InvalidInput
+from cloister.federated.protocol.collusion import Masks
+from cloister.federated.transport.tls import COORDINATOR_NAME
+
+MOST_PARTIES = 1024
+NONCE = 32
+"""Bytes of a hello's nonce: a public X25519 key that the party makes for this session alone, for its secret with the coordinator."""
+KEY = 32
+HASH = 32
+
+
+@final
+@attrs.frozen
+class Member:
+    """A party. Args: name (as in its certificate), key (public X25519 key: 32 bytes, empty with a shared secret)."""
+
+    name: str
+    key: bytes = b""
+
+
+@final
+@attrs.frozen
+class Agreement:
+    """The fixed list of parties, and everything about the run.
+
+    Args:
+        plan: digest of the method, its options, the bounds, the budget and the public seed.
+        members: the parties, in an order that all share.
+        masks: how messages are hidden.
+        coordinator_key: the coordinator's public X25519 key: every message carries a mask that it alone takes off.
+
+    Raises:
+        InvalidInput: fewer than two parties, two of one name or one of the coordinator's, or a missing key.
+    """
+
+    plan: str
+    members: tuple[Member, ...]
+    masks: Masks
+    coordinator_key: bytes
+
+    def __attrs_post_init__(self) -> None:
+        names = [m.name for m in self.members]
+        if not 2 <= len(names) <= MOST_PARTIES or len(set(names)) != len(names) or not all(names):
+            raise InvalidInput(f"an agreement needs 2 to {MOST_PARTIES} parties of different names, not {names[:10]}")
+        if COORDINATOR_NAME in names:
+            raise InvalidInput(
+                f"a party is called '{COORDINATOR_NAME}': with a certificate of that name it could pass for the coordinator"
+            )
+        if self.masks not in ("shared", "pairwise"):
+            raise InvalidInput(f"masks are '{self.masks}': choose shared or pairwise")
+        keys = [m.key for m in self.members]
+        if self.masks == "pairwise" and (any(len(key) != KEY for key in keys) or len(set(keys)) != len(keys)):
+            raise InvalidInput(f"pairwise masks need a public key of {KEY} bytes from every party, each its own")
+        if len(self.coordinator_key) != KEY or self.coordinator_key in keys:
+            raise InvalidInput(f"the coordinator needs a public key of {KEY} bytes, which is no party's")
+
+    @property
+    def parties(self) -> int:
+        return len(self.members)
+
+    @property
+    def hash(self) -> bytes:
+        """32 bytes: the name of exactly this agreement. A party or coordinator with another one is refused."""
+        h = hashlib.sha256(b"cloister agreement 2\0")
+        for part in (
+            self.plan.encode(),
+            self.masks.encode(),
+            self.coordinator_key,
+            *(x for m in self.members for x in (m.name.encode(), m.key)),
+        ):
+            h.update(len(part).to_bytes(4, "little") + part)
+        return h.digest()
+
+    def index(self, name: str) -> int:
+        """A party's position, or -1."""
+        return next((i for i, m in enumerate(self.members) if m.name == name), -1)
+
+
+def journal_name(agreement: Agreement, owner: str) -> bytes:
+    """32 bytes that a journal begins with: whose it is, and under which agreement.
+
+    Args:
+        owner: a party's name; empty for the coordinator, whose journal is public to whoever reads its messages: taken for a party's, it
+            would give that party keys that everybody knows.
+    """
+    return hashlib.sha256(b"cloister journal 1\0" + agreement.hash + owner.encode()).digest()
+
+
+def check_journal(entry: bytes, agreement: Agreement, owner: str) -> None:
+    """A journal's first entry begins with its name.
+
+    Raises:
+        InvalidInput: it is another one's.
+    """
+    if entry[:HASH] != journal_name(agreement, owner):
+        raise InvalidInput(
+            "the journal belongs to another plan, or to somebody else in this one: choose another file, or the plan that it was made with"
+        )
+
+
+def session_of(agreement: bytes, hellos: tuple[bytes, ...]) -> bytes:
+    """32 bytes: the name of one session. Every party's whole hello is in it, with its fresh nonce, so that whoever relays the others' (a coordinator
+    that replays an old session) cannot make a party derive a mask twice."""
+    return hashlib.sha256(
+        b"cloister session 1\0" + agreement + b"".join(hashlib.sha256(h).digest() for h in hellos)
+    ).digest()

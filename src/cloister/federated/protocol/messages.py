@@ -1,0 +1,164 @@
+"""Messages as bytes: one fixed head, one body, nothing optional. Reading is total: anything else is ``Refused``."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Sequence
+from enum import IntEnum, unique
+from typing import final
+
+import attrs
+
+from cloister.core.errors import Refused
+from cloister.federated.protocol.agreement import NONCE
+
+MAGIC = b"CLSF"
+VERSION = 2
+HEAD = struct.Struct("<4sBBH32sIII8s")
+"""magic, version, kind, sender, name (of the agreement or the session), round, attempt, length of the body, checksum.
+
+The checksum finds accidents. That nobody else speaks is the transport's promise (mutual TLS): a sender's name comes from there."""
+TAG = 32
+MOST = 2**29
+"""Bytes of a body; more is no message."""
+COORDINATOR = 0xFFFF
+
+
+@unique
+class Kind(IntEnum):
+    """What a message is."""
+
+    HELLO = 1  # party: I agree, and here is my nonce: a public key for this session
+    OPENING = 2  # coordinator: everybody's
+    VECTOR = 3  # party: tag, masked words
+    ASK = 4  # party: what came of this round?
+    ANSWER = 5  # coordinator: the masked sum with its noise
+    REFUSAL = 6  # coordinator: no, and why
+
+
+@unique
+class Reason(IntEnum):
+    """Why something is refused: what a party acts on. Words for people come with it."""
+
+    MALFORMED = 1
+    UNKNOWN_PARTY = 2
+    OTHER_AGREEMENT = 3
+    OTHER_SESSION = 4
+    DUPLICATE = 5
+    LATE = 6
+    EARLY = 7
+    OTHER_ATTEMPT = 8
+    WRONG_SHAPE = 9
+    ABORTED = 10
+    OTHER_ROUND = 11
+    TIMEOUT = 12
+
+
+@final
+class Rejected(Refused):
+    """A message that is not accepted. Attributes: reason, party (whom it names), attempt (the one that is open)."""
+
+    def __init__(self, reason: Reason, words: str, party: str = "", attempt: int = 0) -> None:
+        super().__init__(words)
+        self.reason, self.party, self.attempt = reason, party, attempt
+
+
+@final
+@attrs.frozen
+class Message:
+    """One message.
+
+    Args:
+        kind: what it is.
+        sender: index of the party, or ``COORDINATOR``.
+        name: 32 bytes, of the agreement (HELLO) or the session.
+        round, attempt: where it belongs.
+        body: by kind.
+    """
+
+    kind: Kind
+    sender: int
+    name: bytes
+    round: int = 0
+    attempt: int = 0
+    body: bytes = attrs.field(default=b"", repr=False)
+
+    def to_bytes(self) -> bytes:
+        head = (MAGIC, VERSION, self.kind, self.sender, self.name, self.round, self.attempt, len(self.body))
+        open_head = HEAD.pack(*head, bytes(8))[:-8]
+        return open_head + checksum(open_head, self.body) + self.body
+
+
+def checksum(head: bytes, body: bytes) -> bytes:
+    """8 bytes of SHA-256."""
+    return hashlib.sha256(head + body).digest()[:8]
+
+
+def read(data: bytes, kinds: frozenset[Kind], who: str) -> Message:
+    """A message of one of these kinds.
+
+    Args:
+        who: sent it, for the error.
+
+    Raises:
+        Rejected: it is anything else.
+    """
+    if len(data) < HEAD.size:
+        raise Rejected(Reason.MALFORMED, f"{who} sent {len(data)} bytes, which is no message", who)
+    magic, version, kind, sender, name, round, attempt, length, check = HEAD.unpack_from(data)
+    if magic != MAGIC or version != VERSION:
+        raise Rejected(Reason.MALFORMED, f"{who} sent what is no message of this protocol, version {VERSION}", who)
+    if kind not in kinds:
+        raise Rejected(Reason.MALFORMED, f"{who} sent a message of kind {kind}, which is not expected here", who)
+    if length > MOST or len(data) != HEAD.size + length:
+        raise Rejected(
+            Reason.MALFORMED, f"{who} sent a message of {len(data)} bytes that says it has {HEAD.size + length}", who
+        )
+    if check != checksum(data[: HEAD.size - 8], data[HEAD.size :]):
+        raise Rejected(Reason.MALFORMED, f"{who} sent a message that was changed on its way", who)
+    return Message(Kind(kind), sender, name, round, attempt, data[HEAD.size :])
+
+
+def refusal(error: Rejected, name: bytes, round: int) -> bytes:
+    """A refusal as bytes. It holds no private value: reasons are made of names and public numbers."""
+    body = (
+        bytes([error.reason])
+        + bytes([len(error.party.encode()[:255])])
+        + error.party.encode()[:255]
+        + str(error).encode()
+    )
+    return Message(Kind.REFUSAL, COORDINATOR, name, round, error.attempt, body).to_bytes()
+
+
+def refused(message: Message) -> Rejected:
+    """The error that a refusal stands for."""
+    body = message.body
+    if len(body) < 2 or len(body) < 2 + body[1] or body[0] not in set(Reason):
+        return Rejected(Reason.MALFORMED, "the coordinator sent a refusal that cannot be read", "coordinator")
+    end = 2 + body[1]
+    party, words = body[2:end].decode(errors="replace"), body[end:].decode(errors="replace")
+    return Rejected(Reason(body[0]), words, party, message.attempt)
+
+
+def joined_hellos(bodies: Sequence[bytes]) -> bytes:
+    """The body of an opening: every party's hello, in the agreement's order."""
+    return b"".join(struct.pack("<I", len(body)) + body for body in bodies)
+
+
+def split_hellos(body: bytes, parties: int) -> tuple[bytes, ...]:
+    """The hellos in an opening.
+
+    Raises:
+        Rejected: it is not made of so many.
+    """
+    bodies, start = [], 0
+    for _ in range(parties):
+        length = int.from_bytes(body[start : start + 4], "little")
+        if len(body) < start + 4 or length < NONCE or len(body) < start + 4 + length:
+            raise Rejected(Reason.MALFORMED, "an opening without every party's nonce", "coordinator")
+        bodies.append(body[start + 4 : start + 4 + length])
+        start += 4 + length
+    if start != len(body):
+        raise Rejected(Reason.MALFORMED, "an opening that is too long", "coordinator")
+    return tuple(bodies)

@@ -1,0 +1,82 @@
+"""Secrets become streams: key agreement and key derivation, for the parties and the coordinator alike.
+
+Every stream has a key of its own, HKDF-SHA256(secret; salt = session, info = purpose, round, tensor, attempt, peers), and is ChaCha20's
+under that key with a zero nonce: no key is used for two streams, and a session's name holds every party's fresh nonce.
+Two sides' secret is X25519 of one's private key and the other's public one.
+
+Source: RFC 5869, RFC 7748, RFC 8439; library: cryptography.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.core.types import Ids
+from cloister.federated.protocol.agreement import KEY
+
+try:
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+except ImportError as error:
+    raise MissingExtra("cryptography", "federated", "masking") from error
+
+
+@final
+@attrs.frozen
+class Place:
+    """Where a mask belongs. Args: round, tensor, attempt."""
+
+    round: int
+    tensor: int
+    attempt: int
+
+
+def derive(secret: bytes, salt: bytes, purpose: str, *numbers: int) -> bytes:
+    """32 bytes for one purpose."""
+    info = b"cloister " + purpose.encode() + b"\0" + struct.pack(f"<{len(numbers)}I", *numbers)
+    return HKDF(SHA256(), 32, salt, info).derive(secret)
+
+
+def stream(key: bytes, size: int) -> Ids:
+    """Uniform 64-bit words (size,) of a key that is used for nothing else."""
+    cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), None).encryptor()
+    return np.frombuffer(cipher.update(bytes(8 * size)), "<u8").astype(np.uint64)
+
+
+def new_private_key() -> bytes:
+    """An X25519 private key."""
+    return X25519PrivateKey.generate().private_bytes_raw()
+
+
+def public_key(private: bytes) -> bytes:
+    """The half that everybody may know.
+
+    Raises:
+        InvalidInput: it is no private key.
+    """
+    return _own(private).public_key().public_bytes_raw()
+
+
+def agreed(private: bytes, public: bytes) -> bytes:
+    """The secret of whoever holds this private key and whoever holds the other one's.
+
+    Raises:
+        InvalidInput: the public key is of low order: everybody would know the secret.
+    """
+    try:
+        return _own(private).exchange(X25519PublicKey.from_public_bytes(public))
+    except ValueError:
+        raise InvalidInput("a public key of low order hides nothing: its owner makes another") from None
+
+
+def _own(private: bytes) -> X25519PrivateKey:
+    if len(private) != KEY:
+        raise InvalidInput(f"a pooling key has {KEY} bytes, not {len(private)}: 'cloister party-key' makes one")
+    return X25519PrivateKey.from_private_bytes(private)

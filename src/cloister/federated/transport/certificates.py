@@ -1,0 +1,87 @@
+"""A certificate authority for tests and trials: one folder with everybody's certificates and keys. Not for production, where no
+machine ever holds two parties' keys."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from pathlib import Path
+from typing import Any
+
+from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.federated.transport.tls import COORDINATOR_NAME
+
+try:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+except ImportError as error:
+    raise MissingExtra("cryptography", "federated", "making certificates") from error
+
+LONGEST = 64
+"""Characters of a name in a certificate."""
+
+
+def make_test_certificates(folder: Path, parties: tuple[str, ...], days: int = 30) -> None:
+    """Write ca.pem, and for the coordinator and every party NAME.pem and NAME.key. The authority's own key is not kept.
+
+    Raises:
+        InvalidInput: a party cannot have this name, or the folder holds certificates already.
+    """
+    if (
+        COORDINATOR_NAME in parties
+        or len(set(parties)) != len(parties)
+        or not all(n.isprintable() and 0 < len(n) <= LONGEST and "/" not in n and n != "ca" for n in parties)
+    ):
+        raise InvalidInput(
+            f"parties need different names of up to {LONGEST} characters, none of them '{COORDINATOR_NAME}' or 'ca', not {list(parties)}"
+        )
+    if (folder / "ca.pem").exists():
+        raise InvalidInput(f"{folder} holds certificates already: choose another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    authority = ec.generate_private_key(ec.SECP256R1())
+    root = _certificate("cloister test authority", authority, None, authority, days)
+    (folder / "ca.pem").write_bytes(root.public_bytes(Encoding.PEM))
+    for name in (COORDINATOR_NAME, *parties):
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = _certificate(name, key, root, authority, days)
+        (folder / f"{name}.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
+        write_secret(folder / f"{name}.key", key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+def write_secret(path: Path, content: bytes) -> None:
+    """A new file that its owner alone reads.
+
+    Raises:
+        InvalidInput: there is one already, or it cannot be written.
+    """
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _certificate(name: str, key: Any, root: Any, authority: Any, days: int) -> Any:
+    """A certificate of 'name', by itself if there is no root."""
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject if root is None else root.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(days=days))
+        .add_extension(x509.BasicConstraints(ca=root is None, path_length=None), critical=True)
+    )
+    if root is not None:
+        made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName(_dns(name))]), critical=False)
+    return made.sign(authority, SHA256())
+
+
+def _dns(name: str) -> str:
+    """A party's name as a host's; what a host's name cannot hold becomes its hex code."""
+    return name if name == COORDINATOR_NAME else "party-" + name.encode().hex()[:50]

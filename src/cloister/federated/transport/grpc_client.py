@@ -1,0 +1,97 @@
+"""A party's line to the coordinator: a message out, the reply back, over mutual TLS.
+
+While the coordinator cannot be reached (it restarts, the network is down), the same message is sent again: the coordinator takes
+nothing twice.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, final
+
+from cloister.core.errors import MissingExtra, Refused
+from cloister.federated.transport.tls import ALIVE, COORDINATOR_NAME, PATH, Credentials
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log lines are not ours: errors arrive as exceptions
+
+try:
+    import grpc
+except ImportError as error:
+    raise MissingExtra("grpcio", "grpc", "joining other parties") from error
+
+
+MOST_CLOSED = 5
+"""A connection that is closed at once so often is one whose certificate the coordinator does not accept."""
+
+
+class Unreachable(Refused):
+    """The coordinator did not answer in time. Nothing is lost: join again with the same journal."""
+
+
+@final
+class Line:
+    """A channel to one coordinator.
+
+    Args:
+        target: "host:port".
+        credentials: this party's.
+        patience: seconds to keep trying, and to wait for one reply.
+        most: bytes of the longest message.
+    """
+
+    def __init__(self, target: str, credentials: Credentials, patience: float = 600.0, most: int = 2**26) -> None:
+        secure = grpc.ssl_channel_credentials(credentials.authority, credentials.key, credentials.certificate)
+        options = [
+            ("grpc.ssl_target_name_override", COORDINATOR_NAME),
+            ("grpc.max_receive_message_length", most),
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 2000),
+            ("grpc.keepalive_time_ms", 1000 * ALIVE),
+            ("grpc.keepalive_timeout_ms", 500 * ALIVE),
+            ("grpc.http2.ping_timeout_ms", 500 * ALIVE),
+            ("grpc.http2.max_pings_without_data", 0),
+        ]
+        self._target, self._patience = target, patience
+        self._channel = grpc.secure_channel(target, secure, options)
+        self._call: Any = self._channel.unary_unary(PATH)
+        self.sent, self.received, self._closed = 0, 0, 0
+
+    def exchange(self, data: bytes) -> bytes:
+        """The coordinator's reply.
+
+        Raises:
+            Unreachable: there is none. Refused: one of the certificates is not accepted.
+        """
+        deadline, pause = time.monotonic() + self._patience, 0.1
+        while True:
+            try:
+                reply: bytes = self._call(data, timeout=max(0.1, deadline - time.monotonic()))
+            except grpc.RpcError as error:
+                self._check(error, deadline)
+                time.sleep(pause)
+                pause = min(2.0, 2 * pause)
+                continue
+            self.sent, self.received = self.sent + len(data), self.received + len(reply)
+            return reply
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def _check(self, error: Any, deadline: float) -> None:
+        """Go on only where trying again can help. After a first reply certificates are in order: whatever breaks then, as when a
+        coordinator dies in the middle of a handshake, may pass."""
+        code, words = error.code(), str(error.details() or "").lower()
+        self._closed = self._closed + 1 if "socket closed" in words else 0
+        signs = any(sign in words for sign in ("certificate", "handshake", "verification"))
+        wrong = self.received == 0 and (signs or self._closed >= MOST_CLOSED)
+        if code is grpc.StatusCode.UNAUTHENTICATED or wrong:
+            raise Refused(
+                f"the coordinator at {self._target} and this party do not accept each other's certificates: compare the authorities, the names "
+                "and the dates. Nothing was sent"
+            ) from error
+        if code not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or time.monotonic() >= deadline:
+            raise Unreachable(
+                f"the coordinator at {self._target} did not answer within {self._patience:g} seconds ({code.name.lower()}): is it running, and is this its "
+                "address?"
+            ) from error

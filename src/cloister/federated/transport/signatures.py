@@ -1,0 +1,181 @@
+"""The list of parties, signed: every party's word, under its certificate's key, that this is the agreement that it means.
+
+A plan is a file that travels by mail. Its hash says whether two copies are equal, and nobody who changed one party's key in it could unmask
+that party's messages; but only signatures show, before anybody connects, that all on the list have agreed to be on it, with these keys,
+bounds and budget. A signature covers the agreement's hash, which covers all of that. Everybody checks everybody's.
+
+A certificate that signs is one that joins: issued directly by the run's authority, with the party's name as its only common name.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+
+from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.federated.protocol.agreement import Agreement
+from cloister.federated.transport.tls import Credentials, read_file
+
+try:
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+except ImportError as error:
+    raise MissingExtra("cryptography", "federated", "signing") from error
+
+PURPOSE = b"cloister agreement signature 1\0"
+MOST = 2**16
+"""Bytes of a signature's file; more is none."""
+
+_PSS = padding.PSS(padding.MGF1(SHA256()), padding.PSS.MAX_LENGTH)
+
+
+@final
+@attrs.frozen
+class Signature:
+    """Args: party, agreement (hash), certificate (PEM, of one certificate), value."""
+
+    party: str
+    agreement: bytes
+    certificate: bytes
+    value: bytes
+
+    def to_text(self) -> str:
+        facts = {"party": self.party, "agreement": self.agreement.hex(), "certificate": self.certificate.decode()}
+        return json.dumps({**facts, "signature": self.value.hex()}, indent=1) + "\n"
+
+    @classmethod
+    def read(cls, path: Path) -> Signature:
+        """Raises: InvalidInput: the file holds none."""
+        content = read_file(path)
+        try:
+            facts: Any = json.loads(content) if len(content) <= MOST else None
+            return cls(
+                facts["party"], bytes.fromhex(facts["agreement"]), facts["certificate"].encode(), bytes.fromhex(facts["signature"])
+            )  # fmt: skip
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise InvalidInput(f"{path} holds no signature: get it again from the party that signed") from None
+
+
+def folder_of(plan: Path) -> Path:
+    """Where a plan's signatures lie: a folder beside it."""
+    return plan.with_suffix(".signatures")
+
+
+def sign(agreement: Agreement, party: str, credentials: Credentials) -> Signature:
+    """A party's signature.
+
+    Raises:
+        InvalidInput: no such party, a certificate that is not its own, or a key that does not belong to it.
+    """
+    if agreement.index(party) < 0:
+        raise InvalidInput(f"'{party}' is not one of the agreed parties")
+    certificate = _certificate(credentials.certificate)
+    try:
+        key: Any = load_pem_private_key(credentials.key, None)
+    except (ValueError, TypeError):
+        raise InvalidInput(
+            "the certificate's private key cannot be read: it is a PEM file without a password"
+        ) from None
+    said = PURPOSE + agreement.hash
+    if isinstance(key, ec.EllipticCurvePrivateKey):
+        value = key.sign(said, ec.ECDSA(SHA256()))
+    elif isinstance(key, rsa.RSAPrivateKey):
+        value = key.sign(said, _PSS, SHA256())
+    elif isinstance(key, ed25519.Ed25519PrivateKey):
+        value = key.sign(said)
+    else:
+        raise InvalidInput("the certificate's key cannot sign: it is neither an elliptic curve's, RSA nor Ed25519")
+    made = Signature(party, agreement.hash, certificate.public_bytes(Encoding.PEM), value)
+    _check(made, agreement, credentials.authority, party)
+    return made
+
+
+def check_signatures(agreement: Agreement, folder: Path, authority: bytes) -> None:
+    """Every party has signed exactly this agreement.
+
+    Args:
+        folder: with a file of each party.
+        authority: PEM, who issued the parties' certificates.
+
+    Raises:
+        InvalidInput: some have not, by name; or what a file holds is not what it says.
+    """
+    signed = set[str]()
+    for path in sorted(folder.glob("*.sig")):
+        signature = Signature.read(path)
+        _check(signature, agreement, authority, str(path))
+        signed.add(signature.party)
+    missing = [member.name for member in agreement.members if member.name not in signed]
+    if missing:
+        raise InvalidInput(
+            f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} not signed this plan: each party runs 'cloister sign' with its "
+            f"copy, and everybody puts the files in {folder}"
+        )
+
+
+def _check(signature: Signature, agreement: Agreement, authority: bytes, where: str) -> None:
+    if agreement.index(signature.party) < 0:
+        raise InvalidInput(f"{where}: '{signature.party}' is not one of the agreed parties")
+    if signature.agreement != agreement.hash:
+        raise InvalidInput(
+            f"{where}: '{signature.party}' has signed another plan: other parties, keys, bounds, options or budget"
+        )
+    certificate = _certificate(signature.certificate)
+    names = [str(a.value) for a in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
+    if names != [signature.party]:
+        raise InvalidInput(f"{where}: the certificate is of {', '.join(names) or 'nobody'}, not of '{signature.party}'")
+    if not any(_issued(certificate, one) for one in _authorities(authority)):
+        raise InvalidInput(f"{where}: the certificate of '{signature.party}' was not issued by this run's authority")
+    now = dt.datetime.now(dt.UTC)
+    if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+        raise InvalidInput(f"{where}: the certificate of '{signature.party}' is not valid today")
+    if not _verified(certificate.public_key(), signature.value, PURPOSE + signature.agreement):
+        raise InvalidInput(f"{where}: this is not the signature of '{signature.party}': somebody changed it")
+
+
+def _verified(key: Any, value: bytes, said: bytes) -> bool:
+    try:
+        if isinstance(key, ec.EllipticCurvePublicKey):
+            key.verify(value, said, ec.ECDSA(SHA256()))
+        elif isinstance(key, rsa.RSAPublicKey):
+            key.verify(value, said, _PSS, SHA256())
+        elif isinstance(key, ed25519.Ed25519PublicKey):
+            key.verify(value, said)
+        else:
+            return False
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    """Directly, by one that may issue."""
+    try:
+        if not authority.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
+            return False
+        certificate.verify_directly_issued_by(authority)
+    except (InvalidSignature, ValueError, TypeError, x509.ExtensionNotFound):
+        return False
+    return True
+
+
+def _certificate(pem: bytes) -> x509.Certificate:
+    """The first one, which is the party's where the authority's follow."""
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except ValueError:
+        raise InvalidInput("a party's certificate cannot be read: it is not PEM") from None
+
+
+def _authorities(pem: bytes) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        raise InvalidInput("the authority's certificate cannot be read: it is not PEM") from None

@@ -1,0 +1,290 @@
+"""Pictures of results: a map of the released centres and tree cells, and the tree program's cost against k.
+
+Drawn from a ``Result`` alone: nothing here can see a row. The same result gives the same file, byte for byte, under one version of
+matplotlib, whatever the user's own settings of it are. Colours are told apart by colour-blind readers (Okabe and Ito 2008), text is at
+least 9 points, and stays text in SVG.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from cloister.core.errors import MissingExtra
+from cloister.core.types import Floats
+from cloister.plotting.data import Curve, Heading, Map
+from cloister.plotting.projection import rounded
+from cloister.run.result import Result, replace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Polygon
+
+ENDINGS = (".png", ".svg")
+
+CENTRE, CELL, INK, FAINT, ALARM = "#D55E00", "#0072B2", "#222222", "#595959", "#A01010"
+"""Vermilion and blue of the palette; words and borders; notes (7 : 1 against white); warnings."""
+
+WIDTH = 7.2
+"""Inches."""
+
+MARGINS = 1.0, 0.25, 1.05, 1.15
+"""Inches: left, right, above, below."""
+
+LONGEST = 80
+"""Characters of a line."""
+
+STEEP = 30.0
+"""Costs that differ by more are shown on a logarithmic scale."""
+
+LARGEST, SMALLEST, PLAIN = 420.0, 14.0, 70.0
+"""Areas of centres in square points: of the heaviest, of the lightest that can be seen, of all where there are no weights."""
+
+NUMBERED = 30
+"""Centres that get their number in the result written beside them, if there are no more."""
+
+EQUAL = 4.0
+"""Both axes have the same scale, unless the domain is this many times as long as it is wide."""
+
+SETTINGS: dict[Any, Any] = {
+    "svg.hashsalt": "cloister", "svg.fonttype": "none", "font.size": 10.0, "axes.labelsize": 11.0,
+    "xtick.labelsize": 9.5, "ytick.labelsize": 9.5, "legend.fontsize": 9.5, "axes.edgecolor": FAINT, "axes.labelcolor": INK,
+    "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.axisbelow": True, "axes.formatter.limits": (-4, 6), "figure.facecolor": "white", "axes.facecolor": "white", "savefig.facecolor": "white",
+}  # fmt: skip
+
+
+def draw_map(result: Result, axes: Sequence[str] | None = None, *, project: bool = False) -> Figure:
+    """The released centres in two columns or in a public projection, with the tree's cells and the centres' paths where there are any.
+
+    Args:
+        axes: names of two columns; by default the first two.
+        project: the tree's own public projection, or else the principal axes of the released centres.
+
+    Raises:
+        InvalidInput, UnknownName: no such two columns.
+        Damaged: what is in the result cannot be drawn.
+        MissingExtra: matplotlib is not installed.
+    """
+    return figure_of(Map.of(result, axes, project))
+
+
+def draw_curve(result: Result) -> Figure:
+    """The cost that the tree program found with 1, 2 ... centres, over the released weights.
+
+    Raises:
+        InvalidInput: the result holds no costs.
+        Damaged, MissingExtra: as ``draw_map``.
+    """
+    return figure_of(Curve.of(result))
+
+
+def figure_of(picture: Map | Curve) -> Figure:
+    """The picture of these numbers, of no window and of no global state. Raises: MissingExtra."""
+    with _settings():
+        return _map(picture) if isinstance(picture, Map) else _curve(picture)
+
+
+def save(figure: Figure, target: Path, title: str) -> None:
+    """Write PNG or SVG, as the target ends, at once. Args: title, for readers who cannot see it, without dates.
+
+    Raises:
+        InvalidInput: the place cannot be written.
+    """
+    image = io.BytesIO()
+    with _settings(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a glyph that the font lacks is drawn as a box
+        if target.suffix == ".svg":
+            facts: dict[str, Any] = {"Date": None, "Creator": "cloister", "Title": _printable(title)}
+            figure.savefig(image, format="svg", metadata=facts)
+        else:
+            figure.savefig(
+                image, format="png", dpi=150, metadata={"Software": "cloister", "Title": _latin(_printable(title))}
+            )
+
+    def write(file: BinaryIO) -> None:
+        file.write(image.getvalue())
+
+    replace(target, write)
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    """matplotlib's defaults and ours, not the user's. Raises: MissingExtra."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise MissingExtra("matplotlib", "plot", "a picture") from None
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(SETTINGS)
+        yield
+
+
+def _map(shown: Map) -> Figure:
+    every = np.concatenate([shown.border, shown.centers, shown.paths.reshape(-1, 2)])
+    low, high = every.min(axis=0), every.max(axis=0)
+    wide, tall = high - low
+    strip = not shown.view.names[1]
+    equal = strip or shown.view.projected is not None or 1 / EQUAL <= tall / wide <= EQUAL
+    figure, axes = _frame(min(max(tall / wide, 0.1), 1.25) if equal else 0.6)
+    axes.set(xlim=(low[0] - 0.02 * wide, high[0] + 0.02 * wide), ylim=(low[1] - 0.02 * tall, high[1] + 0.02 * tall))
+    if equal:
+        axes.set_aspect("equal", anchor="W")
+    (border,) = axes.fill(
+        *shown.border.T, facecolor="none", edgecolor=INK, linewidth=1.2, zorder=3, label="border of the domain"
+    )
+    _cells(axes, shown, border)
+    if len(shown.paths) > 1:
+        for path in shown.paths.swapaxes(0, 1):
+            axes.plot(
+                *path.T, color=INK, linewidth=0.9, marker=".", markersize=3, zorder=4, label="path over the rounds"
+            )
+    _centers(axes, shown)
+    axes.set_xlabel(_column(shown.view.names[0]))
+    axes.set_ylabel(_column(shown.view.names[1]))
+    if strip:
+        axes.set_yticks([])
+    _words(figure, shown.heading, _note(shown))
+    return figure
+
+
+def _cells(axes: Axes, shown: Map, border: Polygon) -> None:
+    """Rows are in the domain: what a cell has outside is not drawn."""
+    if not len(shown.cells):
+        return
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgba
+
+    overlap = len(shown.cells[0]) > 4
+    faces = np.tile(to_rgba(CELL), (len(shown.cells), 1))
+    faces[:, 3] = shown.shade * (0.12 if overlap else 0.5)
+    name = "tree cell (darker: more rows per area)"
+    cells = PolyCollection(
+        list(shown.cells), facecolors=faces, edgecolors=to_rgba(CELL, 0.35), linewidths=0.4, zorder=1
+    )
+    axes.add_collection(cells, autolim=False)
+    cells.set_clip_path(border)
+    axes.fill([], [], facecolor=to_rgba(CELL, 0.3), edgecolor=to_rgba(CELL, 0.6), linewidth=0.5, label=name)
+
+
+def _centers(axes: Axes, shown: Map) -> None:
+    """Areas are rows; the legend shows two of them. Small centres are on top."""
+    style: dict[str, Any] = {"color": CENTRE, "edgecolors": "white", "linewidths": 0.9}
+    weights = np.zeros(len(shown.centers)) if shown.weights is None else shown.weights
+    most = float(weights.max())
+    areas = np.maximum(LARGEST * weights / most, SMALLEST) if most > 0 else np.full(len(weights), PLAIN)
+    order = np.argsort(-weights, kind="stable")
+    everyone = axes.scatter(shown.centers[order, 0], shown.centers[order, 1], s=areas[order], zorder=5, **style)
+    if most > 0:
+        for rows in (rounded(most), rounded(most / 8)):
+            axes.scatter(
+                [], [], s=max(LARGEST * rows / most, SMALLEST), label=f"centre of {rows:,.10g} released rows", **style
+            )
+    else:
+        everyone.set_label("released centre")
+    if len(areas) <= NUMBERED:
+        _numbers(axes, shown.centers, areas)
+
+
+def _numbers(axes: Axes, centers: Floats, areas: Floats) -> None:
+    """Each centre's number, as the table of the result has it."""
+    from matplotlib.patheffects import withStroke
+
+    for number, (center, area) in enumerate(zip(centers, areas, strict=True)):
+        away = 0.35 * float(area) ** 0.5 + 1
+        axes.annotate(
+            str(number), (center[0], center[1]), (away, away), textcoords="offset points", fontsize=9, zorder=6,
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        )  # fmt: skip
+
+
+def _note(shown: Map) -> str:
+    """What is not to be seen in the picture."""
+    parts = []
+    if shown.view.projected:
+        parts.append(f"seen in {shown.view.projected}")
+    if not shown.all_cells:
+        parts.append("no tree cells in this result")
+    elif not len(shown.cells):
+        parts.append("the tree's cells are seen in its own projection only")
+    elif len(shown.cells) < shown.all_cells:
+        parts.append(f"the {len(shown.cells):,} heaviest of {shown.all_cells:,} cells")
+    return "; ".join(parts)
+
+
+def _curve(shown: Curve) -> Figure:
+    figure, axes = _frame(0.5)
+    costs, every = shown.costs, np.arange(1, len(shown.costs) + 1)
+    positive = costs > 0
+    logarithmic = bool(positive.any()) and float(costs[positive].max() / costs[positive].min()) > STEEP
+    seen = positive if logarithmic else np.ones(len(costs), bool)
+    if logarithmic:
+        axes.set_yscale("log")
+    axes.plot(every[seen], costs[seen], color=CELL, linewidth=1.6, marker="o", markersize=3.5, label="least cost")
+    if not logarithmic:
+        axes.set_ylim(bottom=0, top=None if positive.any() else 1.0)
+    if shown.k <= len(costs):
+        axes.axvline(shown.k, color=CENTRE, linewidth=1.4, linestyle="--", label=f"k = {shown.k}, as asked")
+    axes.set_xlim(0, len(costs) + 1)
+    axes.locator_params("x", integer=True)
+    axes.set_xlabel("number of centres")
+    axes.set_ylabel({1: "rows · tree distance", 2: "rows · tree distance²"}.get(shown.power or 0, "cost on the tree"))
+    axes.grid(color="#DDDDDD", linewidth=0.6)
+    zero = np.flatnonzero(~positive)
+    _words(figure, shown.heading, f"0 with {zero[0] + 1} and more centres" if len(zero) else "")
+    return figure
+
+
+def _frame(ratio: float) -> tuple[Figure, Axes]:
+    """One pair of axes, ``ratio`` times as high as wide, between words. Fixed places: a layout engine would move with the words."""
+    from matplotlib.figure import Figure
+
+    left, right, above, below = MARGINS
+    wide = WIDTH - left - right
+    height = above + below + wide * ratio
+    figure = Figure(figsize=(WIDTH, height))
+    axes = figure.add_axes((left / WIDTH, below / height, wide / WIDTH, wide * ratio / height))
+    axes.spines[:].set_visible(False)
+    return figure, axes
+
+
+def _words(figure: Figure, heading: Heading, note: str) -> None:
+    """Title, guarantee (in red where nobody is protected) and note above; below, the legend, one entry of each kind."""
+    height, margin = float(figure.get_size_inches()[1]), 0.15 / WIDTH
+    lines = ((heading.title, 0.14, 13, "bold", INK), (heading.guarantee, 0.42, 10, "normal", FAINT if heading.private else ALARM),
+             (note, 0.62, 10, "normal", FAINT))  # fmt: skip
+    for text, down, size, weight, color in lines:
+        figure.text(margin, 1 - down / height, _clean(text), fontsize=size, fontweight=weight, color=color, va="top")
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    entries = dict(zip(labels, handles, strict=True))
+    figure.legend(
+        entries.values(), entries, loc="lower left", bbox_to_anchor=(0, 0.04 / height), ncols=2, frameon=False,
+        borderaxespad=0.1, borderpad=0.6,
+    )  # fmt: skip
+
+
+def _column(name: str) -> str:
+    return f"column {name}" if name.isdecimal() else _clean(name)
+
+
+def _clean(text: str) -> str:
+    """Text that every file can hold, not endless; a dollar sign is no formula."""
+    shown = _printable(text)
+    return (shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + "...").replace("$", r"\$")
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _latin(text: str) -> str:
+    """What a PNG's facts can hold."""
+    return text.replace("ε", "epsilon").replace("δ", "delta").encode("latin-1", "replace").decode("latin-1")

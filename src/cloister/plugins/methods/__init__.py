@@ -1,0 +1,1 @@
+"""Clustering algorithms: one file per method, and what several of them share."""

@@ -1,0 +1,64 @@
+"""Sphere packing: k starting centres that no row has a say in (Su et al. 2016; FastLloyd, section 5.3.1)."""
+
+from __future__ import annotations
+
+from typing import Generic
+
+import numpy as np
+
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.domains import Domain
+from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import component
+from cloister.core.session import Session
+from cloister.core.trust import T
+from cloister.core.types import Floats
+
+TRIES = 100
+
+
+@component
+class SpherePacking(Generic[T]):
+    """Centres that no row has a say in: a start that asks nothing and costs nothing, and the row of a table to beat."""
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        return Clustering(sphere_packing(problem.k, problem.domain, rng))
+
+
+def sphere_packing(k: int, domain: Domain, rng: PublicRng, steps: int = 20) -> Floats:
+    """k points (k, d) at least 2a apart and a from the border, for the largest radius a that a binary search finds.
+
+    Where a column is narrower than 2a its candidates stand in the middle, so that the wide columns set the pace. The margin
+    matters: without it starts crowd into the corners of a high-dimensional box.
+
+    Args:
+        steps: halvings of the search interval.
+    """
+    low, high = 0.0, domain.diameter / 2
+    found = _packed(k, domain, rng.child("none"), 0.0)
+    for step in range(steps):
+        radius = (low + high) / 2
+        points = _packed(k, domain, rng.child("step", step), radius)
+        if points is None:
+            high = radius
+        else:
+            low, found = radius, points
+    assert found is not None  # with radius 0 the first candidate always fits
+    return found
+
+
+def _packed(k: int, domain: Domain, rng: PublicRng, radius: float) -> Floats | None:
+    """k points chosen one after the other, or None when one of them finds no room in ``TRIES`` tries."""
+    g = rng.generator()
+    chosen = domain.sample(g, 1, radius)
+    for _ in range(k - 1):
+        tries = domain.sample(g, TRIES, radius)
+        fits = next((t for t in tries if _clear(t, chosen, radius)), None)
+        if fits is None:
+            return None
+        chosen = np.vstack([chosen, fits])
+    return chosen
+
+
+def _clear(point: Floats, chosen: Floats, radius: float) -> bool:
+    return bool((((chosen - point) ** 2).sum(axis=1) >= 4 * radius**2).all())

@@ -1,0 +1,1 @@
+"""Oracles of parties that pool masked sums."""

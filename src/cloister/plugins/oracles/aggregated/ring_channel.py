@@ -1,0 +1,128 @@
+"""Integer tensors whose noise is not drawn by ``decode``: what every Aggregated oracle on enumerable buckets is made of.
+
+Totals, clipping, scaling and the table are those of the Central oracles (``tensors``): the same code gives the same numbers,
+so that parties who pool their rows release what a curator of all rows would have.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from cloister.core.aggregated import WORD, Words, to_integers, to_words
+from cloister.core.budget import Event
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.lattice import CAP
+from cloister.core.questions import Placed
+from cloister.core.randomness import NoiseRng
+from cloister.core.registry.components import option
+from cloister.core.types import Ids, Ints
+from cloister.plugins.oracles.central.additive import Skellam
+from cloister.plugins.oracles.central.dense import Noised, TensorChannel
+
+
+def most_rows_option() -> Any:
+    """The option ``most_rows`` of an oracle of trust Aggregated."""
+    return option(
+        default=CAP, low=1, high=CAP, unit="rows", help="hard cap of a party's rows: with fewer, messages are shorter"
+    )
+
+
+@final
+@attrs.frozen
+class RingChannel:
+    """Both halves of a question on enumerable buckets, pooled by parties.
+
+    The ring cannot wrap: with M parties of at most n rows each, vectors of norm at most B (1 for counts) and totals scaled up
+    by 2^shift, every number is at most M n 2^shift B plus the noise; ``bits`` is the least multiple of 8 for which that is
+    below 2^(bits - 1) with a noise of 64 standard deviations (less probable than e^-1000, for either law).
+
+    Args:
+        tensor: buckets, bound, noise law and scale.
+        parties: M, at most; exactly, where they draw shares.
+        most_rows: n, a hard cap that every party checks before it sends.
+        ratio: of the noise that is counted on (see ``core.budget.Event``).
+    """
+
+    tensor: TensorChannel
+    parties: int
+    most_rows: int
+    ratio: float = 0.0
+
+    def __attrs_post_init__(self) -> None:
+        if self.largest >= 2.0 ** (WORD - 1):
+            raise InvalidInput(
+                f"'{self.tensor.mechanism}' could overflow {WORD} bits with {self.parties} parties of {self.most_rows} rows: "
+                "lower the options parties or most_rows, or give this question another share of the budget"
+            )
+
+    @property
+    def largest(self) -> float:
+        """What no number exceeds, before or after the noise."""
+        t = self.tensor
+        rows = float(self.parties) * self.most_rows * (t.bound.l2 if t.bound else 1) * 2.0**t.shift
+        return (rows + 64 * (t.law.deviation if t.law else 0.0)) * (1 + 2.0**-40)
+
+    @property
+    def bits(self) -> int:
+        """Bits of the ring."""
+        return 8 * math.ceil((math.log2(self.largest) + 1 + 1e-9) / 8)
+
+    @property
+    def size(self) -> int:
+        return sum(self.tensor.space.sizes) * self.tensor.width
+
+    @property
+    def shares(self) -> int:
+        return self.tensor.law.shares if isinstance(self.tensor.law, Skellam) else 1
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        t, law = self.tensor, self.tensor.law
+        if isinstance(law, Skellam):
+            return (Event(t.mechanism, t.budget, t.space.levels * t.width, law.sigma, ratio=self.ratio),)
+        return t.events
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of each released number, in its own unit."""
+        return self.tensor.deviation
+
+    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Words:
+        report = self.tensor.encode(items, users, rng)
+        rows = len(items.buckets if isinstance(items, Placed) else items)
+        return Words(to_words(self.tensor.scaled(report)), rows)
+
+    def absorb(self, report: Words) -> Words:
+        vector = report.vector
+        if vector.dtype != np.uint64 or vector.shape != (self.size,):
+            raise Refused(
+                f"a report of '{self.tensor.mechanism}' has shape {vector.shape} and type {vector.dtype}: no encoder sends that"
+            )
+        return report
+
+    def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids:
+        """Words to add: the whole noise, or one party's share of it.
+
+        Raises:
+            Refused: there are not so many shares.
+        """
+        if of != self.shares or not 0 <= share < of or self.tensor.law is None:
+            raise Refused(f"share {share} of {of} was asked for; the noise of this question has {self.shares}")
+        return to_words(self.tensor.law.draw(self.size, rng))
+
+    def decode(self, summary: Words, rng: NoiseRng) -> Noised:
+        """Draws nothing.
+
+        Raises:
+            Refused: the noise is not in it yet.
+        """
+        if not summary.noised:
+            raise Refused(
+                f"'{self.tensor.mechanism}' was given a sum without its noise: rows under Aggregated trust are asked through "
+                "parties (population 'parties', or 'cloister coordinate' and 'cloister join')"
+            )
+        return self.tensor.table(to_integers(self.absorb(summary).vector, self.bits))

@@ -1,0 +1,1 @@
+"""Oracles of a curator, and the kit of additive ones."""

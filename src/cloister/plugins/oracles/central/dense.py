@@ -1,0 +1,133 @@
+"""Totals as integer tensors: a number per bucket, for as many buckets as can be listed.
+
+Reports are exact int64 totals, laid out level after level; of a nested space only the deepest level, from which the others are
+made after the merge, by adding neighbours. The noise is drawn for the whole table at once, on every level.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, final
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.questions import Placed, Space
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import Floats, Ids, Ints
+from cloister.plugins.oracles.central.additive import Additive, Gaussian, Laplace
+
+__all__ = ["MOST", "Gaussian", "Laplace", "Noised", "TensorChannel", "Totals"]
+
+MOST = 2**26
+"""Most numbers in one table: larger domains need an oracle that is asked lazily."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Totals:
+    """Merged reports: exact int64 totals, flat."""
+
+    vector: Ints = attrs.field(repr=False)
+
+    def merge(self, other: Totals) -> Totals:
+        return Totals(self.vector + other.vector)
+
+
+@final
+class Noised:
+    """A table of values that all carry their noise already."""
+
+    def __init__(self, values: Floats, space: Space, deviation: float) -> None:
+        self._values, self._deviation = values, deviation
+        self._starts = np.concatenate([[0], np.cumsum(space.sizes)])
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        return np.asarray(self._values[self._starts[level] + ids], np.float64)
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        return np.full(len(ids), self._deviation)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("tables do not travel: keep what at() gave")
+
+
+@final
+@attrs.frozen
+class TensorChannel(Additive):
+    """Both halves of a question on enumerable buckets, with noise drawn once, after the merge.
+
+    Of a nested space the encoder reads the deepest ids alone, so that a row changes one total per level whatever else it is
+    given: the guarantee does not rest on the bucketing's promise.
+    """
+
+    def __attrs_post_init__(self) -> None:
+        numbers = sum(self.space.sizes) * self.width
+        if numbers > MOST:
+            raise InvalidInput(
+                f"'{self.mechanism}' keeps a number per bucket: {sum(self.space.sizes)} buckets of {self.width} numbers are too many"
+            )
+        super().__attrs_post_init__()
+
+    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Totals:
+        buckets = items.buckets if isinstance(items, Placed) else items
+        columns, levels = buckets[:, -len(self.counted) :], list[Ints]()
+        for ids, size in zip(columns.T, self.counted, strict=True):
+            if isinstance(items, Placed):
+                levels.append(totals_of(ids, items.values, size).ravel())
+            else:
+                levels.append(_counted(ids, size))
+        return Totals(np.concatenate(levels) if len(levels) > 1 else levels[0])
+
+    def absorb(self, report: Totals) -> Totals:
+        vector = report.vector
+        if vector.dtype != np.int64 or vector.shape != (sum(self.counted) * self.width,):
+            raise Refused(
+                f"a report of '{self.mechanism}' has shape {vector.shape} and type {vector.dtype}: no encoder sends that"
+            )
+        return report
+
+    def decode(self, summary: Totals, rng: NoiseRng) -> Noised:
+        return Noised(self.noised(self.every(summary), rng), self.space, self.deviation)
+
+    def every(self, totals: Totals) -> Ints:
+        """Totals of all levels, one per number that is released: (buckets,) or (buckets, dimension)."""
+        found = totals.vector.reshape(-1, *self.one)
+        return _expanded(found, self.space.levels) if self.space.nested else found
+
+    def scaled(self, totals: Totals) -> Ints:
+        """All levels' totals, flat, in the integers that noise is drawn in."""
+        return self.every(totals).ravel() << np.int64(self.shift)
+
+    def table(self, noised: Ints) -> Noised:
+        """What noised integers, flat, say in the caller's units."""
+        values: Floats = noised.astype(np.float64) * (self.unit * 2.0**-self.shift)
+        return Noised(values.reshape(-1, *self.one), self.space, self.deviation)
+
+
+def _counted(ids: Ints, size: int) -> Ints:
+    """How many of the ids (n,) are each of 0 .. size - 1; those of -1 count nowhere."""
+    if len(ids) and ids.min() >= 0:
+        return np.bincount(ids, minlength=size).astype(np.int64, copy=False)
+    return np.bincount(ids + 1, minlength=size + 1)[1:].astype(np.int64, copy=False)
+
+
+def totals_of(ids: Ints, values: Ints, size: int) -> Ints:
+    """Exact sums (size, d) of the values (n, d) per id; ids of -1 count nowhere."""
+    from scipy.sparse import csc_matrix
+
+    n = len(ids)
+    which: Any = csc_matrix((np.ones(n, np.int64), ids + 1, np.arange(n + 1)), shape=(size + 1, n))
+    total: Ints = which @ values
+    return total[1:]
+
+
+def _expanded(deepest: Ints, levels: int) -> Ints:
+    """All levels of a nested table, coarse ones first, from the totals (size, ...) of the deepest one: parents are pairs."""
+    found = [deepest]
+    while len(found) < levels:
+        last = found[-1]
+        if len(last) % 2:
+            last = np.concatenate([last, np.zeros_like(last[:1])])
+        found.append(last[0::2] + last[1::2])
+    return np.concatenate(found[::-1])

@@ -1,0 +1,128 @@
+"""Totals of occupied buckets only, asked lazily: for trees of any depth and spaces of up to 2^62 buckets per level.
+
+A report lists the buckets that its rows are in, ascending, with their exact totals. Summaries keep such lists side by side and
+add them up now and then, so that a chunk of rows costs what the chunk is long, not what is occupied already. Of a nested space
+only the deepest level is listed: a bucket of level l then holds an interval of deepest ids, and two running totals, one at each
+of its ends, say what it holds.
+
+Guarantee. Had every bucket of the space, occupied or not, its noise from the beginning, the whole table would be the additive
+mechanism, whose budget pays for one change per level. What is released of it is what was asked for, and what is asked next
+depends on nothing but public coins and answers: post-processing, so that noise need only be drawn for a bucket when it is first
+asked for. It is drawn in the same way whatever the bucket holds, on its own, and remembered: asked again, the bucket answers the
+same. (Releasing a value only above a threshold is a function of the bucket's own total and noise, and changes none of this.)
+
+A run that resumes answers recorded looks from its record. The live table behind it, new in that process, draws noise for whatever
+is asked beyond; if recorded buckets are among them, what it draws for these is thrown away unseen (``core.session.Looked``). As
+noises of different buckets are independent, all released values of both processes together have exactly one noise each, as if
+one process had drawn them.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn, final
+
+import attrs
+import numpy as np
+
+from cloister.core.budget import Budget
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.lattice import Bound
+from cloister.core.questions import Placed, Space
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import Floats, Ids, Ints
+from cloister.plugins.oracles.central.additive import Additive, Gaussian, Laplace, Threshold
+from cloister.plugins.oracles.central.dense import TensorChannel
+from cloister.plugins.oracles.central.sparse_totals import Gathered, Tallies, Tally, added, counted
+
+DENSE = 2**17
+"""Numbers in the largest table that is kept as a tensor. Beyond, adding tensors up chunk by chunk, and drawing noise for all of
+it (some 10 microseconds each), would take longer than what is in them is worth."""
+
+LARGEST = 2**62
+"""Most buckets on a level: ids and the borders between them stay below 2^63."""
+
+
+@final
+class Asked:
+    """A table whose noise is drawn for what is asked for, when it is asked for, and remembered."""
+
+    def __init__(self, channel: SparseChannel, levels: tuple[Tally, ...], rng: NoiseRng) -> None:
+        self._channel, self._rng, self._draws = channel, rng, 0
+        self._levels = tuple((tally.ids, tally.running()) for tally in levels)
+        self._known: dict[int, tuple[Ints, Floats]] = {}
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        asked, back = np.unique(ids, return_inverse=True)
+        known, values = self._known.get(level) or (asked[:0], np.empty((0, *self._channel.one)))
+        fresh = asked[~_are_in(asked, known)]
+        if len(fresh):
+            drawn = self._channel.noised(self._exact(fresh, level), self._rng.child("look", self._draws))
+            self._draws += 1
+            order = np.argsort(np.concatenate([known, fresh]), kind="stable")
+            known, values = np.concatenate([known, fresh])[order], np.concatenate([values, drawn])[order]
+            self._known[level] = known, values
+        return values[np.searchsorted(known, asked)[back]]
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        return np.full(len(ids), self._channel.deviation)
+
+    def _exact(self, ids: Ints, level: int) -> Ints:
+        """Totals of buckets (m,) before any noise."""
+        space = self._channel.space
+        down = min(space.levels - 1 - level, 62) if space.nested else 0
+        occupied, running = self._levels[0 if space.nested else level]
+        ends = (np.searchsorted(occupied, borders << np.int64(down)) for borders in (ids, ids + 1))
+        first, last = ends
+        return running[last] - running[first]
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("tables do not travel: keep what at() gave")
+
+
+@final
+@attrs.frozen
+class SparseChannel(Additive):
+    """Both halves of a question on any number of buckets, with noise drawn at the look.
+
+    Of a nested space the encoder reads the deepest ids alone, so that a row changes one total per level whatever else it is
+    given: the guarantee does not rest on the bucketing's promise.
+    """
+
+    def __attrs_post_init__(self) -> None:
+        if max(self.space.sizes) > LARGEST:
+            raise InvalidInput(
+                f"'{self.mechanism}' has ids below 2^62: a level of {max(self.space.sizes)} is too large"
+            )
+        super().__attrs_post_init__()
+
+    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Tallies:
+        buckets = items.buckets if isinstance(items, Placed) else items
+        columns = buckets[:, -len(self.counted) :].T
+        if isinstance(items, Placed):
+            return Tallies.of([added(ids, items.values) for ids in columns])
+        return Tallies.of([counted(ids) for ids in columns])
+
+    def absorb(self, report: Tallies) -> Gathered:
+        if not report.possible(self.counted, self.one):
+            raise Refused(f"a report of '{self.mechanism}' lists what no encoder sends")
+        return Gathered((report,))
+
+    def decode(self, summary: Gathered, rng: NoiseRng) -> Asked:
+        return Asked(self, summary.total().levels, rng)
+
+
+def opened(
+    mechanism: str, budget: Budget, space: Space, bound: Bound | None, law: Laplace | Gaussian | None, shift: int = 0,
+    unit: float = 1.0, threshold: Threshold | None = None,
+) -> TensorChannel | SparseChannel:  # fmt: skip
+    """The channel of an additive mechanism: a tensor where that is small, otherwise sparse."""
+    numbers = sum(space.sizes) * (bound.dimension if bound else 1)
+    kind = TensorChannel if numbers <= DENSE else SparseChannel
+    return kind(mechanism, budget, space, bound, law, shift, unit, threshold)
+
+
+def _are_in(ids: Ints, known: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Which of the ids (m,) are among the known ones, ascending."""
+    if not len(known):
+        return np.zeros(len(ids), bool)
+    return np.asarray(known[np.minimum(np.searchsorted(known, ids), len(known) - 1)] == ids)

@@ -1,0 +1,107 @@
+"""Randomised response, on the bucket itself where there are few buckets for this epsilon, else on a public hash of it.
+
+Guarantee (Local; replace one row, or have none; pure, no delta): either way ``Response`` on k symbols that are a function of her
+bucket and of public coins: eps-DP. 'In no bucket' is a symbol of its own, or a uniform one on a hash. Over several levels see
+``levels``.
+
+Variance with n users and K buckets: n (e^eps + K - 2) / (e^eps - 1)^2 on the bucket, about n 4 e^eps / (e^eps - 1)^2 on a hash:
+on the bucket iff K < 3 e^eps + 2. That is where reports are shuffled, and a person may spend an epsilon of 5 to 10.
+
+Source: Wang, Blocki, Li, Jha 2017, sections 4.4 and 5 (direct encoding against local hashing).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.budget import Budget, Measure
+from cloister.core.questions import Setting, Space
+from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import component
+from cloister.core.trust import Local
+from cloister.core.types import AnyArray, Ids, Ints
+from cloister.plugins.oracles.local.counts.channel import TalliedChannel
+from cloister.plugins.oracles.local.counts.hashed_response import Hashed
+from cloister.plugins.oracles.local.counts.opening import limit, opened
+from cloister.plugins.oracles.local.counts.support import Chances, Tallied
+from cloister.plugins.oracles.local.levels import Share, share_option
+from cloister.plugins.oracles.local.randomised_response import Response
+
+NAME = "adaptive-response"
+MOST = 2**16
+
+
+@component
+class AdaptiveResponse:
+    """Counts from randomised response on every user's bucket, or on a public hash of it: whichever has the less noise."""
+
+    share: Share = share_option()
+
+    trust = Local
+
+    @property
+    def measure(self) -> Measure:
+        return "pure"
+
+    def open(self, space: Space, budget: Budget, setting: Setting) -> TalliedChannel:
+        limit(NAME, space, MOST, "'hadamard-response', or 'explicit-histogram' where few buckets are looked at")
+        return TalliedChannel(opened(NAME, space, budget, setting, self.share, _response))
+
+    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+        return self.open(space, budget, setting).asked.variance
+
+
+@final
+@attrs.frozen
+class Direct:
+    """A user's bucket, by randomised response on K + 1 symbols, the last for 'in no bucket', so that she is a user like any other.
+
+    A report supports the bucket that it names: p = t + (1 - t) / k, q = (1 - t) / k.
+
+    Args:
+        size: buckets of this level, K.
+        response: on k = K + 1 symbols.
+    """
+
+    size: int
+    response: Response
+
+    @property
+    def chances(self) -> Chances:
+        k, t = self.response.symbols, self.response.truth
+        return Chances(t + (1 - t) / k, (1 - t) / k)
+
+    @property
+    def each(self) -> int:
+        return 2
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def dtype(self) -> str:
+        return "u1" if self.response.symbols <= 2**8 else "u2" if self.response.symbols <= 2**16 else "u4"
+
+    def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
+        return self.response.randomise(np.where(ids >= 0, ids, self.size), words).astype(self.dtype)[:, None]
+
+    def possible(self, answers: AnyArray) -> bool:
+        return bool((answers < self.response.symbols).all())
+
+    def tally(self, users: Ids, answers: AnyArray) -> Ints:
+        found = np.bincount(answers[:, 0].astype(np.int64), minlength=self.response.symbols)
+        return np.asarray(found[: self.size], np.int64)
+
+    def supports(self, total: Ints, reports: int) -> Ints:
+        return total
+
+
+def _response(size: int, odds: Fraction, seed: PublicRng) -> Tallied:
+    if size < 3 * odds + 2:
+        return Direct(size, Response.within(odds, size + 1))
+    return Hashed.optimised(size, odds, seed)

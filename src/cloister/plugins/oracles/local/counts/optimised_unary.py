@@ -1,0 +1,124 @@
+"""Optimised unary encoding: one bit per bucket and user, for small spaces.
+
+Guarantee (Local; replace one row, or have none; pure, no delta): a user sets the bit of her bucket with chance 1/2, exactly,
+and every other bit with chance q >= 1 / (e^eps + 1), an integer number of 64-bit words rounded up. Moving from one bucket to
+another changes two bits; the likeliest change has the ratio (1/2 / q) ((1 - q) / (1/2)) = (1 - q) / q <= e^eps. A user in no
+bucket sets every bit with chance q; moving from there changes one bit, by (1/2) / q or (1 - q) / (1/2), which are smaller.
+Over several levels see ``levels``.
+
+How many bits are set is limited: a set of more than ``most`` is sent as the empty set. That is post-processing; its chance is below e^-32
+= 1.3e-14, by which, times 1 / (1/2 - q), it moves a count, per person. The decoder refuses larger sets: one who lies then supports
+most/K of the buckets, half of 256 at eps = 1, not all of them at once.
+
+Unbiased: (S_v - n q) / (1/2 - q), where S_v reports have bit v. Variance with n users: n 4 e^eps / (e^eps - 1)^2, plus n_v for
+a bucket with n_v of them. A report has K bits and takes K secret words.
+
+Source: Wang, Blocki, Li, Jha 2017, section 4.3.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.budget import Budget, Measure
+from cloister.core.questions import Setting, Space
+from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import component
+from cloister.core.trust import Local
+from cloister.core.types import AnyArray, Ids, Ints
+from cloister.plugins.oracles.local.bits import filled, members, packed, sizes
+from cloister.plugins.oracles.local.counts.channel import TalliedChannel
+from cloister.plugins.oracles.local.counts.opening import limit, opened
+from cloister.plugins.oracles.local.counts.support import Chances
+from cloister.plugins.oracles.local.exact_probability import WORDS
+from cloister.plugins.oracles.local.levels import Share, share_option
+
+NAME = "optimised-unary"
+MOST = 2**12
+"""Buckets per level: a report has a bit for each, and takes a secret word for each."""
+
+SELDOM = 32
+"""Minus the logarithm of the chance (at most) of a set that is too large to be sent."""
+
+
+@component
+class OptimisedUnary:
+    """Counts from one randomised bit per bucket and user."""
+
+    share: Share = share_option()
+
+    trust = Local
+
+    @property
+    def measure(self) -> Measure:
+        return "pure"
+
+    def open(self, space: Space, budget: Budget, setting: Setting) -> TalliedChannel:
+        limit(NAME, space, MOST, "'optimised-local-hashing', which is as accurate, or 'hadamard-response'")
+        return TalliedChannel(opened(NAME, space, budget, setting, self.share, _unary))
+
+    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+        return self.open(space, budget, setting).asked.variance
+
+
+@final
+@attrs.frozen
+class Unary:
+    """Bits, one per bucket. A report supports the buckets whose bit it has set.
+
+    Args:
+        size: buckets of this level.
+        flip: words (of 2^64) on which a bit of another bucket is set.
+    """
+
+    size: int
+    flip: int
+
+    @property
+    def chances(self) -> Chances:
+        return Chances(1 / 2, self.flip / WORDS)
+
+    @property
+    def most(self) -> int:
+        """Bits that are set at most, her own and of the others K q + s: by Hoeffding's and by Bernstein's inequality."""
+        mean, spread = self.size * self.chances.other, self.size * self.chances.other * (1 - self.chances.other)
+        hoeffding = math.sqrt(SELDOM * self.size / 2)
+        bernstein = SELDOM / 3 + math.sqrt((SELDOM / 3) ** 2 + 2 * SELDOM * spread)
+        return min(self.size, math.ceil(1 + mean + min(hoeffding, bernstein)))
+
+    @property
+    def each(self) -> int:
+        return self.size
+
+    @property
+    def width(self) -> int:
+        return -(-self.size // 8)
+
+    @property
+    def dtype(self) -> str:
+        return "u1"
+
+    def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
+        bits = words < np.uint64(self.flip)
+        own = np.flatnonzero(ids >= 0)
+        bits[own, ids[own]] = words[own, ids[own]] < np.uint64(WORDS // 2)
+        bits[bits.sum(axis=1) > self.most] = False
+        return packed(bits)
+
+    def possible(self, answers: AnyArray) -> bool:
+        return not filled(answers, self.size) and bool((sizes(answers) <= self.most).all())
+
+    def tally(self, users: Ids, answers: AnyArray) -> Ints:
+        return members(answers, self.size)
+
+    def supports(self, total: Ints, reports: int) -> Ints:
+        return total
+
+
+def _unary(size: int, odds: Fraction, seed: PublicRng) -> Unary:
+    return Unary(size, -int(-WORDS // (odds + 1)))

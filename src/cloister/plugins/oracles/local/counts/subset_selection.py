@@ -1,0 +1,127 @@
+"""Subset selection: a user sends a random set of buckets that is likelier to hold her own.
+
+The least noise of all for small spaces, at any eps, up to a constant.
+
+Guarantee (Local; replace one row, or have none; pure, no delta): there are M = K + 1 symbols, the last for 'in no bucket', so
+that a user without a bucket is a user like any other. A set of k = round(M / (e^eps + 1)) symbols (at least 1) is sent with one
+of two chances, of ratio e^eps: the larger if her symbol is in it.
+
+How that is exact: draw a set S by ranking M secret words, and rotate it around the circle of symbols. With chance t she rotates
+so that a uniform element of S comes to lie on her symbol x, else by a uniform r. For any S, and so for any way of drawing it,
+#{j : S - s_j + x = Z} = #{r : S + r = Z} [x in Z], so a set Z has the chances
+
+    sum_r [S + r = Z] c_r      and      sum_j [S + x - s_j = Z] c'_j <= [x in Z] sum_r [S + r = Z] max c',
+
+where c_r and c'_j, about 1/M and 1/k, are whole numbers of 64-bit words: ``coins.kept`` with inside = min c / max c'. Neither
+ties among the words nor the multiply-shift's unevenness add anything.
+
+Unbiased: (S_v - n q) / (p - q), where S_v sets hold v, p = t + (1 - t) k / M, q = t (k - 1) / (M - 1) + (1 - t) k / M (``supports``
+has the variance; ties change q by less than M^2 / 2^64). Over several levels see ``levels``. A report has M bits.
+
+Source: Ye, Barg 2018; Wang et al. 2016.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.budget import Budget, Measure
+from cloister.core.questions import Setting, Space
+from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import component
+from cloister.core.trust import Local
+from cloister.core.types import AnyArray, Ids, Ints
+from cloister.plugins.oracles.local.bits import filled, members, packed, sizes
+from cloister.plugins.oracles.local.counts.channel import TalliedChannel
+from cloister.plugins.oracles.local.counts.opening import limit, opened
+from cloister.plugins.oracles.local.counts.support import Chances
+from cloister.plugins.oracles.local.exact_probability import WORDS, below, hits, kept
+from cloister.plugins.oracles.local.levels import Share, share_option
+
+NAME = "subset-selection"
+MOST = 2**12
+"""Buckets per level: a report has a bit for each, and takes a secret word for each."""
+
+
+@component
+class SubsetSelection:
+    """Counts from a random set of buckets per user."""
+
+    share: Share = share_option()
+
+    trust = Local
+
+    @property
+    def measure(self) -> Measure:
+        return "pure"
+
+    def open(self, space: Space, budget: Budget, setting: Setting) -> TalliedChannel:
+        limit(NAME, space, MOST, "'optimised-local-hashing', which is nearly as accurate, or 'hadamard-response'")
+        return TalliedChannel(opened(NAME, space, budget, setting, self.share, _subset))
+
+    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+        return self.open(space, budget, setting).asked.variance
+
+
+@final
+@attrs.frozen
+class Subset:
+    """A set of ``chosen`` out of ``size`` + 1 symbols. A report supports the buckets in it.
+
+    Args:
+        size: K, buckets of this level.
+        chosen: k, 1 <= k <= K.
+        keep: words (of 2^64) on which the set is sure to hold the user's symbol.
+    """
+
+    size: int
+    chosen: int
+    keep: int
+
+    @property
+    def chances(self) -> Chances:
+        t, k, m = self.keep / WORDS, self.chosen, self.size + 1
+        blind = (1 - t) * k / m
+        return Chances(t + blind, t * (k - 1) / (m - 1) + blind)
+
+    @property
+    def each(self) -> int:
+        return self.size + 1 + 3
+
+    @property
+    def width(self) -> int:
+        return -(-(self.size + 1) // 8)
+
+    @property
+    def dtype(self) -> str:
+        return "u1"
+
+    def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
+        m, k, people = self.size + 1, self.chosen, np.arange(len(ids))
+        chosen = np.argpartition(words[:, :m], k - 1, axis=1)[:, :k]
+        pivot = chosen[people, below(words[:, m], k)]
+        own = np.where(ids >= 0, ids, self.size) - pivot
+        turn = np.where(words[:, m + 1] < np.uint64(self.keep), own, below(words[:, m + 2], m))
+        sets = np.zeros((len(ids), m), bool)
+        sets[people[:, None], (chosen + turn[:, None]) % m] = True
+        return packed(sets)
+
+    def possible(self, answers: AnyArray) -> bool:
+        return not filled(answers, self.size + 1) and bool((sizes(answers) == self.chosen).all())
+
+    def tally(self, users: Ids, answers: AnyArray) -> Ints:
+        return members(answers, self.size + 1)
+
+    def supports(self, total: Ints, reports: int) -> Ints:
+        return total[:-1]
+
+
+def _subset(size: int, odds: Fraction, seed: PublicRng) -> Subset:
+    m = size + 1
+    k = max(1, math.floor(m / (odds + 1) + Fraction(1, 2)))
+    return Subset(size, k, kept(odds, Fraction(min(hits(m)), max(hits(k)))))

@@ -1,0 +1,56 @@
+"""k-ary randomised response, on exact coins."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.types import Ids, Ints
+from cloister.plugins.oracles.local.exact_probability import WORDS, below, hits, kept
+
+
+@final
+@attrs.frozen
+class Response:
+    """Send your symbol with some probability, else a uniform one of all ``symbols``.
+
+    Guarantee (Local; replace one row, or have none): eps-DP, where ``odds`` <= e^eps. With t = keep / 2^64 and u_y the exact
+    chance of a uniform symbol (floor or ceil of 2^64 / k words), y has chance (1 - t) u_y + t [y = x] from input x, and u_y
+    from a person in no bucket. This is ``coins.kept`` with inside = min u_y: the multiply-shift's unevenness is inside the
+    bound, not beside it. In the limit it is the usual law: e^eps / (e^eps + k - 1) against 1 / (e^eps + k - 1).
+
+    Args:
+        symbols: k >= 2, below 2^32.
+        keep: words (of 2^64) on which the true symbol is sent.
+
+    Source: Warner 1965; Kairouz, Bonawitz, Ramage 2016.
+    """
+
+    symbols: int
+    keep: int
+
+    @classmethod
+    def within(cls, odds: Fraction, symbols: int) -> Response:
+        """The most truthful response whose chances differ by a factor of at most ``odds``."""
+        return cls(symbols, kept(odds, Fraction(WORDS // symbols, WORDS)))
+
+    @property
+    def truth(self) -> float:
+        """t: by which the true symbol is likelier than if it were another one."""
+        return self.keep / WORDS
+
+    def randomise(self, values: Ints, words: Ids) -> Ints:
+        """Symbols (n,), -1 for none, and words (n, 2) to sent symbols (n,)."""
+        true = (words[:, 0] < np.uint64(self.keep)) & (values >= 0)
+        return np.where(true, values, below(words[:, 1], self.symbols))
+
+    def table(self) -> list[list[Fraction]]:
+        """Exact chances of every symbol, for each input and, last, for a person in no bucket. For small k."""
+        t, uniform = Fraction(self.keep, WORDS), [Fraction(count, WORDS) for count in hits(self.symbols)]
+        rows = [
+            [(1 - t) * u + (t if y == x else 0) for y, u in enumerate(uniform)] for x in range(self.symbols)
+        ]  # fmt: skip
+        return [*rows, uniform]

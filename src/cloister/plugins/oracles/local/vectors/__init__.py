@@ -1,0 +1,1 @@
+"""Vector sums under local trust."""

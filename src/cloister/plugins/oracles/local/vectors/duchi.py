@@ -1,0 +1,103 @@
+"""Duchi, Jordan and Wainwright's randomiser of a unit vector: a uniform vector of the right or of the wrong half-sphere."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.randomness import PublicRng
+from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.plugins.oracles.local.exact_probability import WORDS, threshold
+from cloister.plugins.oracles.local.vectors.normals import (
+    STEP,
+    blocks,
+    column_sums,
+    normals,
+    on_sphere,
+    received,
+    sent,
+    words_for,
+)
+from cloister.plugins.oracles.local.vectors.unit_randomiser import Words
+
+
+@final
+@attrs.frozen
+class Duchi:
+    """Send z = B v: v uniform on the unit sphere of R^D, D = d + 1, turned (v or -v) so that <v, u> > 0 with probability t.
+
+    Guarantee (Local; replace one row, or have none; pure, no delta): v does not depend on her row. Given v, v or -v is sent: one of
+    them with chance t, the other with 1 - t, t a number of words over 2^64, and her row decides which is which. So for any two
+    rows the chances of v together with the side differ by a factor of at most t / (1 - t) <= ``odds``, in fractions, and what is
+    sent is a function of these. That v is uniform, or which side is told to be that of u, also where <v, u> is zero or rounded,
+    does not matter: nothing rests on floating point.
+
+    Unbiased: by symmetry E z = B (2 t - 1) E|v_1| u, and E|v_1| = Gamma(D/2) / (sqrt(pi) Gamma((D + 1)/2)). So
+
+        B = (e^eps + 1) / (e^eps - 1) * sqrt(pi) Gamma((D + 1)/2) / Gamma(D/2).
+
+    The paper's B, (e^eps + 1) / (e^eps - 1) * pi sqrt(d) Gamma((d - 1)/2 + 1) / Gamma(d/2 + 1), is too large by a factor that
+    grows with d. Variance: E z z^T = B^2 / D I, which is about pi/2 ((e^eps + 1) / (e^eps - 1))^2 per coordinate.
+
+    Args:
+        dimension: d.
+        coin: words (of 2^64) on which v is on the side of u.
+
+    Source: Duchi, Jordan, Wainwright 2013, expression (19) and Lemma 1; Chang et al. 2021, Lemma 27 and footnote 10.
+    """
+
+    dimension: int
+    coin: int
+
+    @classmethod
+    def within(cls, odds: Fraction, dimension: int) -> Duchi:
+        """The most truthful one whose densities differ by a factor of at most ``odds``."""
+        return cls(dimension, threshold(odds / (1 + odds)))
+
+    @property
+    def length(self) -> float:
+        """B."""
+        size = self.dimension + 1
+        surplus = (2 * self.coin - WORDS) / WORDS
+        return math.sqrt(math.pi) * math.exp(math.lgamma((size + 1) / 2) - math.lgamma(size / 2)) / surplus
+
+    @property
+    def each(self) -> int:
+        return 1 + words_for(self.dimension + 1)
+
+    @property
+    def width(self) -> int:
+        return self.dimension
+
+    @property
+    def dtype(self) -> str:
+        return "u2"
+
+    @property
+    def scale(self) -> float:
+        """Answers are steps of sqrt(D) v, whose coordinates have variance 1."""
+        return STEP * math.sqrt(self.moment)
+
+    @property
+    def moment(self) -> float:
+        return self.length**2 / (self.dimension + 1)
+
+    def randomise(self, units: Floats, users: Ids, words: Words, seed: PublicRng) -> AnyArray:
+        drawn, answers = words(users, 0), np.empty((len(users), self.width), self.dtype)
+        for some in blocks(len(users), self.dimension + 1):
+            v = normals(drawn[some, 1:], self.dimension + 1)
+            above = column_sums(v * units[:, some]) >= 0
+            wanted = drawn[some, 0] < np.uint64(self.coin)
+            length = np.sqrt(column_sums(v * v) / (self.dimension + 1))
+            answers[some] = sent(v[: self.dimension] * (np.where(above == wanted, 1.0, -1.0) / length))
+        return answers
+
+    def possible(self, answers: AnyArray) -> bool:
+        return on_sphere(answers)
+
+    def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
+        return received(answers)

@@ -1,0 +1,281 @@
+"""LDP-AVG: every person sends a Gaussian vector for every region, and adds her own to that of the region she is in.
+
+Guarantee (Local; replace one row, or have none): a person's report is (eps, delta)-DP with eps and delta the budget's. She sends
+sum over regions of noise, plus her vector v, |v| <= l2, in the block of her region t. If her row is replaced, her report's mean moves by
+|v - v'| <= 2 l2 within one region, by sqrt(|v|^2 + |v'|^2) <= sqrt(2) l2 between two, by l2 where one of the rows is in none: jointly
+over all blocks by at most 2 l2. So noise of sigma = 2 l2 / mu is mu-GDP, and (eps, delta)-DP with the largest mu of the exact relation
+(Balle and Wang 2018), less what discreteness costs: vectors are integers, scaled so that sigma is 2^22 to 2^23, and noise is discrete
+Gaussian; her two rows differ in at most 2 d integers per level (``accounting.discrete``). With L levels that share her budget,
+2 sqrt(L) l2 and 2 d L; levels that share the users leave her one.
+
+The bound is what is *sent*: ask about rows relative to a public point of each region (``plugins.stemmer.Centred``), clipped to it, and add the
+point back. A bound by region is a scale of the vectors, which is the asker's too.
+
+Why it counts as pure with a delta that may fail, not as Gaussian: a person answers one question, or few, and most are pure
+randomised response with all of her epsilon. In mu^2 and epsilon together only zCDP adds up, at which a pure eps = 4 with
+delta = 1e-6 becomes eps = 0.7. Basic composition adds epsilon to epsilon and delta to delta, without loss for whom there is one.
+
+Corrections to the paper: sigma from the change of what is sent, where it has diam(R_t) but adds x itself (uncentred, a norm of a hundred
+diameters turns eps = 0.5 into 8.9); joint bound 2 l2, not sqrt(2) l2, with which eps = 0.5, 1, 2 would be 0.73, 1.46, 2.93; the analytic
+calibration, since the classical one is proved for eps <= 1.
+
+Range: a number is clipped at 8 sigma beyond the bound, then the N numbers of a level are shrunk to the length
+sigma sqrt(N + 2 sqrt(32 N) + 64) beyond it. That is post-processing by the person, and changes nothing of the guarantee; the decoder
+refuses what is farther out, so that one who lies moves all sums of a level by one or two sigma each (and the bound), or one sum by 8. Noise is sub-Gaussian:
+the first happens with a chance of 2 e^-32 a number, the second of e^-32 a report (Hsu, Kakade, Zhang 2012), and both together move the mean of
+a report by less than 1e-14 sigma a number.
+
+Cost: T d numbers of 4 bytes per person, and at (1, 1e-6) eleven times the variance of ``hadamard-vector``, which sends one byte.
+
+Source: Stemmer 2021, appendix A.1 (LDP-AVG); Balle, Wang 2018.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property, lru_cache
+from typing import NoReturn, final
+
+import attrs
+import numpy as np
+
+from cloister.accounting.discrete import BEYOND, eta
+from cloister.accounting.gaussian import mu_of
+from cloister.core.budget import Budget, Event, Measure
+from cloister.core.digests import stamp
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.lattice import Bound, shrink
+from cloister.core.questions import Placed, Setting, Space
+from cloister.core.randomness import NoiseRng
+from cloister.core.registry.components import component
+from cloister.core.trust import Local
+from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.plugins.oracles.local.levels import Share, Sharing, share_option
+from cloister.plugins.oracles.local.reports import Reports, Tallies, turnout
+
+NAME = "ldp-average"
+LEAST = 2**22
+"""Least sigma, in the integers that are sent; it is below twice that, so that 2^31 is more than 250 sigma away."""
+
+LARGE = 40.0
+"""More epsilon than this is not used."""
+
+MOST = 2**20
+"""Most numbers in one report."""
+
+OUT = 8
+"""Standard deviations beyond which noise is clipped."""
+
+SELDOM = OUT**2 / 2
+"""Minus the logarithm of the chance (at most) of noise that is longer than what is sent: 32."""
+
+BLOCK = 2**20
+"""Numbers that are drawn at once."""
+
+
+@component
+class LdpAverage:
+    """Vector sums from a Gaussian report for every bucket: the paper's, for few buckets."""
+
+    share: Share = share_option()
+
+    trust = Local
+    failing = True
+
+    @property
+    def measure(self) -> Measure:
+        return "pure"
+
+    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> LdpAverageChannel:
+        if not budget.delta > 0:
+            raise InvalidInput(
+                f"'{NAME}' adds Gaussian noise, and its budget has no delta: pass delta (less than one over the number of rows), or "
+                "add up with 'hadamard-vector', which is pure"
+            )
+        if sum(space.sizes) * bound.dimension > MOST:
+            raise InvalidInput(
+                f"'{NAME}' sends a vector for each of {sum(space.sizes)} buckets of {bound.dimension} numbers: use 'hadamard-vector'"
+            )
+        sharing = Sharing(self.share, space.levels, setting.seed.child("sharing"))
+        mu = mu_within(min(budget.epsilon, LARGE), budget.delta, 2 * bound.dimension * sharing.parts)
+        change = 2 * math.sqrt(sharing.parts) * bound.l2
+        shift = math.ceil(math.log2(LEAST * mu / change))
+        return LdpAverageChannel(
+            budget, setting.rows, space.sizes, bound, setting.unit, sharing, shift, change * 2.0**shift / mu
+        )
+
+    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
+        return self.open(space, bound, budget, setting).error ** 2
+
+
+@lru_cache(64)
+def mu_within(epsilon: float, delta: float, touched: int) -> float:
+    """A mu at which discrete noise of sigma >= ``LEAST`` on so many changed integers is (epsilon, delta)-DP.
+
+    Discreteness costs 2 drift of epsilon and a factor e^drift and (1 + e^epsilon) tail of delta (``accounting.discrete``): about 1e-10.
+
+    Raises:
+        InvalidInput: that is more than there is.
+    """
+    drift, tail = touched * eta(LEAST), touched * BEYOND
+    left = epsilon - 2 * drift, (delta - (1 + math.exp(epsilon)) * tail) * math.exp(-drift)
+    if not (left[0] > 0 and left[1] > 0):
+        raise InvalidInput(
+            f"epsilon {epsilon:g} with delta {delta:g} is out of range for '{NAME}': 40 is the most it uses"
+        )
+    return mu_of(*left) * (1 - 2.0**-40)
+
+
+@final
+@attrs.frozen
+class LdpAverageChannel:
+    """The opened question.
+
+    Args:
+        budget: of a report.
+        rows: the public number of users.
+        sizes: buckets per level.
+        bound: of a vector, in lattice steps.
+        unit: of the lattice.
+        sharing: how a row in several buckets is paid for.
+        shift: vectors are multiplied by 2^shift (and truncated towards zero, if that is negative).
+        sigma: of the noise, in the integers that are sent.
+    """
+
+    budget: Budget
+    rows: int
+    sizes: tuple[int, ...]
+    bound: Bound
+    unit: float
+    sharing: Sharing
+    shift: int
+    sigma: float
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """One report per user, (eps, delta)-DP as a whole."""
+        return (Event(NAME, self.budget, delta=self.budget.delta),)
+
+    @cached_property
+    def stamp(self) -> int:
+        """64 bits that tell this question from any other."""
+        return stamp(self)
+
+    @property
+    def layout(self) -> tuple[slice, ...]:
+        return self.sharing.layout(tuple(size * self.bound.dimension for size in self.sizes))
+
+    @property
+    def width(self) -> int:
+        """Numbers in one report. Where users share levels of several sizes, all reports are as long as the longest."""
+        return max(int(at.stop) for at in self.layout)
+
+    @property
+    def error(self) -> float:
+        """Standard deviation of a coordinate of a sum, in the caller's units, with the public number of users."""
+        return math.sqrt(self.rows * self.sharing.factor) * self.sigma * self.value
+
+    @property
+    def value(self) -> float:
+        """What an integer that is sent is worth, in the caller's units."""
+        return self.unit * 2.0**-self.shift
+
+    @property
+    def reach(self) -> float:
+        """The bound, in the integers that are sent."""
+        return self.bound.l2 * 2.0**self.shift
+
+    @property
+    def farthest(self) -> int:
+        """Most that a number may be."""
+        return math.ceil(OUT * self.sigma + self.reach)
+
+    def longest(self, numbers: int) -> float:
+        """The most that the norm of so many numbers may be."""
+        return self.sigma * math.sqrt(numbers + 2 * math.sqrt(SELDOM * numbers) + 2 * SELDOM) + self.reach
+
+    def encode(self, items: Placed, users: Ids, rng: NoiseRng) -> Reports:
+        answers = np.zeros((len(users), self.width), np.uint32)
+        vectors = shrink(items.values, self.bound) * 2.0**self.shift
+        scaled = np.trunc(vectors).astype(np.int64)
+        step = max(1, BLOCK // self.width)
+        for level, at in enumerate(self.layout):
+            mine = self.sharing.answering(users, level)
+            for some in (mine[start : start + step] for start in range(0, len(mine), step)):
+                noise = rng.child("level", level).discrete_gaussian_each(users[some], self.sigma, at.stop - at.start)
+                _place(noise, items.buckets[some, level], scaled[some])
+                answers[some, at] = self._within(noise).astype(np.uint32)
+        return Reports(users, answers, self.stamp)
+
+    def _within(self, sums: Ints) -> Ints:
+        """Each person's numbers (n, N), clipped and shrunk to what is sent."""
+        clipped = np.clip(sums, -self.farthest, self.farthest)
+        long = np.flatnonzero(_norms(clipped) > self.longest(sums.shape[1]))
+        scale = self.longest(sums.shape[1]) * (1 - 2.0**-40) / _norms(clipped[long])
+        clipped[long] = np.trunc(clipped[long] * scale[:, None]).astype(np.int64)
+        return clipped
+
+    def _possible(self, sums: Ints) -> bool:
+        """Whether an encoder could have sent these numbers (n, N)."""
+        near = (np.abs(sums) <= self.farthest).all()
+        return bool(near and (_norms(sums) <= self.longest(sums.shape[1]) * (1 + 2.0**-40)).all())
+
+    def absorb(self, report: Reports) -> Tallies:
+        report.checked(self.stamp, self.width, "u4")
+        totals, numbers = list[Ints](), list[int]()
+        for level, at in enumerate(self.layout):
+            mine = self.sharing.answering(report.users, level)
+            if report.answers[mine, at.stop :].any() and self.sharing.factor > 1:
+                raise Refused(f"a report of '{NAME}' has an answer beyond level {level} that no encoder sends")
+            sums = _signed(report.answers[mine, at])
+            if not self._possible(sums):
+                raise Refused(
+                    f"a report of '{NAME}' has numbers at level {level} that are larger than any encoder sends"
+                )
+            totals.append(sums.sum(axis=0, dtype=np.int64))
+            numbers.append(len(mine))
+        return Tallies(tuple(totals), tuple(numbers))
+
+    def answered(self, summary: Tallies) -> tuple[int, ...]:
+        return self.sharing.divided(summary.reports)
+
+    def decode(self, summary: Tallies, rng: NoiseRng) -> BlockSums:
+        worth = self.value * self.sharing.factor
+        return BlockSums(
+            tuple(np.asarray(t.reshape(-1, self.bound.dimension) * worth, np.float64) for t in summary.totals),
+            self.error * turnout(summary.reports, self.rows, self.sharing.factor),
+        )
+
+
+def _place(noise: Ints, ids: Ints, vectors: Ints) -> None:
+    """Add each person's vector (n, d) to her bucket's block of her noise (n, T d)."""
+    inside = np.flatnonzero(ids >= 0)
+    d = vectors.shape[1]
+    noise.reshape(len(noise), -1, d)[inside, ids[inside]] += vectors[inside]
+
+
+def _norms(sums: Ints) -> Floats:
+    """Lengths of rows (n, N), to 2^-42."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", sums.astype(np.float64), sums.astype(np.float64))))
+
+
+def _signed(answers: AnyArray) -> Ints:
+    """The integers of least size that are these modulo 2^32."""
+    return np.ascontiguousarray(answers).view(np.int32).astype(np.int64)
+
+
+@final
+class BlockSums:
+    """Sums that came with every bucket's noise. Answers are looked up; nothing is drawn."""
+
+    def __init__(self, sums: tuple[Floats, ...], error: float) -> None:
+        self._sums, self._error = sums, error
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        return self._sums[level][ids]
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        return np.full(len(ids), self._error)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("tables do not travel: keep what at() gave")

@@ -1,0 +1,113 @@
+"""Local vector sums: every person sends one randomised vector, and nobody else ever sees her row.
+
+Three independent choices: the randomiser of one unit vector (``vector_codebook``, ``vector_privunit``, ``vector_duchi``), how
+buckets are told apart (``vector_channels``), and what the levels of a tree divide (``levels``).
+
+Guarantee (Local; replace one row, or have none; pure, no delta): a person's unit vector is a function of her row and of public
+coins (``vector_units``). She sends it through an eps-DP randomiser once, or once per level at eps / T each. So her whole report
+is eps-DP. Bucket and vector are protected together: neither is ever sent, and the sign that holds the bucket is inside.
+
+Unbiased: E over the person's coins of z_i is s_i(b_i) x_i, and over the public ones of s_i(v) s_i(b_i) is [v = b_i]. So
+sum_i s_i(v) z_i has the mean of the x_i in bucket v. Persons in no bucket add nothing on average, see ``vector_units``.
+
+Variance of a coordinate, n users, in units of the bound: n E |z|^2 / (d + 1) less the squares of the bucket's own rows; the
+same for all buckets, and however many there are (``VectorAnswers.variance``). In one dimension of d + 1 it can be above that
+average, in others below, by at most n per coordinate with 'privunit'; it is the same for all with 'duchi'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from cloister.core.budget import Budget, Measure
+from cloister.core.errors import InvalidInput
+from cloister.core.lattice import Bound
+from cloister.core.questions import Setting, Space
+from cloister.core.registry.components import component, option
+from cloister.core.trust import Local
+from cloister.plugins.oracles.local.exact_probability import odds
+from cloister.plugins.oracles.local.levels import Share, Sharing, share_option
+from cloister.plugins.oracles.local.vectors.answers import VectorAnswers
+from cloister.plugins.oracles.local.vectors.channel import ExplicitVectorChannel, HadamardVectorChannel, filled
+from cloister.plugins.oracles.local.vectors.codebook import Codebook
+from cloister.plugins.oracles.local.vectors.duchi import Duchi
+from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
+from cloister.plugins.oracles.local.vectors.unit_randomiser import Unit
+
+Randomised: TypeAlias = Literal["one-byte", "privunit", "duchi"]
+
+RANDOMISERS: dict[Randomised, Callable[[Fraction, int], Unit]] = {
+    "one-byte": Codebook.within,
+    "privunit": PrivUnit.within,
+    "duchi": Duchi.within,
+}
+
+MOST = 2**26
+"""Most numbers in a summary whose buckets are all decoded at once."""
+
+
+def randomiser_option(default: Randomised) -> Any:
+    """The option ``randomiser`` of a local vector-sum oracle."""
+    return option(
+        default=default,
+        help="of one vector: one-byte (a codeword), privunit (least variance, slow above epsilon 4) or duchi (the paper's); the "
+        "last two send 2 bytes per coordinate",
+        choices=tuple(RANDOMISERS),
+    )
+
+
+def answers(
+    mechanism: str, randomiser: Randomised, share: Share, space: Space, bound: Bound, budget: Budget, setting: Setting,
+) -> VectorAnswers:  # fmt: skip
+    """The users' half of a question."""
+    sharing = Sharing(share, space.levels, setting.seed.child("sharing"))
+    unit = RANDOMISERS[randomiser](odds(budget, sharing.parts), bound.dimension)
+    seeds = tuple(setting.seed.child("level", number) for number in range(space.levels))
+    return VectorAnswers(
+        mechanism, budget, setting.rows, space.sizes, bound.dimension, bound.l2, setting.unit, sharing, unit, seeds
+    )
+
+
+@component
+class HadamardVector:
+    """Vector sums of all buckets at once, by one fast Hadamard transform."""
+
+    randomiser: Randomised = randomiser_option("one-byte")
+    share: Share = share_option()
+
+    trust = Local
+    measure: ClassVar[Measure] = "pure"
+
+    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> HadamardVectorChannel:
+        if sum(map(filled, space.sizes)) * bound.dimension > MOST:
+            raise InvalidInput(
+                f"'hadamard-vector' keeps a vector per bucket: {sum(space.sizes)} buckets of {bound.dimension} numbers are too "
+                "many; use 'explicit-histogram-vector', which is asked bucket by bucket"
+            )
+        return HadamardVectorChannel(
+            answers("hadamard-vector", self.randomiser, self.share, space, bound, budget, setting)
+        )
+
+    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
+        return self.open(space, bound, budget, setting).asked.variance
+
+
+@component
+class ExplicitHistogramVector:
+    """Vector sums of any bucket that is asked for, in domains of any size. Chang et al. 2021, Algorithms 7 and 8."""
+
+    randomiser: Randomised = randomiser_option("duchi")
+    share: Share = share_option()
+
+    trust = Local
+    measure: ClassVar[Measure] = "pure"
+
+    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> ExplicitVectorChannel:
+        return ExplicitVectorChannel(
+            answers("explicit-histogram-vector", self.randomiser, self.share, space, bound, budget, setting)
+        )
+
+    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
+        return self.open(space, bound, budget, setting).asked.variance

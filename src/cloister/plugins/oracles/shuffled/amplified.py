@@ -1,0 +1,189 @@
+"""Local oracles whose reports a shuffler mixes: each person may spend far more epsilon, and hides among all the others.
+
+Guarantee (Shuffled; replace one row; (eps, delta)): the report oracle's whole report is one eps0-DP randomiser R (pure), eps0 the
+largest at which shuffling ``least`` reports of R is (eps, delta)-DP (``accounting.amplification``, computed, not approximated).
+In R everything that depends on who she is comes from a private number v, uniform on 64 bits and sent along: it stands where
+public user numbers stand under Local trust, and decides her role among the round's questions, her level and her hashes. v does not
+depend on her row, and given v her answer is eps0-DP; so R is. People with another role draw from R too, so that she hides among
+all people of the round, however few answer this question. Another question with the same users is another part of the same
+randomiser; its eps0 is set for the same budget, and the general bound holds for the largest eps0 of all. Where everyone answers this question,
+and it is plain k-ary response on given coins, the tighter bound for that is used.
+
+``least`` = ceil(honest * people): how many honest reports, hers among them, must be in the shuffle. Below that the shuffler
+releases nothing; those who are not honest, or collude, do not count. More reports only help. If the shuffler is not honest, or
+nobody else is, her report alone is eps0-DP.
+
+Variance, unbiasedness: the report oracle's at eps0.
+
+Source: Feldman, McMillan, Talwar 2021, 2023; Balle, Bell, Gascon, Nissim 2019; see ``accounting.amplification``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, final
+
+import attrs
+
+from cloister.accounting.amplification import local_of_shuffled
+from cloister.core.budget import Budget, Event, Measure
+from cloister.core.errors import InvalidInput
+from cloister.core.lattice import Bound
+from cloister.core.questions import Placed, Setting, Space
+from cloister.core.randomness import NoiseRng
+from cloister.core.registry.components import component, option, slot
+from cloister.core.roles import Channel, Dividing, FrequencyOracle, Responding, VectorSumOracle
+from cloister.core.trust import Local, Shuffled
+from cloister.core.types import Ids, Ints
+
+STEPS = 3
+"""How often eps0 is raised for the number of values that the raised eps0 leads to."""
+
+BITS = 14
+"""Of eps0, so that all platforms open one channel: a loss of at most one part in 8,000."""
+
+
+def honest_option() -> Any:
+    """The option ``honest`` of an oracle of trust Shuffled."""
+    return option(
+        default=0.9, low=0.0, high=1.0, above=True,
+        help="least share of the planned people whose honest reports the guarantee needs; the shuffler releases nothing below",
+    )  # fmt: skip
+
+
+@component
+class AmplifiedCounts:
+    """Counts from local reports that are shuffled."""
+
+    report: FrequencyOracle[Local] = slot("adaptive-response", help="what each person sends")
+    honest: float = honest_option()
+
+    trust = Shuffled
+    failing: ClassVar[bool] = True
+
+    @property
+    def measure(self) -> Measure:
+        return "pure"
+
+    def open(self, space: Space, budget: Budget, setting: Setting) -> Amplified:
+        return opened("amplified-counts", self.report, self.honest, budget, setting, self._inner(space, setting))
+
+    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+        return self.report.variance(space, self.open(space, budget, setting).local, setting)
+
+    def _inner(self, space: Space, setting: Setting) -> Callable[[Budget], Channel[Any, Any, Any, Any]]:
+        return lambda local: self.report.open(space, local, setting)
+
+
+@component
+class AmplifiedVectors:
+    """Vector sums from local reports that are shuffled."""
+
+    report: VectorSumOracle[Local] = slot("hadamard-vector", help="what each person sends")
+    honest: float = honest_option()
+
+    trust = Shuffled
+    failing: ClassVar[bool] = True
+
+    @property
+    def measure(self) -> Measure:
+        return "pure"
+
+    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Amplified:
+        return opened(
+            "amplified-vectors", self.report, self.honest, budget, setting, self._inner(space, bound, setting)
+        )
+
+    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
+        return self.report.variance(space, bound, self.open(space, bound, budget, setting).local, setting)
+
+    def _inner(self, space: Space, bound: Bound, setting: Setting) -> Callable[[Budget], Channel[Any, Any, Any, Any]]:
+        return lambda local: self.report.open(space, bound, local, setting)
+
+
+@final
+@attrs.frozen
+class Amplified:
+    """A local channel, opened with eps0, and what its shuffled reports cost.
+
+    Args:
+        mechanism, budget: what is declared to the accountant.
+        least: honest reports that the guarantee needs.
+        local: what a report alone spends: eps0.
+        inner: the report oracle's channel.
+    """
+
+    mechanism: str
+    budget: Budget
+    least: int
+    local: Budget
+    inner: Channel[Any, Any, Any, Any]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return (Event(self.mechanism, self.budget, delta=self.budget.delta, alone=self.local.amount),)
+
+    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Any:
+        return self.inner.encode(items, users, rng)
+
+    def absorb(self, report: Any) -> Any:
+        return self.inner.absorb(report)
+
+    def answered(self, summary: Any) -> tuple[int, ...]:
+        return self.inner.answered(summary) if isinstance(self.inner, Dividing) else ()
+
+    def decode(self, summary: Any, rng: NoiseRng) -> Any:
+        return self.inner.decode(summary, rng)
+
+
+def opened(
+    mechanism: str, report: Any, honest: float, budget: Budget, setting: Setting,
+    make: Callable[[Budget], Channel[Any, Any, Any, Any]],
+) -> Amplified:  # fmt: skip
+    """A report oracle's channel with the largest eps0 that the budget admits.
+
+    Args:
+        report: the oracle.
+        honest: least share of the people that reports honestly.
+        make: opens it with a budget.
+
+    Raises:
+        InvalidInput: no delta, or a report oracle whose report is not pure.
+    """
+    if report.trust is not Local or report.measure != "pure" or getattr(report, "failing", False):
+        raise InvalidInput(
+            f"'{mechanism}' shuffles reports of pure local oracles (no delta of their own), not of {report!r}"
+        )
+    if not budget.delta > 0:
+        raise InvalidInput(f"'{mechanism}' spends a delta, and there is none: give the run one (--delta)")
+    least = math.ceil(honest * setting.people)
+
+    def spending(values: int | None) -> Amplified:
+        eps0 = coarse(local_of_shuffled(budget.epsilon, budget.delta, least, values))
+        local = Budget("pure", eps0, budget.among)
+        inner = make(local)
+        paid = sum(event.spent.epsilon for event in inner.events)
+        if not paid <= eps0 * (1 + 1e-9) or any(event.delta for event in inner.events):
+            raise InvalidInput(f"'{mechanism}' shuffles pure reports; those of {report!r} declare {inner.events}")
+        return Amplified(mechanism, budget, least, local, inner)
+
+    found, assumed = spending(None), 2
+    if budget.among is not None:
+        return found
+    for _ in range(STEPS):
+        values = found.inner.values if isinstance(found.inner, Responding) else None
+        if values is None or values <= assumed:
+            break
+        raised = spending(values)
+        now = raised.inner.values if isinstance(raised.inner, Responding) else None
+        if now is None or now < values:  # the bound was for at least so many values
+            break
+        found, assumed = raised, values
+    return found
+
+
+def coarse(value: float) -> float:
+    """A number > 0 rounded down to ``BITS`` bits: part of what everybody computes by herself, where the last bits may differ."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(math.floor(mantissa * 2**BITS), exponent - BITS)

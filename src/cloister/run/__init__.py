@@ -1,0 +1,1 @@
+"""One run in one process: bounds, fit, result, statement."""

@@ -1,0 +1,152 @@
+"""Public bounds as people give them: one pair, one per column, names, a file, a ball."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cloister.collection.plan.canonical_json import parsed
+from cloister.core.domains import Ball, Box
+from cloister.core.errors import InvalidInput, UnknownName
+
+HELP = (
+    "give one pair (-1:1), one pair per column (0:120,0:1), a .toml or .json file with a pair per column name, or ball:RADIUS; "
+    "take them from what is publicly known of the columns, never from the rows"
+)
+
+
+def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
+    """The domain that these bounds mean for these columns.
+
+    Args:
+        bounds: a Box or Ball; text as on the command line; a pair; a sequence of pairs; a mapping of column names to
+            pairs; or of "lower" and "upper" to sequences, or of "center" to one and of "radius" to a number. Where columns
+            are called so, what can be read in one way only is read in that way.
+
+    Raises:
+        InvalidInput: bounds that are missing, do not fit the columns, are reversed, equal or not finite, or can be read in two ways.
+    """
+    d = len(columns)
+    if bounds is None or (isinstance(bounds, str) and not bounds.strip()):
+        raise InvalidInput(f"no bounds: {HELP}")
+    if isinstance(bounds, str):
+        bounds = _from_text(bounds, d)
+    if isinstance(bounds, (Box, Ball)):
+        if bounds.dimension != d:
+            raise InvalidInput(f"the bounds are for {bounds.dimension} columns, the data have {d}")
+        return bounds
+    if isinstance(bounds, Mapping):
+        return _from_mapping(bounds, columns)
+    return _from_sequence(bounds, d)
+
+
+def _from_text(text: str, d: int) -> Any:
+    if text.startswith("ball:"):
+        return Ball((0.0,) * d, _number(text[5:]))
+    if text.endswith((".toml", ".json")):
+        return _from_file(Path(text))
+    if ":" in text:
+        return [_pair_of(part.split(":"), text) for part in text.replace(";", ",").split(",")]
+    return _pair_of(text.split(","), text)
+
+
+def _pair_of(parts: Sequence[str], text: str) -> tuple[float, float]:
+    if len(parts) != 2:
+        raise InvalidInput(f"bounds '{text}' are no pair of numbers: {HELP}")
+    return _number(parts[0]), _number(parts[1])
+
+
+def _number(text: Any) -> float:
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"'{text}' in the bounds is not a number: {HELP}") from None
+
+
+def _from_file(path: Path) -> Any:
+    try:
+        content = path.read_bytes()
+        return tomllib.loads(content.decode()) if path.suffix == ".toml" else parsed(content)
+    except OSError as error:
+        raise InvalidInput(f"cannot read the bounds file {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InvalidInput(f"the bounds file {path} is not valid {path.suffix[1:].upper()}: {error}") from error
+
+
+def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ball:
+    named = _named(bounds, columns)
+    if set(bounds) == {"lower", "upper"} and not named:
+        lower, upper = _list(bounds["lower"]), _list(bounds["upper"])
+        if len(lower) != len(upper):
+            raise InvalidInput(f"the bounds have {len(lower)} lower ends and {len(upper)} upper ones: {HELP}")
+        return _from_sequence(list(zip(lower, upper, strict=True)), len(columns))
+    if set(bounds) == {"center", "radius"} and not named:
+        middle = tuple(_number(value) for value in _list(bounds["center"]))
+        return domain_of(Ball(middle, _number(bounds["radius"])), columns)
+    for name in bounds:
+        if name not in columns:
+            raise UnknownName("column", str(name), columns, "(in the bounds; --columns says which columns are used)")
+    missing = [name for name in columns if name not in bounds]
+    if missing:
+        raise InvalidInput(f"no bounds for column {', '.join(missing)}: leave it out with --columns, or {HELP}")
+    return _box([_list(bounds[name]) for name in columns])
+
+
+def _named(bounds: Mapping[str, Any], columns: Sequence[str]) -> bool:
+    """Whether keys that are also a column's name are meant as such: a pair for each can be nothing else, save the ends of two columns.
+
+    Raises:
+        InvalidInput: it can. A guess would clip the rows to other bounds without a word.
+    """
+    called = [name for name in columns if name in bounds]
+    if not called or not all(_is_pair(value) for value in bounds.values()):
+        return False
+    if set(bounds) == {"lower", "upper"} and len(columns) == 2:
+        what = f"columns are called {' and '.join(called)}" if len(called) > 1 else f"a column is called {called[0]}"
+        raise InvalidInput(
+            f"{what}, so that 'lower' and 'upper' in the bounds could be columns or the ends of all: give a list of pairs in the "
+            "order of the columns (0:120,0:250)"
+        )
+    return True
+
+
+def _is_pair(value: Any) -> bool:
+    try:
+        return not isinstance(value, (str, bytes)) and len(value) == 2
+    except TypeError:
+        return False
+
+
+def _list(value: Any) -> tuple[Any, ...]:
+    """Raises: InvalidInput for a single value, or a text, where several belong."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{value!r} in the bounds is one value where two or more belong: {HELP}")
+    return tuple(value)
+
+
+def _from_sequence(bounds: Any, d: int) -> Box:
+    try:
+        items = list(bounds)
+        if len(items) == 2 and all(not hasattr(item, "__len__") for item in items):
+            items = [items]
+        pairs = [tuple(item) for item in items]
+    except TypeError:
+        raise InvalidInput(f"bounds {bounds!r} are not understood: {HELP}") from None
+    if len(pairs) == 1:
+        pairs *= d
+    if len(pairs) != d:
+        raise InvalidInput(f"bounds for {len(pairs)} columns were given, the data have {d}: {HELP}")
+    return _box(pairs)
+
+
+def _box(pairs: Sequence[Any]) -> Box:
+    for pair in pairs:
+        if len(pair) != 2:
+            raise InvalidInput(f"{pair!r} in the bounds is not a pair (lower, upper): {HELP}")
+    lower, upper = [_number(p[0]) for p in pairs], [_number(p[1]) for p in pairs]
+    if not all(math.isfinite(v) for v in lower + upper):
+        raise InvalidInput(f"bounds must be finite numbers: {HELP}")
+    return Box(tuple(lower), tuple(upper))

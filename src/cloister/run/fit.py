@@ -1,0 +1,358 @@
+"""A run from end to end: what Python and the command line both call.
+
+The order is law 2: everything public is checked first, then the output's place, then the rows (go or refuse), then the whole
+budget is reserved, then a party joins the others, and only then is anything asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from cloister import __version__
+from cloister.accounting.accountant import Accountant
+from cloister.accounting.budgeting import problem_of
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.accounting.ledger.run import Run
+from cloister.accounting.total import Total
+from cloister.core.aggregated import most_rows
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.digests import digest
+from cloister.core.domains import Ball, Box
+from cloister.core.errors import CloisterError, InvalidInput, Refused
+from cloister.core.marks import marking
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.components import own_number
+from cloister.core.registry.compose import Composed, compose
+from cloister.core.registry.registry import registry
+from cloister.core.roles import Mixing
+from cloister.core.session import Pending, Session, forecast
+from cloister.core.shuffling import refuse_few
+from cloister.core.trust import TRUSTS, Aggregated
+from cloister.run.bounds import domain_of
+from cloister.run.result import Result
+from cloister.run.statement import state
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """What a caller asks for, all of it public. Numbers may be NumPy's: they become Python's own, so that what comes out can be saved.
+
+    Args:
+        k: number of centres.
+        method: registry name.
+        epsilon: nats, for the whole run.
+        delta: probability, for the whole run; 0 where only pure noise is added.
+        bounds: as ``cloister.run.bounds.domain_of`` takes them.
+        rows: the public number of rows: a round figure of the right size.
+        wires: component name per slot path.
+        options: value per option path.
+        not_private: allow components that give no guarantee.
+        seed: of the run's public choices; by default a fresh one.
+    """
+
+    k: int = attrs.field(converter=own_number)
+    method: str = "fastlloyd"
+    epsilon: float = attrs.field(converter=own_number)
+    delta: float = attrs.field(default=0.0, converter=own_number)
+    bounds: Any = None
+    rows: int | None = attrs.field(default=None, converter=own_number)
+    wires: Mapping[str, str] = attrs.field(factory=dict)
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    not_private: bool = False
+    seed: int | None = attrs.field(default=None, converter=own_number)
+
+
+@attrs.frozen(eq=False)
+class Plan:
+    """A request that has been found to make sense, before any row is read.
+
+    Args:
+        problem, composed, total: what will run, on what, for how much.
+        columns: names of the columns.
+    """
+
+    problem: Problem
+    composed: Composed
+    total: Total
+    columns: tuple[str, ...]
+
+    def digest(self) -> str:
+        """A hash of all of it: a run is resumed only under the same plan."""
+        p = self.problem
+        return digest((__version__, self.composed.config(), p.k, p.domain, p.rows, self.total, self.columns))
+
+    def forecast(self, seed: PublicRng) -> list[Round[Any]]:
+        """The rounds that will be asked, with what each will cost."""
+        return forecast(self.composed.value, self.problem, seed)
+
+    def describe(self) -> dict[str, Any]:
+        """The problem as plain data."""
+        domain = self.problem.domain
+        if isinstance(domain, Box):
+            bounds: dict[str, Any] = {"lower": list(domain.lower), "upper": list(domain.upper)}
+        else:
+            assert isinstance(domain, Ball)
+            bounds = {"center": list(domain.center), "radius": domain.radius}
+        return {"k": self.problem.k, "rows": self.problem.rows, "bounds": bounds, "lattice unit": domain.unit}
+
+
+def prepare(request: Request, columns: Sequence[str]) -> Plan:
+    """Check everything that does not depend on a row.
+
+    Raises:
+        InvalidInput, UnknownName, WrongComposition: with one line that says what to do.
+    """
+    for name, value in (("k", request.k), ("rows", request.rows), ("seed", request.seed)):
+        given: Any = value
+        if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
+            raise InvalidInput(f"{name} is {value!r}: give a whole number")
+    composed = compose(registry(), "Method", request.method, request.wires, request.options)
+    if not composed.private and not request.not_private:
+        raise InvalidInput(
+            f"'{request.method}' as composed is NOT private: it releases exact answers. For a benchmark on rows that are not "
+            "secret, allow it with --not-private (not_private=True)"
+        )
+    domain = domain_of(request.bounds, columns)
+    if request.rows is None:
+        raise InvalidInput(
+            "no public number of rows: give --rows N (rows=N), a round figure of the right size. The true number is private; "
+            "this one steers the number of rounds and the shares"
+        )
+    total = Total(request.epsilon, request.delta)
+    return Plan(problem_of(composed, total, request.k, domain, request.rows), composed, total, tuple(columns))
+
+
+@attrs.frozen(kw_only=True)
+class Account:
+    """A data set's lifetime budget. Args: ledger (file), dataset (declared name), resume (id of a run that was cut off, or whose result is
+    asked for again), same_rows (the caller says that a resumed run's rows are those that it began with)."""
+
+    ledger: str | Path
+    dataset: str
+    resume: str | None = None
+    same_rows: bool = False
+
+    @classmethod
+    def of(
+        cls, ledger: str | Path | None, dataset: str | None, resume: str | None = None, same_rows: bool = False
+    ) -> Account | None:
+        """What people give; None if they give nothing.
+
+        Raises:
+            InvalidInput: one of both, or a run to go on with and no ledger that it is in.
+        """
+        if same_rows and resume is None:
+            raise InvalidInput("--same-rows is said of a run that goes on: give --resume too")
+        if resume is not None and ledger is None:
+            raise InvalidInput("--resume needs the ledger that the run is in: give --ledger and --dataset")
+        if ledger is None and dataset is None:
+            return None
+        if ledger is None or dataset is None:
+            raise InvalidInput(
+                "a ledger goes with the declared name of the data set: give both --ledger and --dataset (ledger=, dataset=), or none"
+            )
+        return cls(ledger=ledger, dataset=dataset, resume=resume, same_rows=same_rows)
+
+    def finished(self, plan: Plan) -> Run | None:
+        """The run to resume, if it is finished: its result is computed again from its record."""
+        return (
+            None if self.resume is None else Ledger.open(self.ledger).replay(self.resume, self.dataset, plan.digest())
+        )
+
+    def held(self, plan: Plan, seed: PublicRng, population: Any) -> Run:
+        """The run, with its whole budget reserved: a new one, or the one to resume."""
+        ledger, rows, name = Ledger.open(self.ledger), marking(population), plan.digest()
+        if self.resume is None:
+            return ledger.reserve(self.dataset, plan.total, plan.problem.budget, name, seed.key, rows)
+        return ledger.resume(self.resume, self.dataset, name, rows, self.same_rows)
+
+
+def source(
+    rows: Any, columns: Sequence[Any] | None, missing: str, progress: Callable[[int], None] | None = None,
+    engine: str | None = None, workers: int | None = None, scheduler: str | None = None,
+) -> Any:  # fmt: skip
+    """The population for rows in memory, or for a path, several paths or a pattern of files. Reads names, no rows.
+
+    Args:
+        engine: 'serial', 'processes' or 'dask': where files are read; ``workers`` and ``scheduler`` go with it.
+    """
+    if missing not in {"refuse", "drop"}:
+        raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
+    paths = [rows] if isinstance(rows, (str, Path)) else rows
+    files = isinstance(paths, (list, tuple)) and bool(paths) and all(isinstance(p, (str, Path)) for p in paths)
+    kind = registry().load(registry().spec("Population", "files" if files else "arrays"))
+    given = {"engine": engine, "workers": workers, "scheduler": scheduler}
+    spread = {name: value for name, value in given.items() if value is not None}
+    if spread and not files:
+        raise InvalidInput(f"rows in memory are worked on where they are: {', '.join(spread)} is for files of rows")
+    return kind(paths if files else rows, columns=columns, missing=missing, progress=progress, **spread)
+
+
+def parties(members: Mapping[str, Any]) -> Any:
+    """The population of parties that pool masked sums, all in this process: each one's name and population.
+
+    Raises:
+        InvalidInput: fewer than two parties, or other columns at some.
+    """
+    return registry().load(registry().spec("Population", "parties"))(members)
+
+
+def fit(
+    request: Request, population: Any, *, account: Account | None = None, noise: NoiseRng | None = None,
+    started: Callable[[Plan, int], None] | None = None, keep: Callable[[Result], None] | None = None,
+    reserved: Callable[[str], None] | None = None,
+) -> Result:  # fmt: skip
+    """Cluster a population's rows.
+
+    Args:
+        population: from ``source``.
+        account: the ledger that guards the data set, if any. A finished run that it resumes is computed again from its record:
+            no row is read, nothing is charged, and the result is the same.
+        noise: only for tests and benchmarks.
+        started: told the plan and the number of rounds before the first row is read.
+        keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
+        reserved: told the id of the ledger's run, if there is one, as soon as the run counts as spent if it is cut off.
+
+    Raises:
+        CloisterError: before any row is read or budget spent, unless a row cannot be read.
+    """
+    plan = prepare(request, population.columns)
+    seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
+    asked, _ = _checked_forecast(plan, seed)
+    trust = plan.composed.trust or "Central"
+    _check_pooling(trust, population)
+    past = None if account is None else account.finished(plan)
+    if past is None:
+        _validate(population, asked)
+    run = past
+    if account is not None and past is None:
+        if TRUSTS[trust].relation != "add-or-remove one row":
+            raise InvalidInput(
+                f"a ledger adds up guarantees for adding or removing a row; '{request.method}' as composed is {trust}"
+            )
+        if not plan.composed.private or (noise is not None and noise.seeded):
+            raise InvalidInput("a run that protects nobody cannot be charged to a ledger")
+        run = account.held(plan, seed, population)
+    if run is not None:
+        seed = PublicRng(run.seed)
+    asked, accountant = _checked_forecast(plan, seed)
+    if past is None:
+        _join(population, run)
+    if run is not None and reserved is not None:
+        reserved(run.id)
+    if started is not None:
+        started(plan, len(asked))
+    session: Session[Any] = Session(
+        plan.problem, seed, population if past is None else None, accountant=accountant, noise=noise,
+        record=None if run is None else run.record, journal=run if past is None else None,
+    )  # fmt: skip
+    clustering = _clustered(plan, session, seed)
+    privacy = state(
+        session.rounds,
+        plan.total.epsilon,
+        plan.total.delta,
+        trust=trust,
+        rows=plan.problem.rows,
+        seeded=session.seeded,
+        private=plan.composed.private,
+        simulated=trust in {"Local", "Shuffled"} or bool(getattr(population, "simulated", False)),
+        alone=accountant.spent.alone,
+    )
+    result = Result(
+        clustering.centers,
+        clustering.weights,
+        plan.columns,
+        plan.composed.config(),
+        plan.describe(),
+        privacy,
+        {**clustering.details, **_ideal(session)},
+        __version__,
+    )
+    if keep is not None:
+        keep(result)
+    if run is not None and past is None:
+        run.finish(session.released)
+    return result
+
+
+def _clustered(plan: Plan, session: Session[Any], seed: PublicRng) -> Clustering:
+    """What the method makes of the answers. A finished run has no rows: all that it looks at is in its record.
+
+    Raises:
+        Refused: the method asks or looks beyond the record of a finished run.
+    """
+    try:
+        found: Clustering = plan.composed.value.cluster(plan.problem, session, seed.child("method"))
+    except Pending as pending:
+        raise Refused(
+            f"the run is finished, and its record lacks round {pending.round.index + 1}: it was finished early, so start a new run"
+        ) from None
+    return found
+
+
+def _ideal(session: Session[Any]) -> dict[str, Any]:
+    """What a result says where messages were not made, but drawn in law (``Mixing.pooled``)."""
+    mixed = any(isinstance(part.channel, Mixing) for round in session.rounds for part in round.parts)
+    return {"simulated": "ideal functionality"} if mixed else {}
+
+
+def _check_pooling(trust: str, population: Any) -> None:
+    """Rows that parties pool come from parties, and noise that a curator draws does not.
+
+    Raises:
+        InvalidInput: the oracles and the population are of different trust.
+    """
+    pools = getattr(population, "trust", None) is Aggregated
+    if pools != (trust == "Aggregated"):
+        raise InvalidInput(
+            "the method as composed adds its noise where parties pool their rows: 'cloister coordinate' and 'cloister join' run it, and 'cloister fit "
+            "--pooled' (the population 'parties') simulates it with a file per party"
+            if not pools
+            else f"parties pool their rows with Aggregated oracles only, and the method as composed is {trust}: choose counts and sums from "
+            "masked-gaussian and skellam"
+        )
+
+
+def _validate(population: Any, rounds: Sequence[Round[Any]]) -> None:
+    """The validation pass: go or refuse, told to the data holder alone (law 7). What pools rows has a hard cap of them, and what a shuffler
+    mixes needs enough people.
+
+    Raises:
+        InvalidInput: as the population says. Refused: too few people.
+    """
+    if getattr(population, "trust", None) is Aggregated:
+        population.check(most_rows(rounds))
+    else:
+        population.check()
+    for round in rounds:
+        refuse_few(round, population)
+
+
+def _join(population: Any, run: Run | None) -> None:
+    """Let a population whose other rows are elsewhere join them, now that its own part is checked and reserved.
+
+    Nothing that depends on a row is sent before the first round is opened: a run that could not begin gives its reservation back.
+    """
+    join = getattr(population, "join", None)
+    if join is None:
+        return
+    try:
+        join()
+    except (CloisterError, KeyboardInterrupt):
+        if run is not None and not run.record.digests:
+            run.finish(())
+        raise
+
+
+def _checked_forecast(plan: Plan, seed: PublicRng) -> tuple[list[Round[Any]], Accountant]:
+    """Ask a forecast, and check that the budget covers it."""
+    rounds = plan.forecast(seed)
+    accountant = Accountant(plan.total, plan.problem.budget)
+    accountant.forecast([round.events for round in rounds])
+    return rounds, accountant

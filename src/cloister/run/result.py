@@ -1,0 +1,190 @@
+"""Results that save and load, as JSON or npz, and hold nothing private."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, final
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import Damaged, InvalidInput
+from cloister.core.types import Floats
+from cloister.run.statement import PrivacyStatement
+
+FORMAT = "cloister-result-1"
+
+
+@final
+@attrs.frozen(eq=False)
+class Result:
+    """What a run gives back: released values and public facts only.
+
+    Args:
+        centers: (k, d) in the caller's units.
+        weights: (k,) noisy rows per centre, or None.
+        columns: names of the d columns.
+        method: names and options of the method and everything in its slots.
+        problem: k, public number of rows, bounds, as plain data.
+        privacy: the statement.
+        details: other released figures by name (plain data or arrays).
+        version: of cloister.
+    """
+
+    centers: Floats
+    weights: Floats | None
+    columns: tuple[str, ...]
+    method: dict[str, Any]
+    problem: dict[str, Any]
+    privacy: PrivacyStatement
+    details: dict[str, Any]
+    version: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON: numbers keep all their digits."""
+        return {
+            "format": FORMAT, "version": self.version, "columns": list(self.columns), "centers": self.centers.tolist(),
+            "weights": None if self.weights is None else self.weights.tolist(), "method": self.method, "problem": self.problem,
+            "privacy": self.privacy.as_dict(), "details": {name: np.asarray(value).tolist() for name, value in self.details.items()},
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Result:
+        """The result that ``as_dict`` wrote. Raises KeyError, TypeError or ValueError for anything else."""
+        if data["format"] != FORMAT:
+            raise ValueError(f"format {data['format']!r}")
+        centers = np.array(data["centers"], np.float64)
+        weights = None if data["weights"] is None else np.array(data["weights"], np.float64)
+        if (
+            centers.ndim != 2
+            or centers.shape[1] != len(data["columns"])
+            or (weights is not None and weights.shape != centers.shape[:1])
+        ):
+            raise ValueError("shapes do not fit")
+        if not all(isinstance(name, str) for name in data["columns"]):
+            raise TypeError("columns are named by text")
+        if not all(isinstance(data[name], dict) for name in ("method", "problem", "details")):
+            raise TypeError("facts are tables")
+        return cls(
+            centers, weights, tuple(data["columns"]), data["method"], data["problem"], PrivacyStatement.from_dict(data["privacy"]),
+            data["details"], data["version"],
+        )  # fmt: skip
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to ``.json`` or ``.npz``: a temporary file that replaces the target at once, so that a crash leaves the old one.
+
+        Raises:
+            InvalidInput: another ending, or a place that cannot be written.
+        """
+        target = checked_target(path)
+        text = json.dumps(self.as_dict(), indent=1, allow_nan=True)
+        sealed = json.dumps({"sha256": _seal(text), "result": json.loads(text)}, indent=1)
+
+        def write(file: BinaryIO) -> None:
+            if target.suffix == ".json":
+                file.write(sealed.encode() + b"\n")
+            else:
+                weights = {} if self.weights is None else {"weights": self.weights}
+                np.savez(file, allow_pickle=False, centers=self.centers, **weights, result=np.array(sealed))
+
+        replace(target, write)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Result:
+        """Read what ``save`` wrote, or the JSON that ``cloister fit --json`` printed, which has no seal against damage.
+
+        Raises:
+            InvalidInput: no such file.
+            Damaged: anything in it is not as it was written.
+        """
+        source = Path(path)
+        try:
+            content = source.read_bytes()
+        except OSError as error:
+            raise InvalidInput(f"cannot read {source}: {error.strerror or error}") from error
+        try:
+            return cls._opened(content, packed=source.suffix == ".npz")
+        except Exception as error:  # a damaged archive makes NumPy and zipfile raise whatever they stumble over
+            raise Damaged(
+                f"{source} is not a result of cloister, or it is damaged: run the fit again, or restore the file"
+            ) from error
+
+    @classmethod
+    def _opened(cls, content: bytes, packed: bool) -> Result:
+        if not packed:
+            return cls._unsealed(json.loads(content))
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            result = cls._unsealed(json.loads(str(arrays["result"])))
+            weights = arrays.get("weights")
+            if not np.array_equal(arrays["centers"], result.centers, equal_nan=True) or (weights is None) != (
+                result.weights is None
+            ):
+                raise ValueError("arrays")
+            if (
+                weights is not None
+                and result.weights is not None
+                and not np.array_equal(weights, result.weights, equal_nan=True)
+            ):
+                raise ValueError("arrays")
+        return result
+
+    @classmethod
+    def _unsealed(cls, sealed: dict[str, Any]) -> Result:
+        if "sha256" not in sealed:
+            return cls.from_dict(sealed)
+        if sealed["sha256"] != _seal(json.dumps(sealed["result"], indent=1, allow_nan=True)):
+            raise ValueError("checksum")
+        return cls.from_dict(sealed["result"])
+
+
+def _seal(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write a temporary file that replaces the target at once, so that a crash leaves the old one.
+
+    Raises:
+        InvalidInput: the disk is full, or the place cannot be written.
+    """
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except OSError as error:
+        raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def checked_target(
+    path: str | os.PathLike[str], endings: Sequence[str] = (".json", ".npz"), what: str = "results"
+) -> Path:
+    """The path, if such a file could be written there: found out before any row is read.
+
+    Raises:
+        InvalidInput: wrong ending, no such folder, no permission.
+    """
+    target = Path(path)
+    if target.suffix not in endings:
+        raise InvalidInput(f"{what} are saved as {' or '.join(endings)}, not '{target.name}'")
+    folder = target.parent
+    if not folder.is_dir():
+        raise InvalidInput(f"cannot write {target}: there is no folder {folder}")
+    if (
+        target.is_dir()
+        or not os.access(target if target.exists() else folder, os.W_OK)
+        or not os.access(folder, os.W_OK)
+    ):
+        raise InvalidInput(f"cannot write {target}: no permission")
+    return target

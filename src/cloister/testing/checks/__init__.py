@@ -1,0 +1,1 @@
+"""The conformance kit's checks, by what they look at."""

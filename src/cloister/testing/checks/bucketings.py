@@ -1,0 +1,194 @@
+"""Checks of bucketings and vectors: a function of each row alone, on exact integers.
+
+The kit is given a maker, ``(domain, rng) -> bucketing`` (or vectors), and asks it for several domains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from cloister.core.digests import digest
+from cloister.core.domains import Ball, Box, Domain
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import PublicRng
+from cloister.core.types import Ints
+from cloister.testing.check import require
+from cloister.testing.processes import digest_elsewhere
+
+Maker: TypeAlias = Any
+
+DOMAINS: tuple[Domain, ...] = (
+    Box((0.0,), (1.0,)),
+    Box((-1.0, 0.0, 5.0), (1.0, 10.0, 5.5)),
+    Ball((0.0, 0.0), 1.0),
+    Box((-1.0,) * 12, (1.0,) * 12),
+)
+"""One column, columns of different widths, a ball, many columns."""
+
+
+def made(make: Maker) -> Iterator[tuple[Domain, Any, Ints]]:
+    """Bucketings of the kit's domains, with lattice rows of every kind. A maker may refuse some domains (``InvalidInput``)."""
+    refused = 0
+    for i, domain in enumerate(DOMAINS):
+        try:
+            cells = make(domain, PublicRng.from_seed(50).child(i))
+        except InvalidInput:
+            refused += 1
+            continue
+        yield domain, cells, rows_of(domain, cells)
+    require(refused < len(DOMAINS), "it refuses every domain of the kit")
+
+
+def rows_of(domain: Domain, cells: Any) -> Ints:
+    """Lattice rows (n, d): scattered, on a coarse grid (where ties are), at the border, and close to where buckets meet."""
+    g = np.random.default_rng(51)
+    scattered = domain.snap(domain.sample(g, 1500, 0.0))
+    grid = domain.snap(domain.real(g.integers(-4, 4, (600, domain.dimension), endpoint=True) * (domain.sides // 8)))
+    border = domain.snap(domain.middle + g.standard_normal((100, domain.dimension)) * domain.diameter * 10)
+    middle = np.zeros((1, domain.dimension), np.int64)
+    return np.concatenate([scattered, border, middle, grid, _close(cells, scattered)])
+
+
+def _close(cells: Any, rows: Ints) -> Ints:
+    """Neighbouring lattice points in different buckets, found by halving the way between two rows."""
+    low, high = np.concatenate([rows] * 3), np.concatenate([np.roll(rows, i, axis=0) for i in (1, 2, 3)])
+    ids = cells.locate(low)
+    apart = np.flatnonzero((ids != cells.locate(high)).any(axis=1))[:1000]
+    low, high, ids = low[apart], high[apart], ids[apart]
+    for _ in range(22):
+        middle = (low + high) // 2
+        same = (cells.locate(middle) == ids).all(axis=1)
+        low[same], high[~same] = middle[same], middle[~same]
+    return np.concatenate([low, high])
+
+
+def ids_are_within_the_space(make: Maker) -> None:
+    """``locate`` gives an int64 id for every row and level: 0 <= id < size, or -1 for no bucket; no rows give no ids."""
+    for domain, cells, rows in made(make):
+        ids, sizes = cells.locate(rows), cells.space.sizes
+        _check_shape(ids, len(rows), len(sizes))
+        _check_shape(cells.locate(rows[:0]), 0, len(sizes))
+        for level, size in enumerate(sizes):
+            low, high = int(ids[:, level].min()), int(ids[:, level].max())
+            require(low >= -1 and high < size, f"{domain}, level {level}: ids are {low} .. {high}, the size is {size}")
+        require((ids >= 0).any(), f"{domain}: no row is in any bucket")
+
+
+def nested_levels_are_halves(make: Maker) -> None:
+    """Where a space is ``nested``, a row's id at one level is its id at the next one shifted right by one bit, or -1 at both."""
+    for domain, cells, rows in made(make):
+        if cells.space.nested:
+            ids = cells.locate(rows)
+            wrong = int((ids[:, 1:] >> 1 != ids[:, :-1]).any(axis=1).sum())
+            require(not wrong, f"{domain}: {wrong} of {len(rows)} rows are in a bucket that is not in its parent")
+
+
+def _check_shape(ids: Any, n: int, levels: int) -> None:
+    require(
+        isinstance(ids, np.ndarray) and ids.shape == (n, levels) and ids.dtype == np.int64,
+        f"{n} rows give ids of shape {np.shape(ids)} and type {getattr(ids, 'dtype', type(ids))}, not ({n}, {levels}) of int64",
+    )
+
+
+def a_row_falls_in_the_same_bucket_in_any_batch(make: Maker) -> None:
+    """A row's bucket depends on that row alone, bit for bit: alone, in any chunk, in any order and whatever comes with it (a
+    floating-point matrix product does not manage that near ties; nor does anything read off the batch)."""
+    for domain, cells, rows in made(make):
+        kept, ids = rows.copy(), cells.locate(rows)
+        require(np.array_equal(rows, kept), f"{domain}: locate changes the rows")
+        for name, order, other in _batches(cells.locate, rows):
+            moved = (other != ids[order]).any(axis=1)
+            require(
+                not moved.any(), f"{domain}: {name}, {int(moved.sum())} of {len(order)} rows fall in another bucket"
+            )
+
+
+def _batches(locate: Any, rows: Ints) -> Iterator[tuple[str, Ints, Ints]]:
+    """(what was done, positions of rows, their ids)."""
+    n, g = len(rows), np.random.default_rng(52)
+    everyone = np.arange(n)
+    for size in (1, 2, 3, 7, 64):
+        # of small chunks every third, of the last rows: those are on the grid or close to where buckets meet
+        starts = range(0, n, size) if size > 7 else range(max(0, n - 2600), n, 3 * size)
+        chunks = [everyone[i : i + size] for i in starts]
+        yield f"in chunks of {size}", np.concatenate(chunks), np.concatenate([locate(rows[c]) for c in chunks])
+    order = g.permutation(n)
+    yield "in another order", order, locate(rows[order])
+    order = everyone[::-1]
+    yield "backwards, from memory with strides", order, locate(rows[::-1])
+    yield "in columns", everyone, locate(np.asfortranarray(rows))
+    yield "with as many others", everyone, locate(np.concatenate([rows[order], rows]))[n:]
+    far = np.argsort(-np.abs(rows).max(axis=1))[: n // 4]
+    yield "without three quarters of the rows", far, locate(rows[far])
+
+
+def ids_are_those_of_the_nearest_centers(make: Maker) -> None:
+    """A bucketing with lattice ``centers`` (k, d) puts a row with the nearest one, by exact integer distance, ties to the lowest
+    id, and in no bucket beyond ``within``."""
+    for domain, cells, rows in made(make):
+        centers = getattr(cells, "centers", None)
+        if not isinstance(centers, np.ndarray) or centers.dtype != np.int64 or cells.space.levels != 1:
+            continue
+        squares = np.stack([((rows - center) ** 2).sum(axis=1) for center in centers], axis=1)
+        nearest = squares.argmin(axis=1)
+        within = getattr(cells, "within", None)
+        if within is not None:
+            nearest[squares.min(axis=1) > within**2] = -1
+        wrong = cells.locate(rows)[:, 0] != nearest
+        ties = (squares == squares.min(axis=1, keepdims=True)).sum(axis=1) > 1
+        require(
+            not wrong.any(),
+            f"{domain}: {int(wrong.sum())} of {len(rows)} rows are misplaced ({int((wrong & ties).sum())} of {int(ties.sum())} ties)",
+        )
+
+
+def its_digest_travels(make: Maker) -> None:
+    """A bucketing is plain public data: made twice from one key it has one digest, in another process too."""
+    for i, (domain, cells, _) in enumerate(made(make)):
+        again = make(domain, PublicRng.from_seed(50).child(DOMAINS.index(domain)))
+        require(digest(cells) == digest(again), f"{domain}: made twice, it has two digests")
+        if i == 1:
+            require(digest_elsewhere(cells) == digest(cells), f"{domain}: another process computes another digest")
+
+
+def vectors_are_bounded_and_of_their_row_alone(make: Maker) -> None:
+    """A row's vector is of int64, depends on that row alone, and is within the bound for every row that is in a bucket."""
+    for domain, vectors, rows in ((d, v, rows_of(d, v.cells)) for d, v in _made_vectors(make)):
+        ids, bound = vectors.cells.locate(rows), vectors.bound
+        values = np.asarray(vectors.values(rows, ids))
+        shape = (len(rows), bound.dimension)
+        require(
+            values.shape == shape and values.dtype == np.int64,
+            f"{domain}: values are {values.dtype} {values.shape}, not {shape}",
+        )
+        order = np.random.default_rng(53).permutation(len(rows))
+        require(
+            np.array_equal(vectors.values(rows[order], ids[order]), values[order]),
+            f"{domain}: another order, other vectors",
+        )
+        alone = np.concatenate([vectors.values(rows[i : i + 1], ids[i : i + 1]) for i in range(0, len(rows), 17)])
+        require(np.array_equal(alone, values[::17]), f"{domain}: alone, a row has another vector")
+        placed = values[(ids >= 0).any(axis=1)]
+        squares, lengths = int((placed**2).sum(axis=1).max()), int(np.abs(placed).sum(axis=1).max())
+        require(
+            squares <= bound.l2**2, f"{domain}: a vector has the L2 norm {squares**0.5:.6g}, the bound is {bound.l2}"
+        )
+        require(lengths <= bound.l1, f"{domain}: a vector has the L1 norm {lengths}, the bound is {bound.l1}")
+
+
+def _made_vectors(make: Maker) -> Iterator[tuple[Domain, Any]]:
+    for i, domain in enumerate(DOMAINS):
+        yield domain, make(domain, PublicRng.from_seed(54).child(i))
+
+
+BUCKETINGS = (
+    ids_are_within_the_space,
+    nested_levels_are_halves,
+    a_row_falls_in_the_same_bucket_in_any_batch,
+    ids_are_those_of_the_nearest_centers,
+    its_digest_travels,
+)
+VECTORS = (vectors_are_bounded_and_of_their_row_alone,)

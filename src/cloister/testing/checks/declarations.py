@@ -1,0 +1,164 @@
+"""Checks of what a component says of itself: options, slots, documentation, registry entry."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import sys
+from collections.abc import Iterator
+from typing import Any, get_type_hints
+
+import attrs
+
+from cloister.core.errors import CloisterError
+from cloister.core.registry.components import ROLES, Option, Slot, Spec, fields, options_of, slots_of
+from cloister.core.registry.compose import compose, parse, slot_role
+from cloister.core.registry.registry import registry
+from cloister.core.trust import TRUSTS
+from cloister.testing.check import Broken, require
+from cloister.testing.roles import role_of
+
+
+def every_option_and_slot_is_explained(component: Any) -> None:
+    """Every field of a component is an ``option`` with help, or a ``slot`` with help and a role."""
+    cls = type(component)
+    hints = get_type_hints(cls)
+    for field in fields(cls):
+        facts = field.metadata.get("cloister")
+        if not isinstance(facts, (Option, Slot)):
+            raise Broken(f"'{field.name}' is neither an option() nor a slot()")
+        require(facts.help.strip(), f"'{field.name}' has no help text")
+        if isinstance(facts, Slot):
+            slot_role(hints[field.name])
+
+
+def options_keep_to_their_bounds(component: Any) -> None:
+    """An option's default is within its bounds or choices; the constructor refuses what is not, NaN included."""
+    cls = type(component)
+    for name, (facts, default) in options_of(cls).items():
+        try:
+            facts.check(name, default)
+        except CloisterError as error:
+            require(False, f"its default breaks its own bounds: {error}")
+        for value in _refused(facts):
+            try:
+                attrs.evolve(component, **{name: value})
+            except CloisterError:
+                continue
+            require(False, f"option '{name}' takes {value!r}, but it must be {facts.range}")
+
+
+def _refused(facts: Option) -> Iterator[Any]:
+    """Values that an option with these facts must not take."""
+    if facts.choices:
+        yield "no such choice"
+        return
+    if facts.low is not None:
+        yield facts.low if facts.above else facts.low - 1
+    if facts.high is not None:
+        yield facts.high + 1
+    if facts.low is not None or facts.high is not None:
+        yield math.nan
+
+
+def options_can_be_given_as_text(component: Any) -> None:
+    """``--set`` and configuration files say every option: its text gives the value again, and it is plain data."""
+    hints = get_type_hints(type(component))
+    for name in options_of(type(component)):
+        value = getattr(component, name)
+        require(json.loads(json.dumps(value)) == value, f"option '{name}' is {value!r}, which is not plain data")
+        again = parse(name, str(value), hints[name])
+        require(again == value, f"option '{name}' is {value!r}, but its text gives {again!r}")
+
+
+def it_is_frozen_and_equal_to_its_rebuilt_self(component: Any) -> None:
+    """A component is a value: frozen, hashable, and equal to what its options and slots build again."""
+    cls = type(component)
+    given = {name: getattr(component, name) for name in (*options_of(cls), *slots_of(cls))}
+    again = cls(**given)
+    require(again == component, f"{again!r} is not equal to {component!r}")
+    require(hash(again) == hash(component), "equal components have different hashes")
+    for name in given:
+        try:
+            setattr(component, name, given[name])
+        except attrs.exceptions.FrozenInstanceError:
+            continue
+        require(False, f"'{name}' can be assigned: use @component, which freezes")
+
+
+def the_guarantee_is_documented(component: Any) -> None:
+    """An oracle's docstring, or its module's, states the trust model and the neighbouring relation, or says NOT private."""
+    text = documentation(type(component))
+    if component.measure == "exact":
+        require(
+            "not private" in text.lower(), "it adds no noise, and its docstring does not say that it is NOT private"
+        )
+        return
+    trust = component.trust
+    relation = trust.relation.removesuffix(" one row")
+    require(trust.__name__.lower() in text.lower(), f"its docstring does not name the trust model, {trust.__name__}")
+    require(relation in text.lower(), f"its docstring does not name the neighbouring relation, '{trust.relation}'")
+
+
+def documentation(cls: type[Any]) -> str:
+    """The class's docstring and its module's."""
+    module = inspect.getdoc(sys.modules[cls.__module__]) or ""
+    return f"{cls.__doc__ or ''}\n{module}"
+
+
+def the_registry_says_what_the_class_is(component: Any) -> None:
+    """An installed spec agrees with its class: role, trust, private or not, presets that name real options and slots."""
+    cls = component if isinstance(component, type) else type(component)
+    for spec in specs_of(cls):
+        where = f"the spec '{spec.name}'"
+        require(spec.role in ROLES, f"{where} has the role '{spec.role}'")
+        require(registry().load(spec) is cls, f"{where} loads another class from {spec.target}")
+        require(spec.summary.strip() and "\n" not in spec.summary, f"{where} has no summary of one line")
+        require(spec.name == spec.name.lower() and " " not in spec.name, f"{where} is not kebab-case")
+        if not isinstance(component, type):
+            require(role_of(component) == spec.role, f"{where} says {spec.role}, the class is a {role_of(component)}")
+        _check_trust(spec, component, where)
+        _check_presets(spec, cls, where)
+
+
+def specs_of(cls: type[Any]) -> tuple[Spec, ...]:
+    """Under which names a class is installed."""
+    target = f"{cls.__module__}:{cls.__qualname__}"
+    return tuple(spec for spec in registry().specs() if spec.target == target)
+
+
+def _check_trust(spec: Spec, component: Any, where: str) -> None:
+    own = getattr(component, "trust", None)
+    require(spec.trust is None or spec.trust in TRUSTS, f"{where} has the trust '{spec.trust}', which does not exist")
+    if isinstance(own, type):
+        require(spec.trust == own.__name__, f"{where} says trust {spec.trust}, the class says {own.__name__}")
+    exact = getattr(component, "measure", None) == "exact"
+    require(not (exact and spec.private), f"{where} says private, the class adds no noise")
+
+
+def _check_presets(spec: Spec, cls: type[Any], where: str) -> None:
+    if not attrs.has(cls):
+        require(not spec.presets, f"{where} has presets, the class has no options")
+        return
+    options, slots, hints = options_of(cls), slots_of(cls), get_type_hints(cls)
+    for name, value in spec.presets.items():
+        require(name in options or name in slots, f"{where} sets '{name}', which is no option or slot of the class")
+        try:
+            if name in options:
+                options[name][0].check(name, value)
+            else:
+                registry().spec(slot_role(hints[name]), value)
+        except CloisterError as error:
+            require(False, f"{where} sets '{name}' to {value!r}: {error}")
+    if all(spec.presets.get(name, facts.default) is not None for name, facts in slots.items()):
+        compose(registry(), spec.role, spec.name, {}, {})
+
+
+DECLARED = (
+    every_option_and_slot_is_explained,
+    options_keep_to_their_bounds,
+    options_can_be_given_as_text,
+    it_is_frozen_and_equal_to_its_rebuilt_self,
+)
+"""For every component that is declared with ``@component``."""

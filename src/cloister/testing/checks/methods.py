@@ -1,0 +1,205 @@
+"""Checks of methods: schedule, budget, purity, and centres that are fit to be released whatever the answers were."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from cloister.accounting.accountant import Accountant
+from cloister.accounting.budgeting import afforded
+from cloister.accounting.total import Total
+from cloister.core.budget import Currency, Event
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.domains import Ball, Box, Domain
+from cloister.core.errors import CloisterError
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.record import Record
+from cloister.core.registry.components import slots_of
+from cloister.core.session import Session, forecast
+from cloister.core.trust import Trust
+from cloister.testing.check import require
+from cloister.testing.scripts import SCRIPTS, Invented, Script
+from cloister.testing.stubs import Guarded, Handful
+
+TOTAL = Total(1.0, 1e-6)
+
+PROBLEMS: tuple[tuple[int, Domain, int], ...] = (
+    (1, Box((0.0,), (1.0,)), 200),
+    (3, Box((-1.0, 0.0, 5.0), (1.0, 10.0, 5.5)), 10_000),
+    (4, Ball((0.5, -0.5), 2.0), 1_000),
+)
+"""k, domain, public number of rows: one centre in one column, a box with unequal sides, a ball off the origin."""
+
+
+def currencies_of(component: Any) -> frozenset[Currency]:
+    """In what a component and everything in its slots count privacy. An oracle inside another one spends what the outer one declares."""
+    if hasattr(component, "measure"):
+        return frozenset({Currency.of(component)})
+    inside = [getattr(component, name) for name in slots_of(type(component))] if attrs.has(type(component)) else []
+    return frozenset[Currency]().union(*map(currencies_of, inside))
+
+
+def trusts_of(component: Any) -> frozenset[type[Trust]]:
+    """The trust models of everything in a component's slots."""
+    found: set[type[Trust]] = {component.trust} if isinstance(getattr(component, "trust", None), type) else set()
+    if attrs.has(type(component)):
+        for name in slots_of(type(component)):
+            found |= trusts_of(getattr(component, name))
+    return frozenset(found)
+
+
+def problems(method: Any) -> Iterator[tuple[Problem, PublicRng]]:
+    """The kit's problems, with the budget that the method's oracles share."""
+    for i, (k, domain, rows) in enumerate(PROBLEMS):
+        yield afforded(method, currencies_of(method), TOTAL, k, domain, rows), PublicRng.from_seed(60).child(i)
+
+
+def told(method: Any, problem: Problem, seed: PublicRng, script: Script) -> tuple[Clustering, Invented]:
+    """One run on invented answers."""
+    session = Invented(problem, seed, script)
+    return method.cluster(problem, session, seed.child("method")), session
+
+
+def rows_of(problem: Problem) -> Handful:
+    """Three hundred rows of the domain and beyond, in a few clumps."""
+    g, domain = np.random.default_rng(61), problem.domain
+    middles = domain.sample(g, 3, 0.0)
+    rows = middles[g.integers(0, 3, 300)] + g.standard_normal((300, domain.dimension)) * domain.diameter / 8
+    return Handful(rows, problem.rows)
+
+
+def the_schedule_does_not_depend_on_answers(method: Any) -> None:
+    """Number of rounds, questions and what each spends are the same whatever is answered: what is forecast is what is asked."""
+    for problem, seed in problems(method):
+        forecasted = _schedule(forecast(method, problem, seed))
+        for script in SCRIPTS:
+            _, session = told(method, problem, seed, script)
+            asked = _schedule(session.rounds)
+            require(
+                asked == forecasted,
+                f"k = {problem.k}, answers: {script.name}: it asks {_words(asked)}; the forecast is {_words(forecasted)}",
+            )
+
+
+def _schedule(rounds: Any) -> list[tuple[tuple[Event, ...], ...]]:
+    return [tuple(part.channel.events for part in round.parts) for round in rounds]
+
+
+def _words(schedule: list[tuple[tuple[Event, ...], ...]]) -> str:
+    rounds = [
+        " + ".join(f"{e.mechanism} {e.spent.amount:.4g}" for events in parts for e in events) for parts in schedule
+    ]
+    return f"{len(rounds)} rounds ({'; '.join(rounds)})"
+
+
+def all_rounds_together_keep_the_budget(method: Any) -> None:
+    """The events of all rounds, added up as the accountant does, cost at most the budget, and nothing in them is un-noised."""
+    for problem, seed in problems(method):
+        rounds = forecast(method, problem, seed)
+        require(rounds or not slots_of(type(method)), f"k = {problem.k}: it asks nothing of the oracles in its slots")
+        try:
+            Accountant(TOTAL, problem.budget).forecast([round.events for round in rounds])
+        except CloisterError as error:
+            require(False, f"k = {problem.k}, {len(rounds)} rounds: {error}")
+
+
+def one_trust_model_from_start_to_end(method: Any) -> None:
+    """Every question of every round has one trust model: that of the oracles in the method's slots."""
+    wanted = trusts_of(method)
+    for problem, seed in problems(method):
+        asked = {round.trust for round in forecast(method, problem, seed)}
+        require(len(asked) == 1 or not wanted, f"its rounds have the trust models {_trusts(asked)}")
+        require(asked == wanted or not wanted, f"its rounds are {_trusts(asked)}, its slots are {_trusts(wanted)}")
+
+
+def _trusts(trusts: Collection[type[Trust]]) -> str:
+    return " and ".join(sorted(trust.__name__ for trust in trusts))
+
+
+def equal_answers_give_equal_centers(method: Any) -> None:
+    """A run is a pure function of the problem, the public key and the answers: no clock, no global randomness, no memory. It asks
+    the same rounds (by their digests) and ends with the same centres."""
+    for problem, seed in problems(method):
+        one, first = told(method, problem, seed, SCRIPTS[1])
+        state = np.random.get_state()
+        try:
+            np.random.seed(12345)
+            other, second = told(method, problem, seed, SCRIPTS[1])
+        finally:
+            np.random.set_state(state)
+        for a, b in zip(first.rounds, second.rounds, strict=True):
+            require(
+                a.digest() == b.digest(), f"k = {problem.k}: after equal answers round {a.index} asked something else"
+            )
+        same = np.array_equal(one.centers, other.centers)
+        require(same, f"k = {problem.k}: equal answers gave centres {one.centers[0]} and {other.centers[0]}")
+
+
+def replay_needs_no_rows(method: Any) -> None:
+    """The record of a run (digests and looks) gives the same centres again, without any rows and without any new question."""
+    for problem, seed in problems(method):
+        record = Record()
+        live: Session[Any] = Session(problem, seed, rows_of(problem), record=record, noise=NoiseRng.for_tests(62))
+        one = method.cluster(problem, live, seed.child("method"))
+        replay: Session[Any] = Session(
+            problem, seed, None, record=Record(record.digests, record.closed, list(record.looks))
+        )
+        other = method.cluster(problem, replay, seed.child("method"))
+        require(len(replay.rounds) == len(live.rounds), f"k = {problem.k}: the replay asks {len(replay.rounds)} rounds")
+        require(np.array_equal(one.centers, other.centers), f"k = {problem.k}: the replay gives other centres")
+
+
+def rows_are_reached_by_asking_only(method: Any) -> None:
+    """The population is gathered once per round, by the session, and nothing else is done to it."""
+    for problem, seed in problems(method):
+        guarded: Any = Guarded(rows_of(problem))
+        session: Session[Any] = Session(problem, seed, guarded, noise=NoiseRng.for_tests(63))
+        method.cluster(problem, session, seed.child("method"))
+        asked = [round.index for round in session.rounds]
+        require(guarded._gathered == asked, f"k = {problem.k}: rounds {asked} were asked, {guarded._gathered} gathered")
+
+
+def any_answers_give_centers_inside_the_domain(method: Any) -> None:
+    """Whatever the noise made of the answers, k finite centres inside the domain come out, and weights and details are plain."""
+    for problem, seed in problems(method):
+        for script in SCRIPTS:
+            _judge(told(method, problem, seed, script)[0], problem, f"k = {problem.k}, answers: {script.name}")
+
+
+def _judge(found: Clustering, problem: Problem, where: str) -> None:
+    centers, domain = found.centers, problem.domain
+    wanted = (problem.k, domain.dimension)
+    require(
+        isinstance(centers, np.ndarray) and centers.shape == wanted and centers.dtype == np.float64,
+        f"{where}: centres have the shape {np.shape(centers)} and type {getattr(centers, 'dtype', '?')}, not {wanted}",
+    )
+    require(np.isfinite(centers).all(), f"{where}: a centre is not finite")
+    out = float(np.abs(domain.truncate(centers) - centers).max())
+    require(out <= 1e-9 * domain.diameter, f"{where}: a centre is {out:.4g} outside the domain")
+    weights = found.weights
+    if weights is not None:
+        require(weights.shape == (problem.k,) and np.isfinite(weights).all(), f"{where}: weights are {weights}")
+    _plain(found.details, where)
+
+
+def _plain(details: Mapping[str, Any], where: str) -> None:
+    for name, value in details.items():
+        try:
+            json.dumps(np.asarray(value).tolist())
+        except (TypeError, ValueError):
+            require(False, f"{where}: the detail '{name}' is {type(value).__name__}, which is not plain data")
+
+
+METHODS = (
+    the_schedule_does_not_depend_on_answers,
+    all_rounds_together_keep_the_budget,
+    one_trust_model_from_start_to_end,
+    equal_answers_give_equal_centers,
+    replay_needs_no_rows,
+    rows_are_reached_by_asking_only,
+    any_answers_give_centers_inside_the_domain,
+)

@@ -1,0 +1,165 @@
+"""Checks of nested spaces: whoever counts at the deepest level only, and adds up, has to count and to noise the others too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from cloister.core.lattice import Bound
+from cloister.core.questions import Placed, Setting, Space
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.types import Floats, Ints
+from cloister.testing.check import require
+from cloister.testing.checks.large_spaces import TOO_LARGE
+from cloister.testing.checks.oracle_noise import Sample, compare_widths
+from cloister.testing.probes import UNIT, budget_of, decoded
+from cloister.testing.roles import role_of
+from cloister.testing.statistics import correlation, deviations, mean_band
+
+SPACES = tuple(
+    Space(sizes, nested=True)
+    for sizes in ((1,), (1, 2, 4, 8), (4, 8, 16), (1, 2, 3, 5), (1, 1, 1, 1), tuple(2**level for level in range(60)))
+)
+"""Shallow, with a root and without, not a power of two, one cell, deep."""
+
+COMPARISONS = 256
+"""More than the levels of all spaces."""
+
+
+@final
+@attrs.frozen(eq=False, slots=False)
+class Nest:
+    """Rows in a nested space, and the buckets that are asked about. Args: oracle, space, bound (None for counts)."""
+
+    oracle: Any
+    space: Space
+    bound: Bound | None
+
+    @cached_property
+    def deepest(self) -> Ints:
+        """Ids (n,) of the rows at the deepest level, -1 among them: some buckets hold many rows, most hold none."""
+        g, size = np.random.default_rng(70), self.space.sizes[-1]
+        held = g.integers(0, size, 5)
+        return np.concatenate([np.repeat(held, [0, 1, 2, 30, 200]), g.integers(0, size, 20), np.full(9, -1)])
+
+    @cached_property
+    def items(self) -> Ints | Placed:
+        ids = self.deepest
+        buckets = np.stack([ids >> down for down in range(self.space.levels)][::-1], axis=1)
+        if self.bound is None:
+            return buckets
+        most = math.isqrt(self.bound.l2**2 // self.bound.dimension)
+        g = np.random.default_rng(71)
+        return Placed(buckets, g.integers(-most, most, (len(ids), self.bound.dimension), endpoint=True))
+
+    def asked(self, level: int) -> Ints:
+        """Buckets of a level: some with rows, their neighbours, and the first and last ones."""
+        size, ids = self.space.sizes[level], self.deepest[:-9] >> (self.space.levels - 1 - level)
+        some = np.unique(ids)[:6]
+        return np.unique(np.clip(np.concatenate([some, some ^ 1, [0, size - 1]]), 0, size - 1))
+
+    def exact(self, level: int) -> Floats:
+        """What would be released of these without noise (m, width)."""
+        items, asked = self.items, self.asked(level)
+        placed = items if isinstance(items, Placed) else Placed(items, np.ones((len(items), 1), np.int64))
+        inside = asked[:, None] == placed.buckets[:, level]
+        values: Floats = (inside @ placed.values) * (1.0 if self.bound is None else UNIT)
+        return values
+
+    def noise(self, repeats: int) -> list[Floats]:
+        """Per level: releases less the truth (repeats, m, width).
+
+        Raises:
+            InvalidInput: the oracle keeps a number per bucket, and there are too many.
+        """
+        channel, asked = self.channel, [self.asked(level) for level in range(self.space.levels)]
+        users = np.arange(len(self.deepest), dtype=np.uint64)
+        summary = channel.absorb(channel.encode(self.items, users, NoiseRng.for_tests(72)))
+        tables = [decoded(channel, summary, NoiseRng.for_tests(72).child(i)) for i in range(repeats)]
+        return [
+            np.stack([np.asarray(table.at(ids, level)).reshape(len(ids), -1) for table in tables]) - self.exact(level)
+            for level, ids in enumerate(asked)
+        ]
+
+    @property
+    def channel(self) -> Any:
+        where = (self.space,) if self.bound is None else (self.space, self.bound)
+        return self.oracle.open(
+            *where, budget_of(self.oracle.measure, 0.5), Setting(1000, UNIT, PublicRng.from_seed(73))
+        )
+
+    def errors(self, level: int) -> Floats:
+        """Declared standard errors (m,) of these buckets."""
+        rng = NoiseRng.for_tests(74)
+        none = np.zeros((0, self.space.levels), np.int64)
+        items = none if self.bound is None else Placed(none, np.zeros((0, self.bound.dimension), np.int64))
+        channel = self.channel
+        table = decoded(channel, channel.absorb(channel.encode(items, np.zeros(0, np.uint64), rng)), rng)
+        return np.asarray(table.standard_error(self.asked(level), level))
+
+
+def _nests(oracle: Any) -> Iterator[Nest]:
+    """The nested spaces that the oracle takes."""
+    for space in SPACES:
+        nest = Nest(oracle, space, None if role_of(oracle) == "FrequencyOracle" else Bound(1000, 2))
+        try:
+            nest.noise(1)
+        except TOO_LARGE:
+            continue
+        yield nest
+
+
+def nested_levels_are_added_up_exactly(oracle: Any) -> None:
+    """Of a nested space, every level answers with what its buckets hold: the mean over many releases is the exact answer."""
+    for nest in _nests(oracle):
+        for level, noise in enumerate(nest.noise(100)):
+            flat = noise.reshape(len(noise), -1)
+            off, band = np.abs(flat.mean(axis=0)), mean_band(flat, COMPARISONS * flat.shape[1])
+            worst = int(np.argmax(off - band))
+            require(
+                (off <= band + 1e-9).all(),
+                f"{_name(nest)}, level {level}: a value is off by {off[worst]:.6g} on average, {band[worst]:.4g} is chance",
+            )
+
+
+def nested_levels_have_noise_of_their_own(oracle: Any) -> None:
+    """Of a nested space, every level has the declared noise, whatever its buckets hold, and a bucket's noise has nothing to do
+    with its parent's (noise that is added up with the counts is another mechanism)."""
+    for nest in _nests(oracle):
+        noises = nest.noise(512 if nest.space.levels < 10 else 128)
+        for level, noise in enumerate(noises):
+            errors = np.full(noise.shape[-1], nest.errors(level).max())
+            compare_widths(Sample(noise.reshape(-1, noise.shape[-1]), errors, f"{_name(nest)}, level {level}"))
+        for level in range(nest.space.levels - 1):
+            _check_apart(nest, level, noises[level], noises[level + 1])
+
+
+def _check_apart(nest: Nest, level: int, above: Floats, below: Floats) -> None:
+    """No parent's noise follows what its children's add up to, or one of them."""
+    parents, children = nest.asked(level), nest.asked(level + 1)
+    band = deviations(64 * COMPARISONS) / math.sqrt(len(above) * above.shape[-1])
+    for i, parent in enumerate(parents):
+        mine = np.flatnonzero(children >> 1 == parent)
+        for some in (mine, mine[:1], mine[1:]):
+            if len(some):
+                r = correlation(above[:, i].ravel(), below[:, some].sum(axis=1).ravel())
+                require(
+                    abs(r) <= band,
+                    f"{_name(nest)}: noises of a parent of level {level} and of its children: r = {r:.3f}",
+                )
+
+
+def _name(nest: Nest) -> str:
+    return f"a nested space of {nest.space.levels} levels, {nest.space.sizes[-1]} buckets on the deepest"
+
+
+NESTED = (nested_levels_are_added_up_exactly,)
+"""For Central oracles."""
+
+NESTED_NOISE = (nested_levels_have_noise_of_their_own,)
+"""For Central oracles that promise privacy."""

@@ -1,0 +1,201 @@
+"""Checks that one row is hidden: worst-case neighbours, against the budget that the events declare.
+
+The bounds assume nothing of the noise's law, so that they hold for any oracle of the measure:
+
+*Means.* If P' against P is mu-GDP, its chi-square divergence is at most e^(mu^2) - 1 (that of N(mu, 1) against N(0, 1), of which
+any such pair is a post-processing; for rho-zCDP e^(2 rho) - 1, from the Renyi divergence of order 2; for epsilon-DP
+(e^eps - 1)^2 e^-eps, that of randomised response). By Hammersley, Chapman and Robbins no statistic moves further than that
+allows: (E' y - E y)^2 <= chi2 Var y. With y along the row's change, in units of the noise, Gaussian noise attains it for small
+mu: noise that is too small by 1.2 breaks it, and so do a missing root of the levels or an L2 bound per coordinate.
+
+*Events.* epsilon-DP: P'(S) <= e^eps P(S) for every set; Laplace noise attains it on quadrants beyond the row's change.
+mu-GDP: P'(S) - e^a P(S) <= delta(a) for every a; Gaussian noise attains it on half-spaces. Probabilities are bounded by
+Clopper and Pearson, exactly. Here the buckets of a wide table are experiments of their own: noise is drawn once per released
+value (``noises_are_independent`` and ``empty_buckets_get_the_same_noise`` see to that).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from cloister.accounting.gaussian import delta_of_mu
+from cloister.core.budget import Budget, Measure
+from cloister.core.questions import Placed
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import Floats, Ints
+from cloister.testing.check import require
+from cloister.testing.checks.oracle_events import spent
+from cloister.testing.outcome_sets import HalfSpace, Happening, Quadrant
+from cloister.testing.probes import PAYABLE, Probe, budget_of, narrow_shapes, wide_shapes, worst_vectors
+from cloister.testing.roles import role_of
+from cloister.testing.statistics import deviations, proportion, variance_band
+
+COMPARISONS = 1024
+"""More than the statistics or events that one check looks at."""
+
+DISCRETE = 1.001
+"""The discrete Gaussian is not exactly Gaussian; accounting pays for the difference, which is far below this."""
+
+TAILS: dict[Measure, tuple[tuple[Measure, float], ...]] = {
+    "pure": (("pure", 1.0), ("zcdp", 3.0)), "gaussian": (("gaussian", 1.0),),
+}  # fmt: skip
+"""Budgets of the check of events, by the oracle's measure. Pure noise that is paid in rho takes epsilon^2 / 2 <= rho: with
+epsilon = 1 an oracle that took rho for epsilon would be too careful, with 3 it is not careful enough."""
+
+
+def most_chi_square(paid: Budget) -> float:
+    """The largest chi-square divergence of neighbours under this budget."""
+    if paid.measure == "pure":
+        return math.expm1(paid.amount) ** 2 * math.exp(-paid.amount)
+    return math.expm1(paid.amount if paid.measure == "gaussian" else 2 * paid.amount)
+
+
+def one_row_moves_no_mean_too_far(oracle: Any) -> None:
+    """Neighbours move no mean further than the declared budget lets them, in units of the noise (Hammersley, Chapman and
+    Robbins)."""
+    for measure in PAYABLE[oracle.measure]:
+        for shape in narrow_shapes(role_of(oracle)):
+            _check_means(Probe.of(oracle, shape, budget_of(measure, 0.3)), 1024 if measure == oracle.measure else 128)
+        for shape in wide_shapes(role_of(oracle), 500):
+            _check_means(Probe.of(oracle, shape, budget_of(measure, 0.3)), 24)
+
+
+def _check_means(probe: Probe, repeats: int) -> None:
+    """Narrow: one row is added to the first buckets. Wide: one to every bucket, each an experiment with one row."""
+    wide = min(probe.shape.sizes) > 16
+    base = _rows(probe, np.zeros(probe.width, np.int64), wide)
+    noise = _experiments(probe, probe.noise(base, repeats, NoiseRng.for_tests(20)), wide)
+    errors = _experiments(probe, _errors(probe)[None], wide)[0]
+    require((errors > 0).all(), f"{probe.shape}: standard_error() is 0 where budget is spent")
+    for vector in worst_vectors(probe.shape.bound):
+        moved = _moved(probe, base, _rows(probe, vector, wide), wide)
+        require(moved.any(), f"{probe.shape}: a row with the vector {vector} changes nothing that is released")
+        mean, band = moved.mean(axis=0), deviations(COMPARISONS) * moved.std(axis=0) / math.sqrt(len(moved))
+        change = np.sign(mean) * np.maximum(np.abs(mean) - band, 0.0)
+        for what, weights in [("joint change", change / errors**2), *_axes(change)]:
+            _check_mean(probe, noise @ weights, float(change @ weights), f"{what} by a row with the vector {vector}")
+
+
+def _check_mean(probe: Probe, statistic: Floats, moved: float, what: str) -> None:
+    paid = spent(probe.channel.events)
+    most = most_chi_square(paid) * DISCRETE
+    widest = float(statistic.var() * (1 + variance_band(statistic, COMPARISONS)))
+    found = moved**2 / widest if widest > 0 else math.inf if moved else 0.0
+    require(
+        found <= most,
+        f"{probe.shape}, budget {paid.amount:.4g} ({paid.measure}), {what}: squared change over variance is at least "
+        f"{found:.4g}, the budget allows {most:.4g} (noise too small by {math.sqrt(found / most):.2f} or more)",
+    )
+
+
+def neighbours_are_hard_to_tell_apart(oracle: Any) -> None:
+    """No event is more probable with a row than the declared budget lets it be without the row, nor the other way round."""
+    shapes = wide_shapes(role_of(oracle), 2**12)
+    for measure, epsilon in TAILS.get(oracle.measure, ()):
+        for shape in shapes if measure == oracle.measure else shapes[:1]:
+            vectors = worst_vectors(shape.bound)
+            lengths = np.abs(vectors).sum(axis=1) if oracle.measure == "pure" else (vectors**2).sum(axis=1)
+            _check_events(Probe.of(oracle, shape, budget_of(measure, epsilon)), vectors[int(np.argmax(lengths))])
+
+
+def _check_events(probe: Probe, vector: Ints) -> None:
+    base, added = (_rows(probe, v, wide=True) for v in (np.zeros_like(vector), vector))
+    change = _experiments(probe, (probe.exact(added) - probe.exact(base))[None], wide=True)[0]
+    errors = _experiments(probe, _errors(probe)[None], wide=True)[0]
+    touched = np.flatnonzero(change)
+    repeats = max(64, 2 ** (len(touched) + 2))
+    without, given = (
+        _experiments(probe, probe.noise(rows, repeats, NoiseRng.for_tests(seed)), wide=True)[:, touched]
+        for rows, seed in ((base, 21), (added, 22))
+    )
+    given += change[touched]
+    for happening in _happenings(change[touched], errors[touched]):
+        hits = [int(happening.holds(some).sum()) for some in (given, without)]
+        for way, (one, other) in (("with", hits), ("without", hits[::-1])):
+            low, high = proportion(one, len(given), COMPARISONS)[0], proportion(other, len(given), COMPARISONS)[1]
+            _check_event(probe, low, high, f"{happening.name} (likelier {way} the row whose vector is {vector})")
+
+
+def _check_event(probe: Probe, low: float, high: float, name: str) -> None:
+    """Judge an event whose probability is at least ``low`` for one of two neighbours, and at most ``high`` for the other."""
+    paid = spent(probe.channel.events)
+    where = (
+        f"{probe.shape}, budget {paid.amount:.4g} ({paid.measure}), event: {name}: its probabilities are at least {low:.4g} and "
+        f"at most {high:.4g}"
+    )
+    if probe.oracle.measure == "pure":
+        found = math.log(max(low, 1e-300) / high)
+        require(found <= paid.epsilon, f"{where}, so epsilon is at least {found:.4g}, not {paid.epsilon:.4g}")
+        return
+    for a in (0.0, 0.5, 1.0, 2.0, 3.0, 4.0):
+        delta, found = delta_of_mu(paid.mu, a) * DISCRETE, low - math.exp(a) * high
+        require(found <= delta, f"{where}, so delta at epsilon {a:g} is at least {found:.4g}, not {delta:.4g}")
+
+
+def _happenings(change: Floats, errors: Floats) -> Iterator[Happening]:
+    """Quadrants beyond the change or short of it, and half-spaces along it: chosen before any sample is seen."""
+    sign, size = np.sign(change), np.abs(change)
+    for share in (0.5, 1.0):
+        yield Quadrant(f"all numbers beyond {share:g} of the change", sign, share * size)
+        yield Quadrant(f"all numbers short of {1 - share:g} of the change", -sign, (share - 1) * size)
+    along = change / errors**2
+    width = math.sqrt(float(along @ change))
+    for t in (-3.0, -2.0, -1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0):
+        yield HalfSpace(f"the sum along the change beyond {t:g} deviations", along, t * width)
+        yield HalfSpace(f"the sum along the change short of {t:g} deviations", along, t * width, turned=True)
+
+
+def _rows(probe: Probe, vector: Ints, wide: bool) -> Ints | Placed:
+    """Three rows per bucket of the wide table (of the first narrow buckets); one more with this vector, unless it is zero."""
+    levels = len(probe.shape.sizes)
+    ids = np.arange(min(probe.shape.sizes) if wide else 1, dtype=np.int64)
+    base, more = (np.repeat(np.tile(ids, n)[:, None], levels, axis=1) for n in (3, 1 if vector.any() else 0))
+    values = np.concatenate([np.zeros((len(base), probe.width), np.int64), np.tile(vector, (len(more), 1))])
+    return probe.items(np.concatenate([base, more]), values)
+
+
+def _experiments(probe: Probe, numbers: Floats, wide: bool) -> Floats:
+    """(repeats, buckets of all levels, width) to (experiments, numbers of one experiment)."""
+    if not wide:
+        return numbers.reshape(len(numbers), -1)
+    levels = np.concatenate(probe.by_level(numbers), axis=2)
+    return levels.reshape(-1, levels.shape[2])
+
+
+def _moved(probe: Probe, base: Any, added: Any, wide: bool) -> Floats:
+    """What the row moves (experiments, numbers): two releases with the same noise differ by nothing else. Where they do not all
+    differ by the same (an oracle that rounds, say), many are taken."""
+
+    def differences(first: int, last: int) -> Floats:
+        pairs: list[Floats] = []
+        for i in range(first, last):
+            rng = NoiseRng.for_tests(23).child(i)
+            one, other = (probe.values(probe.table(probe.summary(rows, rng), rng)) for rows in (base, added))
+            pairs.append(other - one)
+        return _experiments(probe, np.stack(pairs), wide)
+
+    few = differences(0, 1 if wide else 8)
+    alike = few.any() and not few.std(axis=0).any()
+    return few if alike else np.concatenate([few, differences(8, 40 if wide else 400)])
+
+
+def _errors(probe: Probe) -> Floats:
+    rng, levels = NoiseRng.for_tests(24), len(probe.shape.sizes)
+    empty = probe.items(np.zeros((0, levels), np.int64), np.zeros((0, probe.width), np.int64))
+    return probe.errors(probe.table(probe.summary(empty, rng), rng))
+
+
+def _axes(change: Floats) -> Iterator[tuple[str, Floats]]:
+    """Every released number that changes, on its own."""
+    for i in np.flatnonzero(change)[:12]:
+        axis = np.zeros(len(change))
+        axis[i] = 1.0
+        yield f"change of number {i}", axis
+
+
+PRIVACY = (one_row_moves_no_mean_too_far, neighbours_are_hard_to_tell_apart)
+"""For Central oracles that promise privacy."""

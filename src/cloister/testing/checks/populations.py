@@ -1,0 +1,174 @@
+"""Checks of populations. The kit is given a maker, ``rows (n, d) -> population``."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, final
+
+import attrs
+import numpy as np
+
+from cloister.core.budget import Budget, Event
+from cloister.core.encoding import absorb, encode_rows
+from cloister.core.lattice import Bound
+from cloister.core.questions import Part, Round, Setting
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.registry import registry
+from cloister.core.roles import Counted
+from cloister.core.trust import Central, Local
+from cloister.core.types import Floats, Ids
+from cloister.testing.check import require
+from cloister.testing.stubs import Carried, Dealt, carrying
+
+Maker: TypeAlias = Any
+
+WIDTH = 3
+
+
+def rows(n: int = 40_000) -> Floats:
+    """Rows (n, 4): most inside the bounds [-1, 1], some beyond, enough for several chunks and processes."""
+    return np.random.default_rng(80).normal(0, 0.5, (n, WIDTH + 1))
+
+
+def exact_round() -> Round[Central]:
+    """A round of exact counts and sums, which shows every row that was missed or read twice."""
+    setting, budget = Setting(1000, 1.0, PublicRng.from_seed(81)), Budget("exact", 1.0)
+    counts, sums = (
+        registry().load(registry().spec(role, "exact"))() for role in ("FrequencyOracle", "VectorSumOracle")
+    )
+    cells, bound = Dealt((50, 7)), Bound(2**20, WIDTH)
+    vectors = Carried(cells, bound)
+    parts = (
+        Part(cells, None, None, counts.open(cells.space, budget, setting)),
+        Part(cells, vectors, None, sums.open(cells.space, bound, budget, setting)),
+    )
+    return Round(0, Central, carrying(WIDTH), parts)
+
+
+def answers(round: Round[Any], summaries: tuple[Any, ...]) -> list[Floats]:
+    """The exact totals, question by question."""
+    found = []
+    for part, summary in zip(round.parts, summaries, strict=True):
+        table = part.channel.decode(summary, NoiseRng.for_tests(82))
+        found += [table.at(np.arange(size), level) for level, size in enumerate(part.cells.space.sizes)]
+    return found
+
+
+def gathered(population: Any, round: Round[Any], seed: int = 83) -> list[Floats]:
+    return answers(round, population.gather(round, NoiseRng.for_tests(seed)))
+
+
+def _at_once(some: Floats, round: Round[Any]) -> list[Floats]:
+    users = np.arange(len(some), dtype=np.uint64)
+    return answers(round, absorb(round, encode_rows(round, some, users, NoiseRng.for_tests(84))))
+
+
+def _same(one: list[Floats], other: list[Floats]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def gathering_is_encoding_all_rows_at_once(make: Maker) -> None:
+    """One merged summary per question: what ``encode_rows`` makes of all rows at once, however they are kept and cut."""
+    round = exact_round()
+    for n in (40_000, 1, 1000):
+        found, wanted = gathered(make(rows(n)), round), _at_once(rows(n), round)
+        counted = (int(found[0].sum()), int(wanted[0].sum()))
+        require(
+            _same(found, wanted),
+            f"{n} rows: the summary is another one ({counted[0]} rows counted, {counted[1]} in one piece)",
+        )
+
+
+def gathering_again_reads_the_same_rows(make: Maker) -> None:
+    """Rows do not change between rounds: a round that is gathered twice gives one summary, and draws no central noise."""
+    round = exact_round()
+    population = make(rows(5000))
+    one, other = gathered(population, round), gathered(population, round, seed=85)
+    require(_same(one, other), "gathered twice, it gives two summaries")
+
+
+def no_rows_are_a_population(make: Maker) -> None:
+    """Zero rows are valid input: parties and chunks may be empty, and whether they are is private."""
+    round = exact_round()
+    found = gathered(make(rows(0)), round)
+    require(all(not values.any() for values in found), "no rows are counted as some")
+
+
+def unusable_rows_are_dropped_one_by_one(make: Maker) -> None:
+    """A row with a missing or infinite cell is dropped, by a rule that looks at that row alone; no other row is touched."""
+    round, some = exact_round(), rows(5000)
+    g = np.random.default_rng(86)
+    bad = g.choice(len(some), 200, replace=False)
+    some[bad, g.integers(0, WIDTH + 1, 200)] = g.choice([np.nan, np.inf, -np.inf], 200)
+    good = some[np.isfinite(some).all(axis=1)]
+    require(_same(gathered(make(some), round), _at_once(good, round)), "rows with missing cells change the summary")
+
+
+def users_keep_their_numbers(make: Maker) -> None:
+    """Every row has a user number of its own, the same in every question and round: noise and shares of the users belong to it."""
+    domain, cells = carrying(WIDTH), Dealt((1,))
+    roll: Round[Any] = Round(0, Local, domain, (Part(cells, None, None, Roll()), Part(cells, None, None, Roll())))
+    population = make(rows(5000))
+    (one, other), (again, _) = (population.gather(roll, NoiseRng.for_tests(88)) for _ in range(2))
+    users = np.sort(one.users)
+    require(len(users) == 5000, f"of 5000 users {len(users)} are asked")
+    require(len(np.unique(users)) == 5000, f"5000 users have {len(np.unique(users))} numbers")
+    require(np.array_equal(users, np.sort(other.users)), "two questions of one round are asked of other users")
+    require(np.array_equal(users, np.sort(again.users)), "the next round is asked of other users")
+
+
+def a_population_counts_its_people(make: Maker) -> None:
+    """One that says how many people it has (``people``, without which it answers nothing under trust Shuffled) counts the rows that can
+    be used, before and after they were gathered; None while only a gather can tell."""
+    round, some = exact_round(), rows(5000)
+    some[::7, 1] = np.nan
+    population, usable = make(some), int(np.isfinite(some).all(axis=1).sum())
+    counted: object = population
+    if not isinstance(counted, Counted):
+        return
+    before = counted.people
+    population.gather(round, NoiseRng.for_tests(89))
+    after = counted.people
+    require(
+        before in (None, usable) and after == usable,
+        f"of {len(some)} rows {usable} can be used; it says that they are {before} people, and {after} once they are gathered",
+    )
+
+
+@final
+@attrs.frozen(eq=False)
+class Called:
+    """Who was asked."""
+
+    users: Ids
+
+    def merge(self, other: Called) -> Called:
+        return Called(np.concatenate([self.users, other.users]))
+
+
+@final
+@attrs.frozen
+class Roll:
+    """A channel that only notes who is asked."""
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return ()
+
+    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Called:
+        return Called(users)
+
+    def absorb(self, report: Called) -> Called:
+        return report
+
+    def decode(self, summary: Called, rng: NoiseRng) -> Any:
+        raise TypeError("a roll is called, not decoded")
+
+
+POPULATIONS = (
+    gathering_is_encoding_all_rows_at_once,
+    gathering_again_reads_the_same_rows,
+    no_rows_are_a_population,
+    unusable_rows_are_dropped_one_by_one,
+    users_keep_their_numbers,
+    a_population_counts_its_people,
+)

@@ -1,0 +1,236 @@
+"""What a run's (epsilon, delta) buys: a budget in the measure of the questions that are asked, all of which they can spend."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cloister.accounting.accountant import Accountant
+from cloister.accounting.budgeting import problem_of
+from cloister.accounting.composition import Spent
+from cloister.accounting.total import Total
+from cloister.collection.plan.publish import publish
+from cloister.core.budget import Budget, Currency
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.domains import Box
+from cloister.core.errors import InvalidInput, WrongComposition
+from cloister.core.questions import count
+from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import Spec, component, slot
+from cloister.core.registry.compose import Composed, describe_fields, slot_role
+from cloister.core.registry.registry import registry
+from cloister.core.roles import FrequencyOracle
+from cloister.core.session import Session
+from cloister.core.trust import Central
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
+from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
+from cloister.plugins.trees.grid import Grid
+from cloister.run.fit import Plan, Request, prepare
+
+SEED = PublicRng.from_seed(5)
+LAPLACE = {"frequencies": "discrete-laplace"}
+
+
+def plan(dimension: int = 2, method: str = "tree-coreset", wires: dict[str, str] = LAPLACE, **given: Any) -> Plan:
+    facts = {"k": 3, "epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 10_000, **given}
+    return prepare(Request(method=method, wires=wires, **facts), [str(j) for j in range(dimension)])
+
+
+def spent(made: Plan) -> Spent:
+    """What a run spends, as its accountant adds it up."""
+    return Accountant(made.total, made.problem.budget).forecast([round.events for round in made.forecast(SEED)])
+
+
+def measure_of(made: Plan) -> str:
+    """The measure of the oracles that are asked; rho if they differ."""
+    session: Session[Any] = Session(made.problem, SEED, forecasting=True)
+    made.composed.value.cluster(made.problem, session, SEED.child("method"))
+    kinds = {currency.measure for currency in session.currencies}
+    return kinds.pop() if len(kinds) == 1 else "zcdp"
+
+
+# a slot that nobody asks
+
+
+def test_a_slot_that_nobody_asks_does_not_decide_the_measure() -> None:
+    """In two columns tree-coreset asks counts alone: with pure noise they get all of epsilon, not the 0.22 that rho leaves."""
+    made = plan()
+    assert made.problem.budget == Budget("pure", 1.0)
+    assert (spent(made).pure, spent(made).epsilon(0.0)) == (1.0, 1.0)
+
+
+def test_pure_questions_need_no_delta_whatever_is_in_slots_that_nobody_asks() -> None:
+    assert spent(plan(delta=0.0)).pure == 1.0
+
+
+def test_a_slot_that_is_asked_does_decide() -> None:
+    made = plan(dimension=4)
+    assert made.problem.budget == Total(1.0, 1e-6).measured(["pure", "gaussian"])
+    with pytest.raises(InvalidInput, match="delta is 0"):
+        plan(dimension=4, delta=0.0)
+
+
+def test_a_published_plan_has_the_budget_of_the_run_that_it_plans() -> None:
+    """With one question in two columns, the vectors' delta is nobody's: the plan's reader finds the same."""
+    request = Request(
+        k=3, method="one-round", epsilon=1.0, delta=1e-7, bounds=(-1, 1), rows=10_000, wires={"vectors": "ldp-average"}
+    )
+    made = publish(request, ["a", "b"])
+    assert made.problem.budget == prepare(request, ["a", "b"]).problem.budget == Budget("pure", 1.0)
+    assert made.round().digest() == made.digest
+
+
+# methods that choose what to ask by their budget
+
+
+@component
+class Fickle:
+    """Asks one question or another, as ``choose`` has it."""
+
+    first: FrequencyOracle[Central] = slot("discrete-laplace", help="asked, or not")
+    second: FrequencyOracle[Central] = slot("discrete-gaussian", help="asked, or not")
+    third: FrequencyOracle[Central] = slot("thresholded", help="asked, or not")
+
+    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
+        chosen = choose(problem.budget)
+        for name, part in zip(chosen, problem.budget.split(*(1.0 for _ in chosen)), strict=True):
+            session.ask(count(Grid().open(problem, rng), via=getattr(self, name), spend=part))
+        return Clustering(problem.domain.middle[None])
+
+
+def choose(budget: Budget) -> tuple[str, ...]:
+    raise NotImplementedError
+
+
+def fickle() -> Composed:
+    oracles = (DiscreteLaplaceCounts(), DiscreteGaussianCounts(), ThresholdedCounts())
+    inner = {
+        name: Composed(oracle, Spec(name, "FrequencyOracle", "a:B", ""), {}, "Central")
+        for name, oracle in zip(("first", "second", "third"), oracles, strict=True)
+    }
+    return Composed(
+        Fickle(first=oracles[0], second=oracles[1], third=oracles[2]),
+        Spec("fickle", "Method", "a:B", ""),
+        inner,
+        "Central",
+    )
+
+
+def budget_of(monkeypatch: pytest.MonkeyPatch, chosen: Any, delta: float = 1e-6) -> Budget:
+    monkeypatch.setitem(globals(), "choose", chosen)
+    return problem_of(fickle(), Total(1.0, delta), 1, Box((0.0,), (1.0,)), 1000).budget
+
+
+ORACLES = ("first", "second", "third")
+CHOICES = [chosen for size in range(1, 4) for chosen in itertools.combinations(ORACLES, size)]
+CURRENCIES = {"first": Currency("pure"), "second": Currency("gaussian"), "third": Currency("pure", failing=True)}
+
+
+@pytest.mark.parametrize("chosen", CHOICES)
+def test_a_budget_is_that_of_the_oracles_that_are_asked(
+    monkeypatch: pytest.MonkeyPatch, chosen: tuple[str, ...]
+) -> None:
+    kinds = [CURRENCIES[name] for name in chosen]
+    expected = Total(1.0, 1e-6).measured({c.measure for c in kinds}, any(c.failing for c in kinds))
+    assert budget_of(monkeypatch, lambda budget: chosen) == expected
+
+
+@pytest.mark.parametrize("answers", list(itertools.product(CHOICES[:4], repeat=3)))
+def test_whatever_a_method_asks_under_whatever_budget_the_search_ends_and_the_budget_pays(
+    monkeypatch: pytest.MonkeyPatch, answers: tuple[tuple[str, ...], ...]
+) -> None:
+    """The method may ask something else under each measure, of what its oracles can be opened with there or not."""
+    looked: list[Budget] = []
+
+    def chosen(budget: Budget) -> tuple[str, ...]:
+        looked.append(budget)
+        assert len(looked) < 10
+        return answers[("pure", "gaussian", "zcdp").index(budget.measure)]
+
+    found = budget_of(monkeypatch, chosen)
+    asked = [CURRENCIES[name] for name in chosen(found)]
+    assert {c.measure for c in asked} <= ({"pure", "gaussian"} if found.measure == "zcdp" else {found.measure})
+    assert found.delta > 0 or not any(c.failing for c in asked)
+
+
+def test_a_method_that_stumbles_over_a_budget_of_another_measure_gets_the_one_of_all_its_slots(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def chosen(budget: Budget) -> tuple[str, ...]:
+        if budget.measure != "zcdp":
+            raise ZeroDivisionError
+        return ("first",)
+
+    assert budget_of(monkeypatch, chosen).measure == "zcdp"
+
+
+def test_exact_answers_that_nobody_asks_are_exact_answers_still() -> None:
+    with pytest.raises(InvalidInput, match="NOT private"):
+        plan(wires={**LAPLACE, "vectors": "exact"})
+    with pytest.raises(InvalidInput, match="exact answers have an infinite budget"):
+        plan(wires={**LAPLACE, "vectors": "exact"}, not_private=True)
+
+
+# every method with every oracle
+
+
+def slots_for_oracles(method: str) -> dict[str, str]:
+    """Role per slot that takes an oracle."""
+    cls = registry().load(registry().spec("Method", method))
+    found = {name: slot_role(hint) for name, facts, _, hint in describe_fields(cls) if hasattr(facts, "default")}
+    return {name: role for name, role in found.items() if role in ("FrequencyOracle", "VectorSumOracle")}
+
+
+def fillings(method: str, trust: str) -> Iterator[dict[str, str]]:
+    """What can stand in the slots under one trust model: everything where that is not much, else every oracle in every slot."""
+    known, slots = registry(), slots_for_oracles(method)
+    choices = {n: [s.name for s in known.specs(role) if s.trust == trust and s.private] for n, role in slots.items()}
+    if math.prod(map(len, choices.values())) <= 18:
+        yield from (dict(zip(slots, chosen, strict=True)) for chosen in itertools.product(*choices.values()))
+        return
+    for i in range(max(map(len, choices.values()))):
+        yield {name: some[i % len(some)] for name, some in choices.items()}
+
+
+def methods() -> Iterator[Any]:
+    """All that ask anything; under trust of users one of each kind, since options hardly change what they ask."""
+    kinds = set[tuple[str, str]]()
+    for spec in registry().specs("Method"):
+        if not spec.private or spec.name == "sphere-packing":
+            continue
+        for trust in ("Central", "Aggregated", "Local", "Shuffled") if slots_for_oracles(spec.name) else (spec.trust,):
+            if trust in ("Central", "Aggregated") or (spec.target, trust) not in kinds:
+                yield pytest.param(spec.name, trust, id=f"{spec.name}-{trust}")
+            kinds.add((spec.target, str(trust)))
+
+
+@pytest.mark.parametrize(("method", "trust"), list(methods()))
+def test_a_run_spends_its_budget(method: str, trust: str) -> None:
+    """Every built-in method, with every oracle that fits: at least 0.99 of the budget, in its measure, and never more than all."""
+    for wires, dimension in itertools.product(fillings(method, trust), (2, 5)):
+        made, found = forecast_of(dimension, method, wires)
+        if made is None:
+            continue
+        budget = made.problem.budget
+        assert budget.measure == measure_of(made), (wires, dimension)
+        share = found.amount(budget.measure) / budget.amount
+        assert share <= 1 + 1e-9, (wires, dimension)
+        assert share >= 0.99, (wires, dimension)
+
+
+def forecast_of(dimension: int, method: str, wires: dict[str, str]) -> tuple[Plan | None, Spent]:
+    """A plan and what it spends; None where a slot is for another trust model, or an oracle cannot list so many buckets."""
+    try:
+        made = plan(dimension, method, wires, rows=1_000_000)
+        return made, spent(made)
+    except WrongComposition:
+        return None, Spent()
+    except InvalidInput as error:
+        if "buckets" not in str(error):
+            raise
+        return None, Spent()

@@ -1,0 +1,76 @@
+"""A small plan of three rounds, its people and its server, for the tests of rounds over files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from cloister.collection.client.encode_files import Naming, Table, collect
+from cloister.collection.client.encoder import Encoder, State, opened
+from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.publish import publish, words
+from cloister.collection.plan.transcript import Transcript
+from cloister.collection.server.aggregator import Advanced, advance
+from cloister.core.randomness import NoiseRng
+from cloister.core.session import next_round
+from cloister.run.fit import Request
+
+N, D, ROUNDS = 900, 2, 3
+EPSILON = 9.0
+CENTERS = np.array([[0.6, 0.6], [-0.6, -0.6], [0.6, -0.6]])
+ROWS = CENTERS[np.arange(N) % 3] + np.random.default_rng(0).normal(0, 0.05, (N, D))
+USERS = np.arange(N, dtype=np.uint64)
+REQUEST = Request(
+    k=3, method="su-lloyd", epsilon=EPSILON, bounds="-1:1", rows=N, seed=1, options={"rounds": ROUNDS},
+    wires={"counts": "optimised-local-hashing", "sums": "hadamard-vector"},
+)  # fmt: skip
+
+
+def planned(**changes: Any) -> PublishedPlan:
+    return publish(attrs.evolve(REQUEST, **changes), dimension=D)
+
+
+def prepared(folder: Path, plan: PublishedPlan) -> Path:
+    """A folder with a plan and everybody's rows."""
+    plan.write(folder / "plan", words(plan, plan.rounds()))
+    np.save(folder / "mine.npy", ROWS)
+    return folder
+
+
+def answered(folder: Path, noise: NoiseRng | None = None) -> tuple[Path | None, int]:
+    """Everybody answers the open round: what ``cloister answer`` does."""
+    encoder = Encoder(opened(folder / "plan"), noise=noise)
+    table = Table(encoder, [str(folder / "mine.npy")], Naming())
+    return collect(encoder, table, folder / "reports", "parquet", None if noise else State(folder / "mine.state"))
+
+
+def advanced(folder: Path, **options: Any) -> Advanced:
+    return advance(folder / "plan", folder / "reports", **options)
+
+
+def up_to(folder: Path, plan: PublishedPlan, closed: int, noise: NoiseRng | None = None) -> Path:
+    """A folder whose first rounds are closed."""
+    prepared(folder, plan)
+    for _ in range(closed):
+        answered(folder, noise)
+        advanced(folder)
+    return folder
+
+
+def lied(folder: Path, number: int, add: float) -> Transcript:
+    """Publish other answers of a closed round (from 1) than the true ones, with everything that makes them look right."""
+    place = folder / "plan"
+    whole = Transcript.read(place)
+    before, true = Transcript(whole.plan, whole.closed[: number - 1]), whole.closed[number - 1]
+    looks = tuple(attrs.evolve(look, values=look.values + add) for look in true.looks)
+    false = attrs.evolve(true, looks=looks, following="00" * 32)
+    record = before.grown(false).record()
+    record.digests.pop()
+    following = next_round(whole.plan.compose().value, whole.plan.problem, whole.plan.seed, record).digest()
+    for path in place.glob("round-*.json"):
+        if int(path.stem[6:]) >= number:
+            path.unlink()
+    return before.publish(place, attrs.evolve(false, following=following))

@@ -1,0 +1,114 @@
+"""A random order through files: nothing lost, nothing doubled, every order equally likely."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from cloister.collection.shuffler.external_shuffle import Scattered
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import Ids, Ints
+
+FALSE_ALARM = 1e-6
+
+
+def order(folder: Path, size: int, seed: int, files: int, pieces: int = 1) -> Ints:
+    """Where the numbers 0 .. size - 1 stand in the end."""
+    return np.array(shuffled(folder, size, NoiseRng.for_tests(seed), files, pieces), np.int64)
+
+
+def shuffled(folder: Path, size: int, rng: Any, files: int, pieces: int = 1) -> tuple[int, ...]:
+    folder.mkdir()
+    numbers = np.arange(size, dtype="<u4").view(np.uint8).reshape(size, 4)
+    scattered = Scattered(folder, 4, rng, files)
+    for piece in np.array_split(numbers, pieces):
+        scattered.add(piece)
+    out = np.concatenate(list(scattered.shuffled()))
+    assert not any(folder.iterdir())
+    folder.rmdir()
+    return tuple(np.ascontiguousarray(out).view("<u4").reshape(-1).tolist())
+
+
+@pytest.mark.parametrize(("size", "files", "pieces"), [(1, 1, 1), (5, 16, 2), (10_000, 1, 3), (10_000, 128, 7)])
+def test_everything_comes_out_once(tmp_path: Path, size: int, files: int, pieces: int) -> None:
+    assert np.array_equal(np.sort(order(tmp_path / "work", size, 0, files, pieces)), np.arange(size))
+
+
+@final
+class Told:
+    """Words that are told: the files that messages go to, and the order of the words that sort each file."""
+
+    def __init__(self, targets: tuple[int, ...], orders: dict[str, tuple[int, ...]], purpose: str = "") -> None:
+        self._targets, self._orders, self._purpose = targets, orders, purpose
+
+    def child(self, purpose: str) -> Told:
+        return Told(self._targets, self._orders, purpose)
+
+    def words(self, positions: Ids, each: int) -> Ids:
+        told = self._targets if self._purpose == "scatter" else self._orders.get(self._purpose, ())
+        return np.array([told[p] for p in positions], np.uint64).reshape(len(positions), each)
+
+
+@pytest.mark.parametrize("files", [1, 2, 4])
+def test_every_order_of_four_is_equally_likely_exactly(tmp_path: Path, files: int) -> None:
+    """All ways to divide four messages over the files and to sort each of them, weighed by their probabilities: 1 / 24 for each order."""
+    found: Counter[tuple[int, ...]] = Counter()
+    for targets in itertools.product(range(files), repeat=4):
+        sizes = [targets.count(i) for i in range(files)]
+        every = [list(itertools.permutations(range(size))) for size in sizes]
+        weight = Fraction(1, files**4 * math.prod(map(len, every)))
+        for orders in itertools.product(*every):
+            words = Told(targets, {f"order {i} 0": order for i, order in enumerate(orders)})
+            found[shuffled(tmp_path / "work", 4, words, files)] += weight  # type: ignore[assignment]
+    assert found == dict.fromkeys(itertools.permutations(range(4)), Fraction(1, 24))
+
+
+def test_equal_words_are_drawn_anew(tmp_path: Path) -> None:
+    words = Told((0, 0, 0), {"order 0 0": (5, 7, 5), "order 0 1": (2, 1, 0)})
+    assert shuffled(tmp_path / "work", 3, words, 1) == (2, 1, 0)
+
+
+def test_every_order_of_four_is_equally_likely(tmp_path: Path) -> None:
+    """Chi-square on all 24 orders; a false alarm has probability 1e-6. Orders that keep a neighbour 1.5 times too often are caught."""
+    trials, orders = 960, list(itertools.permutations(range(4)))
+    found = Counter(tuple(order(tmp_path / "work", 4, seed, 2, 2).tolist()) for seed in range(trials))
+    counts, expected = np.array([found[one] for one in orders]), trials / len(orders)
+    assert ((counts - expected) ** 2 / expected).sum() < chi2.isf(FALSE_ALARM, len(orders) - 1)
+
+
+def test_where_a_message_comes_out_says_nothing_of_where_it_went_in(tmp_path: Path) -> None:
+    """Chi-square on 20 x 20 tenths and neighbours of a large shuffle; false alarms 1e-6 each."""
+    size, cells = 200_000, 20
+    out = order(tmp_path / "work", size, 3, 128, 5)
+    table = np.zeros((cells, cells))
+    np.add.at(table, (np.arange(size) * cells // size, out * cells // size), 1)
+    expected = size / cells**2
+    assert ((table - expected) ** 2 / expected).sum() < chi2.isf(FALSE_ALARM, (cells - 1) ** 2)
+    # neighbours stay neighbours about twice (n - 1) / n times: Poisson(2), above 20 with probability below 1e-6
+    assert int((np.abs(np.diff(out)) == 1).sum()) <= 20
+
+
+def test_orders_cannot_be_foretold(tmp_path: Path) -> None:
+    """Secret words: two shuffles of one input differ, but with probability 1 / 1000!."""
+    outs = list[bytes]()
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        scattered = Scattered(tmp_path / name, 2, NoiseRng.secret())
+        scattered.add(np.arange(1000, dtype="<u2").view(np.uint8).reshape(1000, 2))
+        outs.append(np.concatenate(list(scattered.shuffled())).tobytes())
+    assert outs[0] != outs[1]
+
+
+def test_the_number_of_files_is_a_power_of_two(tmp_path: Path) -> None:
+    for files in (0, 3, 2**17):
+        with pytest.raises(InvalidInput, match="power of two"):
+            Scattered(tmp_path, 4, NoiseRng.secret(), files)

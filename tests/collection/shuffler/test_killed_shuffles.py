@@ -1,0 +1,108 @@
+"""Shuffles that are killed, by processes that kill themselves at a point, and are run again."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.shuffler.shuffler import _workshop, shuffle
+from cloister.collection.wire.messages import Messages
+from cloister.core.errors import InvalidInput
+from tests.collection.shuffled_plans import N, folder_of, multiset, released, sent, small_plan
+
+
+@pytest.fixture(scope="module")
+def plan() -> PublishedPlan:
+    return small_plan()
+
+
+@pytest.fixture(scope="module")
+def theirs(plan: PublishedPlan) -> Messages:
+    return sent(plan)
+
+
+@pytest.fixture
+def reports(tmp_path: Path, plan: PublishedPlan, theirs: Messages) -> Path:
+    return folder_of(tmp_path / "reports", plan, theirs)
+
+
+POINTS = {
+    "while messages are scattered": ("Scattered.add", 3),
+    "before messages are put in order": ("Scattered.shuffled", 1),
+    "while files are written": ("flush", 1),
+    "between two files": ("flush", 2),
+    "before scattered messages are removed": ("shutil.rmtree", 1),
+    "before the folder appears": ("_publish", 1),
+    "after the folder has appeared": ("sync", 2),
+}
+"""Before which call of what a run is killed."""
+
+SCRIPT = """
+import os, signal, sys
+import cloister.collection.shuffler.shuffler as module
+name, left = sys.argv[4], int(sys.argv[5])
+*path, last = name.split(".")
+at = module
+for step in path:
+    at = getattr(at, step)
+real = getattr(at, last)
+def killing(*given, **more):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(*given, **more)
+setattr(at, last, killing)
+module.FILE, module.GROUP = 256, 128
+module.shuffle(*sys.argv[1:4])
+"""
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_and_run_again_nothing_is_lost_or_doubled(
+    plan: PublishedPlan, theirs: Messages, reports: Path, tmp_path: Path, point: str
+) -> None:
+    plan.write(tmp_path / "plan", "")
+    out = tmp_path / "shuffled"
+    name, call = POINTS[point]
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "plan"), str(reports), str(out), name, str(call)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    if point == "after the folder has appeared":
+        with pytest.raises(InvalidInput, match="released, whole"):
+            shuffle(plan, reports, out)
+    else:
+        assert not out.exists()
+        assert any(path.name.startswith(".shuffled.") for path in tmp_path.iterdir())
+        assert shuffle(plan, reports, out).people == N
+    left = [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    assert len(left) == (point == "after the folder has appeared")  # a run into this folder would clear it away
+    assert multiset(released(out, plan)) == multiset(theirs)
+
+
+def test_what_a_killed_run_left_is_cleared_away_by_the_next_one_and_holds_no_messages_once_they_are_released(
+    plan: PublishedPlan, theirs: Messages, tmp_path: Path
+) -> None:
+    """The order of scattered messages nearly tells who sent them: it is gone before the folder appears."""
+    (left,) = (tmp_path / ".shuffled.0123456789abcdef.tmp",)
+    (left / "scattered").mkdir(parents=True)
+    (left / "scattered" / "0000").write_bytes(b"messages")
+    shuffle(plan, folder_of(tmp_path / "reports", plan, theirs), tmp_path / "shuffled")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["reports", "shuffled"]
+
+
+@pytest.mark.parametrize("name", ["out", "out[1]", "*", "?ut"])
+def test_what_another_run_left_is_not_touched_whatever_folders_are_called(tmp_path: Path, name: str) -> None:
+    """Neither that of a folder whose name begins alike, nor what a name means as a pattern."""
+    mine = tmp_path / f".{name}.0123456789abcdef.tmp"
+    others = [tmp_path / f".{other}.0123456789abcdef.tmp" for other in ("out.v2", "out1", "but", "x")]
+    for folder in (mine, *others):
+        folder.mkdir()
+    with _workshop(tmp_path / name):
+        assert not mine.exists()
+    assert all(folder.exists() for folder in others)

@@ -1,0 +1,218 @@
+"""Rounds over files: what a server publishes, what people answer, and that both together are what ``fit`` simulates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from cloister.accounting.composition import Spent
+from cloister.collection.client.encoder import Encoder, State, encode, opened
+from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.publish import publish, words
+from cloister.collection.plan.transcript import Transcript
+from cloister.collection.server.aggregator import advance, decode, result_of
+from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
+from cloister.core.randomness import NoiseRng
+from cloister.run.fit import Request, fit, source
+from cloister.run.result import Result
+from tests.collection.rounds_fakes import (
+    CENTERS,
+    EPSILON,
+    REQUEST,
+    ROUNDS,
+    ROWS,
+    USERS,
+    D,
+    N,
+    advanced,
+    answered,
+    planned,
+    prepared,
+    up_to,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plan() -> PublishedPlan:
+    return planned()
+
+
+def same(one: Result, other: Result) -> bool:
+    weights = one.weights is None or other.weights is None or np.array_equal(one.weights, other.weights)
+    return np.array_equal(one.centers, other.centers) and weights
+
+
+def test_files_and_fit_find_the_same_centres_with_the_same_noise(tmp_path: Path, plan: PublishedPlan) -> None:
+    noise = NoiseRng.for_tests(5)
+    up_to(
+        tmp_path, plan, ROUNDS, noise.child("chunk", 0)
+    )  # as rows in memory are read: in chunks, of which this is the only one
+    found = advanced(tmp_path).result
+    simulated = fit(REQUEST, source(ROWS, None, "refuse"), noise=noise)
+    assert found is not None
+    assert same(found, simulated)
+    assert found.privacy.spends == simulated.privacy.spends
+    assert not found.privacy.simulated
+    distances = np.linalg.norm(CENTERS[:, None] - found.centers[None], axis=2)
+    assert distances.min(axis=1).max() < 0.5
+
+
+def test_a_plan_of_one_round_advances_to_what_decode_finds(tmp_path: Path) -> None:
+    one = publish(Request(k=3, method="one-round", epsilon=4.0, bounds="-1:1", rows=N, seed=1), dimension=D)
+    assert (one.length, one.schedule, one.as_dict()["format"]) == (1, (), 1)
+    assert "rounds" not in one.as_dict()
+    prepared(tmp_path, one)
+    answered(tmp_path)
+    expected = decode(tmp_path / "plan", tmp_path / "reports").result
+    done = advanced(tmp_path)
+    assert done.result is not None
+    assert done.result.as_dict() == expected.as_dict()
+    with pytest.raises(Refused, match="all 1 rounds of this plan are closed"):
+        encode(tmp_path / "plan", ROWS, USERS)
+
+
+def test_the_schedule_adds_up_to_the_budget(plan: PublishedPlan) -> None:
+    rounds = plan.rounds()
+    assert len(rounds) == plan.length == ROUNDS
+    assert Spent.on(event for round in rounds for event in round.events).epsilon(0.0) == pytest.approx(
+        EPSILON, rel=1e-9
+    )
+    planned = [event["amount"] for step in plan.schedule for event in step.events]
+    assert sum(planned) == pytest.approx(EPSILON, rel=1e-9)
+    text = words(plan, rounds)
+    assert f"All {ROUNDS} rounds together cost a person who answers each of them epsilon = 9 at delta = 0" in text
+    assert f"Over {ROUNDS} rounds a person sends {plan.size.total:.4g} bytes on average" in text
+    assert all(f"round {number}: 100.0% of the users are asked" in text for number in range(1, ROUNDS + 1))
+
+
+def test_a_plan_survives_its_file(tmp_path: Path, plan: PublishedPlan) -> None:
+    plan.write(tmp_path / "plan", "")
+    read = PublishedPlan.read(tmp_path / "plan")
+    assert read.hash == plan.hash
+    assert read.schedule == plan.schedule
+    assert json.loads((tmp_path / "plan" / "plan.json").read_text())["format"] == 2
+
+
+def test_bytes_per_round_are_what_is_sent(tmp_path: Path, plan: PublishedPlan) -> None:
+    up_to(tmp_path, plan, 1)
+    encoder = Encoder(opened(tmp_path / "plan"), noise=NoiseRng.for_tests(1))
+    sent = encoder.encode(ROWS, USERS)
+    step = plan.schedule[1]
+    assert sent.records.shape[1] == step.size.answers + step.size.stamps
+    assert (step.size.user, step.asked) == (8.0, 1.0)
+
+
+def test_a_person_pays_a_plan_once_over_all_rounds(tmp_path: Path, plan: PublishedPlan) -> None:
+    prepared(tmp_path, plan)
+    state = State(tmp_path / "mine.state", lifetime=EPSILON)
+    for _ in range(ROUNDS):
+        encode(tmp_path / "plan", ROWS[:5], USERS[:5], state=state)
+        answered(tmp_path)
+        advanced(tmp_path)
+        assert state.spent(3) == state.spent(800) == EPSILON
+    other = planned(seed=2, epsilon=1.0)
+    with pytest.raises(BudgetExceeded, match="nothing was read or spent"):
+        encode(other, ROWS[:5], USERS[:5], state=state)
+    assert state.spent(3) == EPSILON
+
+
+def test_whoever_joins_late_pays_the_plan_too(tmp_path: Path, plan: PublishedPlan) -> None:
+    up_to(tmp_path, plan, 1)
+    late = State(tmp_path / "late.state")
+    encode(tmp_path / "plan", ROWS[:1], USERS[:1], state=late)
+    assert (late.spent(0), late.spent_delta(0)) == (EPSILON, 0.0)
+
+
+def test_asked_twice_she_says_the_same(tmp_path: Path, plan: PublishedPlan) -> None:
+    prepared(tmp_path, plan)
+    state, first = State(tmp_path / "s"), list[np.ndarray]()
+    for _ in range(ROUNDS):
+        first.append(encode(tmp_path / "plan", ROWS, USERS, state=state).records)
+        assert np.array_equal(first[-1], encode(tmp_path / "plan", -ROWS, USERS, state=state).records)
+        answered(tmp_path)
+        advanced(tmp_path)
+    assert not np.array_equal(first[0], first[1])
+
+
+def test_an_older_copy_of_the_folder_gets_the_older_answers(tmp_path: Path, plan: PublishedPlan) -> None:
+    state = State(tmp_path / "mine.state")
+    prepared(tmp_path, plan)
+    first = encode(plan, ROWS, USERS, state=state)
+    answered(tmp_path)
+    advanced(tmp_path)
+    encode(tmp_path / "plan", ROWS, USERS, state=state)
+    assert np.array_equal(encode(plan, ROWS, USERS, state=state).records, first.records)
+
+
+def test_several_rounds_need_a_memory(plan: PublishedPlan) -> None:
+    with pytest.raises(InvalidInput, match="give a state that remembers"):
+        encode(plan, ROWS, USERS)
+
+
+def test_who_is_not_asked_sends_and_pays_nothing(
+    tmp_path: Path, plan: PublishedPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared(tmp_path, plan)
+    monkeypatch.setattr(Encoder, "asked", lambda encoder, users: users % 3 == 1)
+    path, count = answered(tmp_path)
+    assert path is not None
+    assert pq.read_table(path)["user"].to_pylist() == list(range(1, N, 3))
+    assert count == N // 3
+    assert encode(plan, ROWS, USERS, state=tmp_path / "mine.state").users.tolist() == list(range(1, N, 3))
+    assert [State(tmp_path / "mine.state").spent(user) for user in (0, 1, 2)] == [0.0, EPSILON, 0.0]
+    monkeypatch.setattr(Encoder, "asked", lambda encoder, users: users < 0)
+    assert answered(tmp_path) == (None, 0)
+
+
+def test_a_closed_round_is_not_closed_again(tmp_path: Path, plan: PublishedPlan) -> None:
+    up_to(tmp_path, plan, 1)
+    before = (tmp_path / "plan" / "round-1.json").read_bytes()
+    done = advanced(tmp_path, only=0)
+    assert (done.intake, done.transcript.index) == (None, 1)
+    with pytest.raises(InvalidInput, match="no report can be used; left alone 1 files of rounds that are closed"):
+        advanced(tmp_path)
+    with pytest.raises(InvalidInput, match="round 3 is not open: the open one is 2"):
+        advanced(tmp_path, only=2)
+    assert (tmp_path / "plan" / "round-1.json").read_bytes() == before
+    assert not (tmp_path / "plan" / "round-2.json").exists()
+
+
+def test_too_few_reports_close_nothing(tmp_path: Path, plan: PublishedPlan) -> None:
+    prepared(tmp_path, plan)
+    answered(tmp_path)
+    with pytest.raises(InvalidInput, match="900 reports count, at least 1,000 are wanted"):
+        advanced(tmp_path, least=1000)
+    assert Transcript.read(tmp_path / "plan").index == 0
+
+
+def test_the_result_is_what_is_published_without_any_report(tmp_path: Path, plan: PublishedPlan) -> None:
+    prepared(tmp_path, plan)
+    with pytest.raises(Refused, match="3 rounds are not closed yet"):
+        result_of(opened(tmp_path / "plan"))
+    for _ in range(ROUNDS):
+        answered(tmp_path)
+        done = advanced(tmp_path)
+    assert done.result is not None
+    assert advance(tmp_path / "plan").result is not None
+    assert result_of(opened(tmp_path / "plan")).as_dict() == done.result.as_dict()
+    assert [reports["accepted"] for reports in done.result.details["reports"]] == [N] * ROUNDS
+
+
+def test_decode_says_who_closes_rounds(tmp_path: Path, plan: PublishedPlan) -> None:
+    prepared(tmp_path, plan)
+    answered(tmp_path)
+    with pytest.raises(InvalidInput, match="this plan has 3 rounds: 'cloister advance' closes"):
+        decode(tmp_path / "plan", tmp_path / "reports")
+
+
+def test_a_late_report_of_a_closed_round_is_left_alone(tmp_path: Path, plan: PublishedPlan) -> None:
+    up_to(tmp_path, plan, 1)
+    early = next((tmp_path / "reports").iterdir())
+    early.rename(early.with_name("zzz-late.parquet"))
+    answered(tmp_path)
+    done = advanced(tmp_path, strict=True)
+    assert (done.intake.accepted, done.intake.earlier, done.intake.files) == (N, 1, 1)

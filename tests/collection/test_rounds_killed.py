@@ -1,0 +1,219 @@
+"""Killed anywhere, in processes of their own, and started again: nothing is lost, nothing is said or paid twice, no round closes twice."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from cloister.collection.client import encode_files as collecting
+from cloister.collection.client.encoder import Encoder, State, opened
+from cloister.collection.plan import canonical_json as sealed
+from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.transcript import Transcript
+from cloister.collection.server.aggregator import advance
+from cloister.run.result import Result
+from tests.collection.rounds_fakes import EPSILON, ROUNDS, USERS, N, advanced, answered, planned, prepared, up_to
+
+DIED = 77
+FORK = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
+
+
+@pytest.fixture(scope="module")
+def plan() -> PublishedPlan:
+    return planned()
+
+
+@pytest.fixture(scope="module")
+def stages(tmp_path_factory: pytest.TempPathFactory, plan: PublishedPlan) -> list[Path]:
+    """The folder at each round boundary: 0, 1, ... rounds closed, the open one answered by nobody."""
+    whole = up_to(tmp_path_factory.mktemp("run"), plan, 0)
+    found = list[Path]()
+    for number in range(ROUNDS):
+        found.append(tmp_path_factory.mktemp("stage") / str(number))
+        shutil.copytree(whole, found[-1])
+        answered(whole)
+        advanced(whole)
+    return found
+
+
+def dying(what: Callable[[], Any], owner: Any, name: str, call: int = 1, after: bool = False) -> int:
+    """Run in another process that dies, as if by kill -9, at the given call of a function; its exit code."""
+
+    def run() -> None:
+        true, calls = getattr(owner, name), [0]
+
+        def fatal(*arguments: Any, **options: Any) -> Any:
+            calls[0] += 1
+            if calls[0] == call and not after:
+                os._exit(DIED)
+            done = true(*arguments, **options)
+            if calls[0] == call:
+                os._exit(DIED)
+            return done
+
+        setattr(owner, name, fatal)
+        what()
+        os._exit(0)
+
+    process = FORK.Process(target=run)
+    process.start()
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+USER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
+    "before the charge": (State, "charge", 1, False),
+    "charged, nothing drawn": (State, "charge", 1, True),
+    "inside the drawing": (Encoder, "draw", 1, True),
+    "drawn, nothing written": (State, "fill", 1, True),
+    "before the file": (collecting, "_file", 1, False),
+    "in the middle of the file": (collecting.wire, "to_batch", 1, True),
+    "written, without its name": (os, "fsync", 1, True),
+    "written": (collecting, "sync", 1, False),
+}
+
+
+@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize("point", USER_POINTS.values(), ids=USER_POINTS)
+def test_a_killed_answer_goes_on(tmp_path: Path, stages: list[Path], number: int, point: Any) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(stages[number], folder)
+    assert dying(lambda: answered(folder), *point) == DIED
+    sent = fresh(folder)
+    path, count = answered(folder)
+    assert path is not None
+    assert count == N
+    again = pq.read_table(path)
+    assert all(table.equals(again) for table in sent), "two different reports of one round left"
+    state = State(folder / "mine.state")
+    assert {state.spent(user) for user in range(0, N, 100)} == {EPSILON}
+    done = advanced(folder)
+    assert done.intake.accepted == N
+    assert done.transcript.index == number + 1
+
+
+def parts(folder: Path) -> list[Path]:
+    return sorted((folder / "reports").glob("part-*")) if (folder / "reports").is_dir() else []
+
+
+def fresh(folder: Path) -> list[Any]:
+    """Tables that bear the open round's name."""
+    head = opened(folder / "plan").head
+    tables = [pq.read_table(path) for path in parts(folder)]
+    return [table for table in tables if collecting.wire.plan_of(table.schema) == head]
+
+
+SERVER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
+    "before it counts": (Transcript, "record", 1, False),
+    "counted, nothing written": (Transcript, "publish", 1, False),
+    "in the middle of the file": (os, "fsync", 1, False),
+    "written, without its name": (os, "link", 1, False),
+    "published": (os, "link", 1, True),
+    "published, without the next question told": (sealed, "sync", 1, False),
+    "all done, nothing said": (Transcript, "publish", 1, True),
+}
+
+
+@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize("point", SERVER_POINTS.values(), ids=SERVER_POINTS)
+def test_a_killed_server_goes_on(tmp_path: Path, stages: list[Path], number: int, point: Any) -> None:
+    folder, quiet = tmp_path / "run", tmp_path / "quiet"
+    shutil.copytree(stages[number], folder)
+    answered(folder)
+    shutil.copytree(folder, quiet)
+    advanced(quiet)
+    assert dying(lambda: advanced(folder), *point) == DIED
+    assert Transcript.read(folder / "plan").index in (number, number + 1)
+    done = advanced(folder, only=number)
+    for round in range(1, number + 2):
+        name = f"round-{round}.json"
+        assert (folder / "plan" / name).read_bytes() == (quiet / "plan" / name).read_bytes()
+    assert done.transcript.index == number + 1
+    if number + 1 == ROUNDS:
+        assert done.result is not None
+        other = advance(quiet / "plan").result
+        assert other is not None
+        assert done.result.as_dict() == other.as_dict()
+    else:
+        assert done.transcript.round().index == number + 1
+
+
+def test_a_result_that_was_not_saved_is_computed_again(tmp_path: Path, stages: list[Path]) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(stages[-1], folder)
+    answered(folder)
+
+    def close() -> None:
+        found = advanced(folder).result
+        assert found is not None
+        found.save(folder / "result.json")
+
+    assert dying(close, os, "fsync", 3) == DIED  # the answers and their folder are on the disk, the result is not
+    assert not (folder / "result.json").exists()
+    found = advance(folder / "plan").result
+    assert found is not None
+    found.save(folder / "result.json")
+    assert np.array_equal(Result.load(folder / "result.json").centers, found.centers)
+
+
+def test_two_servers_at_once_publish_one_version(tmp_path: Path, stages: list[Path]) -> None:
+    """They have different reports: one closes the round, the other is refused; whoever it was, the folder is whole."""
+    folder = tmp_path / "run"
+    shutil.copytree(stages[1], folder)
+    answered(folder)
+    (path,) = [
+        one for one in parts(folder) if collecting.wire.plan_of(pq.read_schema(one)) == opened(folder / "plan").head
+    ]
+    table = pq.read_table(path)
+    start, codes = FORK.Barrier(4), FORK.SimpleQueue()
+    for number in range(4):
+        (folder / f"reports-{number}").mkdir()
+        pq.write_table(table.slice(0, N - 10 * number), folder / f"reports-{number}" / "part-1.parquet")
+
+    def close(number: int) -> None:
+        start.wait()
+        try:
+            codes.put(advance(folder / "plan", folder / f"reports-{number}", only=1).intake.accepted)
+        except Exception as error:
+            codes.put(type(error).__name__)
+
+    workers = [FORK.Process(target=close, args=(number,)) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    said = [codes.get() for _ in workers]
+    published = Transcript.read(folder / "plan")
+    assert published.index == 2
+    winners = [count for count in said if isinstance(count, int)]
+    assert winners == [published.closed[-1].reports["accepted"]]
+    assert [path.name for path in (folder / "plan").iterdir() if path.name.startswith(".")] == []
+
+
+def test_people_who_answer_at_once_send_one_report_each(tmp_path: Path, plan: PublishedPlan) -> None:
+    prepared(tmp_path, plan)
+    start = FORK.Barrier(3)
+
+    def reply() -> None:
+        start.wait()
+        answered(tmp_path)
+
+    workers = [FORK.Process(target=reply) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+        assert worker.exitcode == 0
+    first, *others = [pq.read_table(path) for path in parts(tmp_path)]
+    assert len(others) == 2
+    assert all(first.equals(other) for other in others)
+    assert State(tmp_path / "mine.state").spent(int(USERS[-1])) == EPSILON

@@ -1,0 +1,345 @@
+"""A publisher who lies: nobody answers a changed plan, changed answers, another round or a dearer one, and nobody pays more for it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.collection.client.encoder import State, encode, opened
+from cloister.collection.plan.canonical_json import hash_of, laid_out
+from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.transcript import Transcript
+from cloister.core.budget import Budget, Event
+from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
+from cloister.core.questions import Round
+from tests.collection.rounds_fakes import (
+    EPSILON,
+    ROUNDS,
+    ROWS,
+    USERS,
+    N,
+    advanced,
+    answered,
+    lied,
+    planned,
+    prepared,
+    up_to,
+)
+
+
+@pytest.fixture(scope="module")
+def plan() -> PublishedPlan:
+    return planned()
+
+
+@pytest.fixture(scope="module")
+def two_closed(tmp_path_factory: pytest.TempPathFactory, plan: PublishedPlan) -> Path:
+    return up_to(tmp_path_factory.mktemp("closed"), plan, 2)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, two_closed: Path) -> Path:
+    """Two rounds are closed, everybody has answered them."""
+    shutil.copytree(two_closed, tmp_path / "all")
+    return tmp_path / "all"
+
+
+def test_any_byte_that_is_changed_is_refused_or_says_the_same(folder: Path) -> None:
+    """Of the plan file another layout of the same facts is the same plan; of answers there is one layout."""
+    place, rng = folder / "plan", np.random.default_rng(7)
+    true = Transcript.read(place)
+    for name in ("plan.json", "round-1.json", "round-2.json"):
+        path, content = place / name, (place / name).read_bytes()
+        for position in rng.integers(0, len(content), 150).tolist():
+            for change in (content[position] ^ int(rng.integers(1, 256)), content[position] ^ 1):
+                path.write_bytes(content[:position] + bytes([change]) + content[position + 1 :])
+                try:
+                    found = Transcript.read(place)
+                except CloisterError:
+                    pass
+                else:
+                    assert name == "plan.json"
+                    assert found.heads == true.heads
+        path.write_bytes(content)
+    assert Transcript.read(place).heads == true.heads
+
+
+CHANGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda content: content[:-1], "longer": lambda content: content + b"\n", "empty": lambda content: b"",
+    "spaced": lambda content: content.replace(b": ", b":  ", 1), "list": lambda content: b"[]\n", "null": lambda content: b"null\n",
+    "twice": lambda content: content.replace(b'"format": 1,', b'"format": 1,\n "format": 1,'),
+    "binary": lambda content: b"\xff\xfe" + content, "deep": lambda content: b"[" * 100_000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_malformed_answers_are_one_line(folder: Path, change: Callable[[bytes], bytes]) -> None:
+    path = folder / "plan" / "round-2.json"
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(Damaged) as error:
+        Transcript.read(folder / "plan")
+    assert "\n" not in str(error.value)
+
+
+def resealed(path: Path, **changes: Any) -> None:
+    """Change facts of answers, and seal them anew."""
+    facts = json.loads(path.read_text())
+    facts.pop("hash")
+    facts.update(changes)
+    path.write_text(laid_out({**facts, "hash": hash_of(facts)}) + "\n")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"plan": "00" * 32}, {"previous": "00" * 32}, {"round": 1}, {"round": 3}, {"digest": "00" * 32}, {"next": None}, {"format": 2},
+        {"reports": {}}, {"reports": {"accepted": "five"}}, {"reports": {"accepted": -1}}, {"looks": [{}]}, {"looks": {}}, {"more": 1}, {"reports": {"accepted": 5}, "previous": "11" * 32},
+    ],
+)  # fmt: skip
+def test_answers_that_do_not_fit_are_refused(folder: Path, changes: dict[str, Any]) -> None:
+    resealed(folder / "plan" / "round-2.json", **changes)
+    with pytest.raises(Damaged):
+        Transcript.read(folder / "plan")
+
+
+def test_a_gap_or_a_round_too_many_is_refused(folder: Path) -> None:
+    first, second = (folder / "plan" / f"round-{number}.json" for number in (1, 2))
+    content = first.read_bytes()
+    first.unlink()
+    with pytest.raises(Damaged, match="lacks the answers of a round before"):
+        Transcript.read(folder / "plan")
+    first.write_bytes(second.read_bytes())
+    with pytest.raises(Damaged, match="do not belong to this plan"):
+        Transcript.read(folder / "plan")
+    first.write_bytes(content)
+    answered(folder)
+    advanced(folder)
+    shutil.copy(second, folder / "plan" / f"round-{ROUNDS + 1}.json")
+    with pytest.raises(Damaged, match="do not belong"):
+        Transcript.read(folder / "plan")
+
+
+def test_answers_of_another_plan_are_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = up_to(tmp_path / "other", planned(seed=2), 1)
+    shutil.copy(other / "plan" / "round-1.json", folder / "plan" / "round-1.json")
+    with pytest.raises(Damaged, match="do not belong to this plan"):
+        encode(folder / "plan", ROWS, USERS, state=folder / "mine.state")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_other_answers_than_before_get_no_report(folder: Path, number: int) -> None:
+    """The lie is perfect: every hash fits, and the round that it leads to is the method's."""
+    state = State(folder / "mine.state")
+    encode(folder / "plan", ROWS, USERS, state=state)  # she has seen both rounds' answers
+    before = (folder / "mine.state").read_bytes()
+    false = lied(folder, number, 1000.0)
+    assert false.index == number
+    with pytest.raises(Refused, match="the published answers are not those that were published before"):
+        encode(folder / "plan", ROWS, USERS, state=state)
+    assert state.spent(0) == EPSILON
+    assert (folder / "mine.state").read_bytes() == before
+    fresh = encode(folder / "plan", ROWS, USERS, state=folder / "other.state")  # who has seen nothing cannot know
+    assert len(fresh.users) == N
+    with pytest.raises(Refused, match="not those that were published before"):
+        encode(planned(), ROWS, USERS, state=other_first(folder, state))
+
+
+def test_other_answers_of_an_earlier_round_get_no_report_of_a_later_one(folder: Path) -> None:
+    """She answered two rounds and has not seen the third; the publisher changes the first, and closes the second with other people."""
+    hers = (folder / "mine.state").rename(folder / "hers.state")
+    lied(folder, 1, 1000.0)
+    answered(folder)
+    assert advanced(folder).transcript.index == 2
+    with pytest.raises(Refused, match="not those that were published before"):
+        encode(folder / "plan", ROWS, USERS, state=hers)
+    assert State(hers).spent(0) == EPSILON
+
+
+def other_first(folder: Path, state: State) -> State:
+    """A state that has seen another first round under the same plan."""
+    with sqlite3.connect(folder / "mine.state") as db:
+        db.execute("update rounds set head = 'another' where number = 0")
+    db.close()
+    return state
+
+
+def test_a_lie_before_she_saw_anything_costs_her_no_more(tmp_path: Path, plan: PublishedPlan) -> None:
+    """Answers that are far from the truth lead to another question, for the same price; the next ones must go on from them."""
+    up_to(tmp_path, plan, 1)
+    lied(tmp_path, 1, 12345.0)
+    state = State(tmp_path / "late.state")
+    encode(tmp_path / "plan", ROWS, USERS, state=state)
+    assert state.spent(0) == EPSILON
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e308])
+def test_answers_that_are_no_numbers_are_one_line_or_a_round(tmp_path: Path, plan: PublishedPlan, value: float) -> None:
+    up_to(tmp_path, plan, 1)
+    true = Transcript.read(tmp_path / "plan")
+    looks = tuple(attrs.evolve(look, values=np.full_like(look.values, value)) for look in true.closed[0].looks)
+    false = Transcript(plan).grown(attrs.evolve(true.closed[0], looks=looks))
+    with np.errstate(all="ignore"), pytest.raises(Refused) as error:
+        encode(false, ROWS, USERS, state=tmp_path / "late.state")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "late.state").exists()
+
+
+def test_answers_of_other_shapes_are_one_line(tmp_path: Path, plan: PublishedPlan) -> None:
+    up_to(tmp_path, plan, 1)
+    true = Transcript.read(tmp_path / "plan").closed[0]
+    odd = tuple(attrs.evolve(look, values=np.zeros((len(look.ids), 7))) for look in true.looks)
+    for looks in (odd, true.looks[:1], (), tuple(attrs.evolve(look, level=1) for look in true.looks)):
+        with pytest.raises(Refused) as error:
+            encode(Transcript(plan).grown(attrs.evolve(true, looks=looks)), ROWS, USERS, state=tmp_path / "late.state")
+        assert "\n" not in str(error.value)
+
+
+def test_a_round_with_another_digest_gets_no_report(folder: Path) -> None:
+    resealed(folder / "plan" / "round-2.json", next="00" * 32)
+    with pytest.raises(Refused, match="round 2 is not the one that was opened"):
+        encode(folder / "plan", ROWS, USERS, state=folder / "new.state")
+    assert not (folder / "new.state").exists()
+
+
+def dearer(round: Round[Any]) -> tuple[Event, ...]:
+    return tuple(Event(part.channel.events[0].mechanism, Budget("pure", 4.0)) for part in round.parts)
+
+
+def test_a_round_that_costs_more_than_planned_gets_no_report(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    true = Round.events.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(Round, "events", property(lambda round: dearer(round) if round.index == 2 else true(round)))
+    with pytest.raises(Refused, match="what its rounds cost comes out differently here"):
+        encode(folder / "plan", ROWS, USERS, state=folder / "new.state")
+    forecast = opened(folder / "plan").plan
+    monkeypatch.setattr(Round, "events", property(true))
+    rounds = forecast.rounds()
+    monkeypatch.setattr(PublishedPlan, "rounds", lambda plan: rounds)
+    monkeypatch.setattr(
+        Round, "events", property(lambda round: true(round) if any(round is one for one in rounds) else dearer(round))
+    )
+    with pytest.raises(Refused, match="asks for other events than its forecast"):
+        encode(folder / "plan", ROWS, USERS, state=folder / "new.state")
+    assert not (folder / "new.state").exists()
+
+
+def test_a_plan_whose_schedule_was_changed_gets_no_report(tmp_path: Path, plan: PublishedPlan) -> None:
+    first, *rest = plan.schedule
+    cheap = attrs.evolve(first, events=tuple({**event, "amount": 0.1} for event in first.events))
+    fewer = attrs.evolve(first, asked=0.5)
+    for schedule in ((cheap, *rest), (fewer, *rest), plan.schedule[:2], (*plan.schedule, first), tuple(rest)):
+        false = attrs.evolve(plan, schedule=schedule)
+        with pytest.raises(Refused, match="what its rounds cost comes out differently here"):
+            encode(false, ROWS, USERS, state=tmp_path / "mine.state")
+    assert not (tmp_path / "mine.state").exists()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"asked": 0.0}, {"asked": -1.0}, {"asked": float("1e999")}, {"events": [{}]}, {"events": [[]]}]
+)
+def test_a_schedule_that_makes_no_sense_is_no_plan(
+    tmp_path: Path, plan: PublishedPlan, changes: dict[str, Any]
+) -> None:
+    """Whoever only looks at the plan is told so, too."""
+    facts = json.loads(json.dumps(plan.as_dict()))
+    facts.pop("hash")
+    facts["rounds"][1].update(changes)
+    with pytest.raises((ValueError, KeyError)):
+        PublishedPlan.from_dict({**facts, "hash": hash_of({**facts, "rounds": []})})
+    prepared(tmp_path, plan)
+    (tmp_path / "plan" / "plan.json").write_text(json.dumps({**facts, "hash": "00" * 32}))
+    with pytest.raises(Damaged):
+        Transcript.read(tmp_path / "plan")
+
+
+def test_changed_parameters_are_another_plan_for_the_ledger(tmp_path: Path, plan: PublishedPlan) -> None:
+    state = State(tmp_path / "mine.state", lifetime=EPSILON)
+    encode(plan, ROWS, USERS, state=state)
+    for other in (planned(epsilon=1.0), planned(k=4, epsilon=0.5), planned(seed=9, epsilon=0.1)):
+        with pytest.raises(CloisterError, match="nothing was read or spent"):
+            encode(other, ROWS, USERS, state=state)
+    assert state.spent(0) == EPSILON
+
+
+def test_reports_of_another_versions_answers_do_not_count(folder: Path) -> None:
+    """Those whom the lie reached first sent reports of another round: they are recognised."""
+    place = folder / "plan"
+    true = (place / "round-2.json").read_bytes()
+    false = lied(folder, 2, 50.0)
+    (folder / "mine.state").rename(folder / "kept.state")
+    answered(folder)
+    (place / "round-2.json").write_bytes(true)
+    assert Transcript.read(place).head != false.head
+    with pytest.raises(InvalidInput, match="refused 1 files of reports that answer another plan"):
+        advanced(folder)
+
+
+def test_two_servers_publish_one_version(folder: Path) -> None:
+    answered(folder)
+    stale = Transcript.read(folder / "plan")
+    done = advanced(folder).transcript
+    (mine,) = done.closed[-1:]
+    assert stale.publish(folder / "plan", mine).heads == done.heads
+    with pytest.raises(Refused, match="was closed with other reports in the meantime"):
+        stale.publish(folder / "plan", attrs.evolve(mine, reports={"accepted": 1}))
+    assert Transcript.read(folder / "plan").heads == done.heads
+    assert [path.name for path in (folder / "plan").iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("second", [0, 1])
+def test_a_second_look_at_a_closed_round_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, second: int) -> None:
+    """Late reports would change what it shows: the reports of the round that is open are not looked at for it."""
+    kind, closed = type(planned().compose().value), Transcript.read(folder / "plan").index
+    cluster = kind.cluster
+
+    def curious(self: Any, problem: Any, session: Any, rng: Any) -> Any:
+        asked, tables = session.ask, list[Any]()
+
+        def ask(*questions: Any) -> Any:
+            found = asked(*questions)
+            tables.append(found)
+            if len(tables) == closed + 1:
+                tables[0][second].at(np.arange(3))  # after the next round was asked
+            return found
+
+        session.ask = ask
+        return cluster(self, problem, session, rng)
+
+    answered(folder)
+    before = sorted((folder / "plan").iterdir())
+    monkeypatch.setattr(kind, "cluster", curious)
+    with pytest.raises(Refused, match="looks further at round 1, which is closed: what it wants to see of a round"):
+        advanced(folder)
+    monkeypatch.undo()
+    assert sorted((folder / "plan").iterdir()) == before
+    assert advanced(folder).transcript.index == closed + 1
+
+
+def test_a_state_of_the_version_before_goes_on(tmp_path: Path) -> None:
+    prepared(tmp_path, planned())
+    path = tmp_path / "old.state"
+    encode(planned(), ROWS[:5], USERS[:5], state=path)
+    first = encode(planned(), ROWS[:5], USERS[:5], state=path).records
+    with sqlite3.connect(path) as db:
+        db.executescript(
+            "alter table reports rename to new; drop table rounds; drop table lifetime;"
+            "create table reports (plan integer not null references plans (id), user integer not null, report blob, primary key (plan, user)) without rowid;"
+            "insert into reports select plan, user, report from new; drop table new; pragma user_version = 1;"
+        )
+    db.close()
+    state = State(path)
+    assert state.spent(2) == EPSILON
+    assert np.array_equal(encode(planned(), -ROWS[:5], USERS[:5], state=state).records, first)
+    assert opened(tmp_path / "plan").heads == (planned().hash,)
+    with sqlite3.connect(path) as db:
+        assert db.execute("select number, head from rounds").fetchall() == [(0, planned().hash)]
+        assert db.execute("pragma user_version").fetchone() == (3,)
+    db.close()

@@ -1,0 +1,88 @@
+"""Stemmer's weighted centres over files: five rounds in which a public coin says who is asked, with and without delta."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.accounting.composition import Spent
+from cloister.collection.client.encoder import State, encode, opened
+from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.publish import publish, words
+from cloister.core.randomness import NoiseRng
+from cloister.run.fit import Request, fit, source
+from tests.collection.rounds_fakes import advanced, answered, prepared
+
+N, EPSILON, DELTA = 3000, 8.0, 1e-6
+ROWS = np.array([[0.6, 0.6], [-0.6, -0.6], [0.6, -0.6]])[np.arange(N) % 3]
+BY_BUDGET = {"steps_share": "budget", "radii_share": "budget", "repetitions_share": "budget"}
+REQUEST = Request(k=3, method="weighted-centers", epsilon=EPSILON, delta=DELTA, bounds="-1:1", rows=N, seed=1)
+
+
+def planned(vectors: str, options: dict[str, Any]) -> PublishedPlan:
+    return publish(attrs.evolve(REQUEST, wires={"vectors": vectors}, options=options), dimension=2)
+
+
+@pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
+@pytest.mark.parametrize("options", [{}, BY_BUDGET, {"assign": "nearest"}], ids=["users", "budget", "nearest"])
+def test_all_rounds_together_cost_the_budget_delta_included(vectors: str, options: dict[str, Any]) -> None:
+    plan = planned(vectors, options)
+    rounds = plan.rounds()
+    spent = Spent.on(event for round in rounds for event in round.events)
+    delta = DELTA if vectors == "ldp-average" else 0.0
+    assert plan.length == len(rounds) == (4 if options.get("assign") == "nearest" else 5)
+    assert spent.epsilon(DELTA) == pytest.approx(EPSILON, rel=1e-9)
+    assert spent.delta == pytest.approx(delta, rel=1e-9)
+    own = f" at delta = 1e-06, of which mechanisms take {DELTA:.4g} themselves" if delta else " at delta = 1e-06,"
+    assert f"All {plan.length} rounds together cost a person who answers each of them epsilon = 8{own}" in words(
+        plan, rounds
+    )
+    asked = sum(step.asked for step in plan.schedule)
+    assert asked == pytest.approx(plan.length if options is BY_BUDGET else 1.0)
+    assert plan.size.total == pytest.approx(sum(step.size.total for step in plan.schedule))
+
+
+@pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
+def test_files_and_fit_find_the_same_centres_with_the_same_noise(tmp_path: Path, vectors: str) -> None:
+    request, noise = attrs.evolve(REQUEST, wires={"vectors": vectors}), NoiseRng.for_tests(3)
+    plan = planned(vectors, {})
+    prepared(tmp_path, plan)
+    np.save(tmp_path / "mine.npy", ROWS)
+    counts = list[int]()
+    for _ in range(plan.length):
+        counts.append(answered(tmp_path, noise.child("chunk", 0))[1])
+        done = advanced(tmp_path)
+    simulated = fit(request, source(ROWS, None, "refuse"), noise=noise)
+    assert done.result is not None
+    assert np.array_equal(done.result.centers, simulated.centers)
+    assert done.result.weights is not None
+    assert simulated.weights is not None
+    assert np.array_equal(done.result.weights, simulated.weights)
+    assert sum(counts) == N  # everybody is asked in one round
+    assert [reports["accepted"] for reports in done.result.details["reports"]] == counts
+    for share, step in zip(
+        counts, plan.schedule, strict=True
+    ):  # binomial: 6 standard errors are exceeded with chance 2e-9
+        assert abs(share - N * step.asked) < 6 * np.sqrt(N * step.asked * (1 - step.asked)) + 1
+
+
+def test_each_person_pays_when_she_is_asked_and_once(tmp_path: Path) -> None:
+    plan, users = planned("ldp-average", {}), np.arange(N)
+    prepared(tmp_path, plan)
+    np.save(tmp_path / "mine.npy", ROWS)
+    state, paid = State(tmp_path / "mine.state"), set[int]()
+    for _ in range(plan.length):
+        sent = set(encode(opened(tmp_path / "plan"), ROWS, users, state=state).users.tolist())
+        assert not sent & paid
+        paid |= sent
+        answered(tmp_path)
+        advanced(tmp_path)
+        some = list(paid)[:20]
+        assert {(state.spent(user), state.spent_delta(user)) for user in some} == {(EPSILON, DELTA)}
+        others = sorted(set(range(N)) - paid)[:20]
+        assert all(state.spent(user) == 0.0 for user in others)
+    assert len(paid) == N

@@ -1,0 +1,409 @@
+"""Programs that do not get to their end: what is finished is printed or found again, what is not says in one line how to go on.
+
+Where the operating system has a say (signals, pipes, full disks, encodings) they run in processes of their own; where only the moment
+matters, an interrupt or a full disk is put in its place in this one.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import cloister.collection.client.encoder
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.accounting.ledger.run import Run
+from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.publish import publish
+from cloister.commands.common import console, print_table, steady
+from cloister.core.marks import SIZE
+from cloister.core.session import Session
+from cloister.run.fit import Request
+from cloister.run.result import Result
+from tests import in_process
+from tests.collection import rounds_fakes, shuffled_plans
+
+PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
+ODD = ("price [/m2]", "[red]größe ☃ :smile:\n")
+FIT = ("fit", "rows.parquet", "-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000")
+PAID = ("--ledger", "budget.db", "--dataset", "my [set]")
+
+
+def program(
+    *arguments: Any, folder: Path, encoding: str = "utf-8", before: Callable[[], None] | None = None, **streams: Any
+) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, whose output is held back as a user's is."""
+    given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.run(
+        [PROGRAM, *map(str, arguments)], check=False, cwd=folder, text=True, encoding=encoding, preexec_fn=before,
+        env={**own, "COLUMNS": "120", "PYTHONIOENCODING": encoding}, **given,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = np.random.default_rng(0).normal(0, 0.3, (1000, 2))
+    pq.write_table(pa.table(dict(zip(ODD, rows.T, strict=True))), tmp_path / "rows.parquet")
+    Ledger.open(tmp_path / "budget.db", create=True).declare("my [set]", 10.0, 1e-4)
+    return tmp_path
+
+
+def one_line(done: subprocess.CompletedProcess[str]) -> str:
+    """What a person is told: one line, and no traceback."""
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("cloister: ")
+    return lines[0]
+
+
+def the_run(folder: Path) -> Any:
+    (data,) = Ledger.open(folder / "budget.db").status()
+    return data.runs[-1]
+
+
+def test_names_of_columns_are_text_and_never_markup(folder: Path) -> None:
+    done = in_process.cloister(*FIT, folder=folder)
+    assert done.returncode == 0
+    assert "price [/m2]" in done.stdout
+    assert r"[red]größe ☃ :smile:\n" in done.stdout
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_letters_that_a_terminal_lacks_are_printed_as_escapes(encoding: str, folder: Path) -> None:
+    done = program(*FIT, folder=folder, encoding=encoding)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"\u2603" in done.stdout
+    assert ("größe" in done.stdout) == (encoding == "latin-1")
+    assert "epsilon = 1, delta = 1e-06, Central trust" in done.stdout
+    refused = program(*FIT, "--columns", "☃", folder=folder, encoding=encoding)
+    assert refused.returncode == 2
+    assert r"no column '\u2603'" in one_line(refused)
+
+
+def test_tables_of_every_program_go_one_way(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.table import Table
+
+    steady()
+    table = Table("[/]", "[bold]name[/bold]")
+    table.add_row(":smile:", "[/m2]")
+    print_table(table, console())
+    shown = capsys.readouterr().out
+    for text in ("[/]", "[bold]name[/bold]", ":smile:", "[/m2]"):
+        assert text in shown
+
+
+def test_a_full_output_loses_nothing_that_was_paid_for(folder: Path) -> None:
+    """With --out it is there; with a ledger the run prints it again; without either it is saved where the program runs."""
+    with open("/dev/full", "w") as full:
+        saved = program(*FIT, "--out", "result.json", folder=folder, stdout=full)
+        assert (saved.returncode, Result.load(folder / "result.json").columns) == (1, ODD)
+        assert one_line(saved) == (
+            "cloister: cannot write the output: No space left on device; the result is in result.json"
+        )
+        paid = program(*FIT, *PAID, folder=folder, stdout=full)
+        told, run = one_line(paid), the_run(folder)
+        assert (paid.returncode, run.state) == (1, "done")
+        assert f"run {run.id} is finished, and nothing is lost: {shlex.join(PAID)} --resume {run.id}" in told
+        lost = program(*FIT, "--json", folder=folder, stdout=full)
+    (kept,) = folder.glob("cloister-result-*.json")
+    assert lost.returncode == 1
+    assert f"the result is in {kept}: --out saves it where you want it" in one_line(lost)
+    assert Result.load(kept).columns == ODD
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def closed_pipe(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        return program(*arguments, folder=folder, stdout=writing)
+    finally:
+        os.close(writing)
+
+
+def test_a_closed_pipe_ends_quietly_unless_it_was_the_only_place_of_the_result(folder: Path) -> None:
+    quiet = closed_pipe(folder, *FIT, "--out", "result.json")
+    assert (quiet.returncode, quiet.stderr) == (1, "")
+    assert Result.load(folder / "result.json").columns == ODD
+    told = closed_pipe(folder, *FIT)
+    (kept,) = folder.glob("cloister-result-*.json")
+    assert told.returncode == 1
+    assert str(kept) in one_line(told)
+    assert Result.load(kept).columns == ODD
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("describe", "fastlloyd"), ("--version",)])
+def test_an_output_that_cannot_be_written_is_one_line_for_every_program(arguments: Any, tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = program(*arguments, folder=tmp_path, stdout=full)
+        assert done.returncode == 1
+        assert one_line(done) == "cloister: cannot write the output: No space left on device"
+        assert program(*arguments, folder=tmp_path, stdout=full, stderr=full).returncode == 1
+    quiet = closed_pipe(tmp_path, *arguments)
+    assert (quiet.returncode, quiet.stderr) == (1, "")
+
+
+INTERRUPTED_IN_A_ROUND = """
+import os, signal
+from cloister.accounting.ledger.run import Run
+opened = Run.open_round
+def then_interrupted(self, *given):
+    opened(self, *given)
+    os.kill(os.getpid(), signal.SIGINT)
+Run.open_round = then_interrupted
+from cloister.cli import main
+main()
+"""
+
+
+def test_ctrl_c_says_which_run_is_open_and_its_own_words_go_on_with_it(folder: Path) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_IN_A_ROUND, *FIT, *PAID]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    told, run = one_line(done), the_run(folder)
+    assert (done.returncode, done.stdout, run.state) == (130, "", "open")
+    assert told.startswith(
+        f"cloister: interrupted; run {run.id} is open in budget.db, and its budget stays reserved: go on with "
+    )
+    words = re.findall(r"go on with (.*) and the same options, which pays nothing twice$", told)
+    again = in_process.cloister(*FIT, *shlex.split(words[0]), "--json", folder=folder)
+    assert again.returncode == 0, again.stderr
+    assert the_run(folder).state == "done"
+    (data,) = Ledger.open(folder / "budget.db").status()
+    assert len(data.runs) == 1
+    assert data.spent.epsilon <= 1
+
+
+def test_a_full_disk_under_the_ledger_says_the_same(folder: Path) -> None:
+    size = (folder / "budget.db").stat().st_size + 4096
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    done = program(*FIT, *PAID, "--set", "rounds=40", folder=folder, before=limited)
+    assert done.returncode == 2
+    told, run = one_line(done), the_run(folder)
+    assert "the ledger budget.db cannot be used" in told
+    assert f"run {run.id} is open in budget.db" in told
+    assert f"{shlex.join(PAID)} --resume {run.id}" in told
+
+
+def full(*_: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def interrupt(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def refused(folder: Path, *arguments: Any) -> tuple[int, str]:
+    done = in_process.cloister(*arguments, folder=folder)
+    return done.returncode, done.stderr
+
+
+def test_a_full_disk_under_the_result_says_the_same_and_leaves_no_litter(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "budget.db.key").write_bytes(bytes(SIZE))  # of an earlier run: it is synced, too
+    with monkeypatch.context() as patch:
+        patch.setattr("cloister.run.result.os.fsync", full)
+        code, told = refused(folder, *FIT, *PAID, "--out", "result.json")
+    run = the_run(folder)
+    assert (code, run.state) == (2, "open")
+    assert told.startswith(
+        f"cloister: cannot write result.json: No space left on device; run {run.id} is open in budget.db"
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr("cloister.run.result.os.fsync", interrupt)
+        code, told = refused(folder, *FIT, "--out", "result.json")
+    assert (code, told) == (130, "cloister: interrupted; nothing was released: start it again\n")
+    assert sorted(path.name for path in folder.iterdir()) == ["budget.db", "budget.db.key", "rows.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("where", "ledger", "says"),
+    [
+        ((Session, "ask"), False, "nothing was released: start it again"),
+        ((Ledger, "reserve"), True, "no run was opened, unless 'cloister ledger show budget.db' has a new one: start it again"),
+        ((Run, "finish"), True, "the result is in result.json"),
+    ],
+)  # fmt: skip
+def test_ctrl_c_at_other_moments_of_a_fit_says_what_stands(
+    where: tuple[Any, str], ledger: bool, says: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(*where, interrupt)
+    code, told = refused(folder, *FIT, *(PAID if ledger else ()), "--out", "result.json")
+    assert code == 130
+    assert told == f"cloister: interrupted; {says}\n"
+
+
+def test_a_refusal_while_a_run_is_open_says_so_and_one_before_it_does_not(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: Any) -> None:
+        (folder / "rows.parquet").write_bytes(b"another")
+
+    code, told = refused(folder, *FIT, *PAID, "--epsilon", "11")
+    assert (code, told.count("\n"), "is open" in told) == (2, 1, False)
+    opened = Run.open_round
+    monkeypatch.setattr(Run, "open_round", lambda run, *given: (opened(run, *given), gone()))
+    code, told = refused(folder, *FIT, *PAID)
+    assert (code, told.count("\n")) == (2, 1)
+    assert "is not what it was" in told
+    assert f"run {the_run(folder).id} is open in budget.db" in told
+
+
+def test_ctrl_c_while_a_result_is_printed_says_where_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloister.commands.print_table", interrupt)
+    code, told = refused(folder, *FIT)
+    (kept,) = folder.glob("cloister-result-*.json")
+    assert code == 130
+    assert told.startswith(f"cloister: interrupted; the result is in {kept}")
+
+
+def test_a_result_that_can_be_kept_nowhere_is_not_said_to_be_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloister.commands.print_table", full)
+    monkeypatch.setattr("cloister.run.result.os.fsync", full)
+    code, told = refused(folder, *FIT)
+    assert code == 1
+    assert told.endswith(
+        "the result is lost, since it can be saved nowhere: give --out next time, which saves it before it is printed\n"
+    )
+
+
+@pytest.fixture(scope="module")
+def local_plan() -> PublishedPlan:
+    return publish(Request(k=2, method="one-round", epsilon=2.0, bounds="ball:1", rows=500, seed=1), dimension=2)
+
+
+@pytest.fixture
+def people(tmp_path: Path, local_plan: PublishedPlan) -> Path:
+    local_plan.write(tmp_path / "plan", "")
+    np.save(tmp_path / "mine.npy", np.random.default_rng(0).normal(0, 0.3, (500, 2)))
+    return tmp_path
+
+
+ENCODE = ("encode", "plan", "mine.npy", "--out", "reports")
+STATE = ("--state", "mine.state")
+
+
+def test_an_encoder_that_is_cut_off_gives_the_same_reports_when_it_is_told_to_go_on(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hint = "no report was written: run it again with --state mine.state, which gives the same reports and pays nothing twice\n"
+    with monkeypatch.context() as patch:
+        patch.setattr(cloister.collection.client.encoder.Encoder, "encoded", interrupt)
+        assert refused(people, *ENCODE, *STATE) == (130, f"cloister: interrupted; {hint}")
+    with monkeypatch.context() as patch:
+        patch.setattr("cloister.collection.client.encode_files.flush", full)
+        code, told = refused(people, *ENCODE, *STATE)
+        assert (code, told.endswith(hint), told.count("\n")) == (2, True, 1)
+        assert "No space left on device" in told
+    with monkeypatch.context() as patch:
+        patch.setattr("cloister.commands.encode.show", full)
+        code, told = refused(people, *ENCODE, *STATE)
+        (path,) = (people / "reports").iterdir()
+        assert code == 1
+        assert told.endswith(
+            f"cloister: cannot write the output: No space left on device; the reports are in reports/{path.name}, whole: send them\n"
+        )
+    assert in_process.cloister(*ENCODE[:-1], "again", *STATE, folder=people).returncode == 0
+    (other,) = (people / "again").iterdir()
+    assert pq.read_table(path).equals(pq.read_table(other))
+
+
+def test_an_encoder_without_a_state_that_is_cut_off_says_whether_anything_was_written(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(cloister.collection.client.encoder.Encoder, "draw", interrupt)
+        code, told = refused(people, *ENCODE)
+        assert (code, told.splitlines()[-1]) == (130, "cloister: interrupted; no report was written: run it again")
+    with monkeypatch.context() as patch:
+        patch.setattr("cloister.collection.client.encode_files.sync", interrupt)
+        code, told = refused(people, *ENCODE)
+        (path,) = (people / "reports").iterdir()
+        assert (code, told.splitlines()[-1]) == (
+            130,
+            f"cloister: interrupted; the reports are in reports/{path.name}, whole: send them",
+        )
+
+
+def test_a_decoder_that_is_cut_off_says_that_it_can_be_run_again(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    again = "run it again: the reports are as they were, and decoding them costs nobody anything\n"
+    assert in_process.cloister(*ENCODE, folder=people).returncode == 0
+    decode = ("decode", "plan", "reports")
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "ask", interrupt)
+        assert refused(people, *decode) == (130, f"cloister: interrupted; {again}")
+    with monkeypatch.context() as patch:
+        patch.setattr("cloister.run.result.os.fsync", full)
+        assert refused(people, *decode, "--out", "c.json") == (
+            2, f"cloister: cannot write c.json: No space left on device; {again}"
+        )  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr("cloister.commands.decode.show", full)
+        assert refused(people, *decode) == (1, f"cloister: cannot write the output: No space left on device; {again}")
+        assert refused(people, *decode, "--out", "c.json") == (
+            1, "cloister: cannot write the output: No space left on device; the result is in c.json\n"
+        )  # fmt: skip
+
+
+def test_a_server_that_is_cut_off_between_rounds_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = rounds_fakes.prepared(tmp_path, rounds_fakes.planned())
+    answer = ("answer", "plan", "mine.npy", "--state", "mine.state", "--out", "reports")
+    advance = ("advance", "plan", "--reports", "reports")
+    assert in_process.cloister(*answer, folder=folder).returncode == 0
+    for where, fault, code in (
+        ("cloister.collection.plan.transcript.Transcript.publish", interrupt, 130), ("cloister.collection.plan.canonical_json.os.fsync", full, 2), ("cloister.commands.advance.show", full, 1),
+    ):  # fmt: skip
+        with monkeypatch.context() as patch:
+            patch.setattr(where, fault)
+            found, told = refused(folder, *advance)
+        assert found == code
+        assert told.endswith("run it again: a round that is closed stays closed, and the result of all is the same\n")
+        assert told.count("\n") == 1
+    standing = json.loads(in_process.cloister("rounds", "plan", "--json", folder=folder).stdout)
+    assert standing["open"] == 2
+
+
+def test_a_shuffler_that_is_cut_off_releases_nothing_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = shuffled_plans.small_plan()
+    plan.write(tmp_path / "plan", "")
+    shuffled_plans.folder_of(tmp_path / "reports", plan, shuffled_plans.sent(plan))
+    shuffle = ("shuffle", "plan", "reports", "--out", "shuffled")
+    nothing = "nothing was released: run it again, which also clears away what this run has left\n"
+    with monkeypatch.context() as patch:
+        patch.setattr("cloister.collection.shuffler.shuffler.to_batch", interrupt)
+        assert refused(tmp_path, *shuffle) == (130, f"cloister: interrupted; {nothing}")
+    with monkeypatch.context() as patch:
+        patch.setattr("cloister.collection.shuffler.shuffler.flush", full)
+        code, told = refused(tmp_path, *shuffle)
+        assert (code, told.endswith(nothing), told.count("\n")) == (2, True, 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plan", "reports"]
+    with monkeypatch.context() as patch:
+        patch.setattr("cloister.commands.shuffle.show", full)
+        code, told = refused(tmp_path, *shuffle)
+    assert (code, told) == (
+        1, "cloister: cannot write the output: No space left on device; the messages are in shuffled, whole and shuffled: do not shuffle this plan again\n"
+    )  # fmt: skip

@@ -1,0 +1,71 @@
+"""The programs of a pooled run, one at a time: keys, the lines of a plan, and what a coordinator is told before it begins."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("grpc")
+
+from cloister.federated.plan import pool_plan
+from cloister.federated.protocol.streams import public_key
+from tests.in_process import cloister
+
+FACTS = 'k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = 3000\nseed = 5\ncolumns = ["x", "y"]\nbounds = [[-1, 1], [-1, 1]]\n'
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    made = cloister("test-certificates", "certs", "--party", "north", "--party", "south", folder=tmp_path)
+    assert made.returncode == 0
+    (tmp_path / "plan.toml").write_text(FACTS + made.stdout)
+    return tmp_path
+
+
+def coordinate(site: Path, plan: str = "plan.toml", *more: str) -> tuple[int, str]:
+    """A coordinator whom nobody calls: it gives up after a moment."""
+    asked = ("coordinate", plan, "--listen", "127.0.0.1:0", "--cert", "certs/coordinator.pem", "--unsigned")
+    done = cloister(*asked, "--patience", "0.1", "--timeout", "0.1", "--attempts", "1", *more, folder=site)
+    return done.returncode, done.stderr
+
+
+def test_test_certificates_print_the_keys_that_a_plan_needs(site: Path) -> None:
+    plan = pool_plan(tomllib.loads((site / "plan.toml").read_text()))
+    assert plan.agreement.coordinator_key == public_key((site / "certs" / "coordinator.pool").read_bytes())
+    assert [m.key for m in plan.agreement.members] == [
+        public_key((site / "certs" / f"{n}.pool").read_bytes()) for n in ("north", "south")
+    ]
+    assert all((site / "certs" / f"{n}.pool").stat().st_mode & 0o077 == 0 for n in ("coordinator", "north", "south"))
+
+
+def test_a_coordinator_makes_a_key_of_its_own(tmp_path: Path) -> None:
+    made = cloister("party-key", "mine.pool", "--coordinator", folder=tmp_path)
+    assert made.stdout == f'coordinator_key = "{public_key((tmp_path / "mine.pool").read_bytes()).hex()}"\n'
+    both = cloister("party-key", "other.pool", "--coordinator", "--shared", folder=tmp_path)
+    assert both.returncode == 2
+    assert "give one of them" in both.stderr
+    assert not (tmp_path / "other.pool").exists()
+
+
+def test_a_coordinator_needs_the_key_of_the_plan(site: Path) -> None:
+    (site / "certs" / "coordinator.pool").unlink()
+    code, words = coordinate(site)
+    assert code == 2
+    assert "cannot read certs/coordinator.pool" in words
+    cloister("party-key", "another.pool", "--coordinator", folder=site)
+    code, words = coordinate(site, "plan.toml", "--secret", "another.pool")
+    assert code == 2
+    assert "does not belong to the plan's coordinator_key" in words
+
+
+@pytest.mark.parametrize(("oracle", "told"), [("skellam", False), ("masked-gaussian", True), (None, False)])
+def test_a_coordinator_that_will_know_the_noise_is_told_to_be_kept_from_the_result(
+    site: Path, oracle: str | None, told: bool
+) -> None:
+    plan = (site / "plan.toml").read_text()
+    (site / "chosen.toml").write_text(plan if oracle is None else f'oracle = "{oracle}"\n{plan}')
+    code, words = coordinate(site, "chosen.toml")
+    assert code == 1
+    assert ("the result must be kept from whoever runs the coordinator" in words) == told

@@ -1,0 +1,151 @@
+"""``cloister plot``, run as a user runs it: it sees a result's file and no rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from cloister.cli import main
+
+PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
+FIT = ("-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000", "--seed", "1")
+
+
+def cloister(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False, cwd=folder)
+
+
+def words(path: Path) -> str:
+    """The text of an SVG, which must be well-formed."""
+    return "\n".join(ElementTree.parse(path).getroot().itertext())
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with results by Lloyd rounds and by a tree; the rows are gone."""
+    folder = tmp_path_factory.mktemp("fitted")
+    np.save(folder / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (1000, 2)))
+    for method in ("fastlloyd", "hst-means"):
+        done = cloister("fit", "rows.npy", *FIT, "--method", method, "--out", f"{method}.json", "--json", folder=folder)
+        assert done.returncode == 0, done.stderr
+        (folder / f"{method}.printed.json").write_text(done.stdout)
+    (folder / "rows.npy").unlink()
+    return folder
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_a_fit_is_drawn_from_its_result_alone_and_always_alike(fitted: Path, ending: str, tmp_path: Path) -> None:
+    drawn = []
+    for name in ("a", "b"):
+        target = tmp_path / f"{name}.{ending}"
+        done = cloister("plot", "fastlloyd.json", "-o", str(target), folder=fitted)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "map of 3 centres on 0 and 1: no tree cells in this result, paths over" in done.stdout
+        drawn.append(target.read_bytes())
+    assert drawn[0] == drawn[1]
+    assert drawn[0].startswith(b"\x89PNG" if ending == "png" else b"<?xml")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"a.{ending}", f"b.{ending}"]
+
+
+def test_the_words_of_a_picture_are_text_and_say_what_was_promised(fitted: Path, tmp_path: Path) -> None:
+    cloister("plot", "fastlloyd.json", "-o", str(tmp_path / "map.svg"), folder=fitted)
+    text = words(tmp_path / "map.svg")
+    for part in ("Released centres: k = 3, fastlloyd", "ε = 1, δ = 1e-06, Central trust", "column 0", "column 1",
+                 "no tree cells in this result", "border of the domain", "path over the rounds", "released rows"):  # fmt: skip
+        assert part in text
+    assert "<dc:date>" not in (tmp_path / "map.svg").read_text()
+
+
+def test_a_tree_is_drawn_with_its_cells_and_its_costs(fitted: Path, tmp_path: Path) -> None:
+    done = cloister("plot", "hst-means.json", "-o", str(tmp_path / "map.svg"), "--json", folder=fitted)
+    facts = json.loads(done.stdout)
+    details = json.loads((fitted / "hst-means.json").read_text())["result"]["details"]
+    assert facts["cells"] == facts["cells in the result"] == len(details["cells"]) > 1
+    assert (facts["picture"], facts["axes"], facts["file"]) == ("map", ["0", "1"], str(tmp_path / "map.svg"))
+    assert "tree cell (darker: more rows per area)" in words(tmp_path / "map.svg")
+    done = cloister("plot", "hst-means.json", "-o", str(tmp_path / "curve.svg"), "--curve", "--json", folder=fitted)
+    assert json.loads(done.stdout)["costs"] == len(details["costs"])
+    assert "k = 3, as asked" in words(tmp_path / "curve.svg")
+
+
+def test_what_fit_prints_as_json_is_drawn_too(fitted: Path, tmp_path: Path) -> None:
+    done = cloister("plot", "hst-means.printed.json", "-o", str(tmp_path / "map.png"), folder=fitted)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_picture_is_replaced_as_results_are(fitted: Path, tmp_path: Path) -> None:
+    target = tmp_path / "map.svg"
+    target.write_text("old")
+    assert cloister("plot", "fastlloyd.json", "-o", str(target), folder=fitted).returncode == 0
+    assert target.read_text() != "old"
+
+
+BAD = {
+    "another ending": (["fastlloyd.json", "-o", "map.pdf"], "pictures are saved as .png or .svg, not 'map.pdf'"),
+    "no ending": (["fastlloyd.json", "-o", "map"], "pictures are saved as .png or .svg"),
+    "no folder": (["fastlloyd.json", "-o", "nowhere/map.png"], "there is no folder nowhere"),
+    "no result": (["none.json", "-o", "map.png"], "cannot read none.json"),
+    "not JSON": (["text.json", "-o", "map.png"], "is not a result of cloister, or it is damaged"),
+    "a list": (["list.json", "-o", "map.png"], "is not a result of cloister, or it is damaged"),
+    "foreign": (["foreign.json", "-o", "map.png"], "is not a result of cloister, or it is damaged"),
+    "half": (["half.json", "-o", "map.png"], "is not a result of cloister, or it is damaged"),
+    "no facts": (["facts.json", "-o", "map.png"], "this result does not say where rows can be"),
+    "numbers as names": (["numbers.json", "-o", "map.png"], "is not a result of cloister, or it is damaged"),
+    "no costs": (["fastlloyd.json", "-o", "map.png", "--curve"], "this result holds no costs: 'fastlloyd' solved no tree program"),
+    "unknown column": (["fastlloyd.json", "-o", "map.png", "--axes", "0,x"], "no column 'x'"),
+    "one column": (["fastlloyd.json", "-o", "map.png", "--axes", "0"], "two different columns as its axes, not 0"),
+    "one column twice": (["fastlloyd.json", "-o", "map.png", "--axes", "0,0"], "two different columns as its axes"),
+    "axes and projection": (["fastlloyd.json", "-o", "map.png", "--axes", "0,1", "--project"], "not both"),
+    "axes of a curve": (["hst-means.json", "-o", "map.png", "--curve", "--axes", "0,1"], "are for the map"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bad(fitted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bad")
+    for name in ("fastlloyd.json", "hst-means.json"):
+        shutil.copy(fitted / name, folder / name)
+    printed = json.loads((fitted / "fastlloyd.printed.json").read_text())
+    (folder / "text.json").write_text("centres")
+    (folder / "list.json").write_text("[1, 2]")
+    (folder / "foreign.json").write_text('{"centers": [[1, 2]], "format": "other"}')
+    (folder / "half.json").write_text((fitted / "fastlloyd.json").read_text()[:300])
+    (folder / "facts.json").write_text(json.dumps({**printed, "problem": {}}))
+    (folder / "numbers.json").write_text(json.dumps({**printed, "columns": [0, 1]}))
+    return folder
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_drawn_is_one_line_exit_two_and_no_file(
+    name: str, bad: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments, expected = BAD[name]
+    before = sorted(os.listdir(bad))
+    monkeypatch.chdir(bad)
+    monkeypatch.setattr(sys, "argv", ["cloister", "plot", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    done = capsys.readouterr()
+    assert (stopped.value.code, done.out) == (2, "")
+    assert expected in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert sorted(os.listdir(bad)) == before
+
+
+def test_the_command_line_starts_without_matplotlib_and_draws_without_pyplot(fitted: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys\nimport cloister.cli, cloister.plotting.figures, cloister.plotting.data\nassert 'matplotlib' not in sys.modules\n"
+        f"sys.argv = ['cloister', 'plot', 'hst-means.json', '-o', {str(tmp_path / 'a.png')!r}]\n"
+        "try: cloister.cli.main()\nexcept SystemExit: pass\n"
+        "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=fitted, capture_output=True)
+    assert (tmp_path / "a.png").exists()

@@ -1,0 +1,156 @@
+"""Options and slots, declared once on the class."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.core.errors import InvalidInput
+from cloister.core.registry.components import Option, component, option, options_of, slot, slots_of
+from cloister.core.roles import FrequencyOracle
+from cloister.core.trust import Central
+
+
+@component
+class Thing:
+    """A component."""
+
+    counts: FrequencyOracle[Central] = slot("some", help="rows")
+    other: FrequencyOracle[Central] = slot(help="must be filled")
+    share: float = option(default=0.5, low=0.0, high=1.0, above=True, unit="of all", help="a share")
+    size: int = option(default=3, low=1, help="a size")
+    name: str = option(default="a", choices=("a", "b"), help="a name")
+    free: float | None = option(default=None, help="anything")
+
+
+def thing(**options: Any) -> Thing:
+    return Thing(counts=None, other=None, **options)  # type: ignore[arg-type]
+
+
+def test_a_component_is_frozen_and_takes_keywords_only() -> None:
+    made = thing(size=4)
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        made.size = 5  # type: ignore[misc]
+    with pytest.raises(TypeError, match="positional"):
+        Thing(None, None)  # type: ignore[misc]
+    with pytest.raises(TypeError, match="other"):
+        Thing(counts=None)  # type: ignore[call-arg, arg-type]
+
+
+def test_its_declarations_can_be_read_back() -> None:
+    assert {name: default for name, (_, default) in options_of(Thing).items()} == {
+        "share": 0.5, "size": 3, "name": "a", "free": None
+    }  # fmt: skip
+    assert options_of(Thing)["share"][0] == Option("a share", "of all", 0.0, 1.0, True)
+    assert {name: (s.default, s.help) for name, s in slots_of(Thing).items()} == {
+        "counts": ("some", "rows"), "other": (None, "must be filled")
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"share": 0.0}, {"share": -0.1}, {"share": 1.0001}, {"share": math.nan}, {"share": math.inf}, {"share": "0.5"},
+        {"size": 0}, {"size": -math.inf}, {"size": math.nan}, {"size": [2]}, {"name": "c"}, {"name": None}, {"name": "A"},
+    ],
+)  # fmt: skip
+def test_a_value_out_of_its_bounds_is_refused_with_the_range(wrong: dict[str, Any]) -> None:
+    (name,) = wrong
+    told = {"share": "> 0, <= 1", "size": ">= 1", "name": r"a \| b"}[name]
+    with pytest.raises(InvalidInput, match=rf"option '{name}' is .*{told}"):
+        thing(**wrong)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        {"share": 1.0},
+        {"share": 1e-300},
+        {"size": 1},
+        {"size": 10**9},
+        {"size": 10**400},
+        {"free": 10**400},
+        {"name": "b"},
+        {"free": -5},
+    ],
+)
+def test_a_value_at_its_bound_is_taken(right: dict[str, Any]) -> None:
+    (name,) = right
+    assert getattr(thing(**right), name) == right[name]
+
+
+def test_nan_is_never_an_option() -> None:
+    with pytest.raises(InvalidInput, match="free"):
+        thing(free=math.nan)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    """What a grid search over numpy.arange passes."""
+    assert thing(size=np.int64(4)).size == 4
+    assert thing(share=np.float64(0.25), free=np.float32(1.5)).share == 0.25
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"size": 2.5}, {"size": 2.0}, {"size": True}, {"size": None}, {"share": True}, {"free": "1"}]
+)
+def test_a_value_of_another_type_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=f"option '{next(iter(wrong))}' is .*: it takes"):
+        thing(**wrong)
+
+
+if TYPE_CHECKING:
+    from cloister.core.roles import VectorSumOracle
+
+
+def test_a_component_whose_annotations_only_a_checker_can_read_can_be_made() -> None:
+    @component
+    class Lazy:
+        sums: VectorSumOracle[Central] = slot(help="sums")
+        size: int = option(default=3, low=1, help="a size")
+
+    assert Lazy(sums=None, size=4).size == 4  # type: ignore[arg-type]
+
+
+def test_a_field_that_is_neither_option_nor_slot_is_an_error_of_the_author() -> None:
+    with pytest.raises(TypeError, match=r"Odd\.size is neither an option\(\) nor a slot\(\)"):
+
+        @component
+        class Odd:
+            size: int = 3
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({"size": np.int64(4)}, 4), ({"size": np.uint8(4)}, 4), ({"share": np.float64(0.25)}, 0.25), ({"share": np.float32(0.25)}, 0.25),
+        ({"share": np.int32(1)}, 1), ({"share": Fraction(1, 4)}, 0.25), ({"free": np.float16(2.0)}, 2.0),
+    ],
+)  # fmt: skip
+def test_numbers_of_numpy_become_pythons_own_which_can_be_saved(given: dict[str, Any], kept: float) -> None:
+    (name,) = given
+    value = getattr(thing(**given), name)
+    assert (type(value), value) == (type(kept), kept)
+    assert json.loads(json.dumps(value)) == kept
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"size": np.float64(3.0)},
+        {"size": 3.0},
+        {"size": True},
+        {"size": np.True_},
+        {"size": np.array(3)},
+        {"share": np.nan},
+    ],
+)
+def test_what_is_no_such_number_is_refused_whichever_library_it_is_of(wrong: dict[str, Any]) -> None:
+    (name,) = wrong
+    with pytest.raises(InvalidInput, match=f"option '{name}' is"):
+        thing(**wrong)

@@ -1,0 +1,207 @@
+"""What is installed: found through one hook, and never brought down by one plugin."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import attrs
+import pytest
+
+from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
+from cloister.core.registry import registry as module
+from cloister.core.registry.components import ROLES, Spec
+from cloister.core.registry.describe import describe
+from cloister.core.registry.registry import Plugin, Registry, hookimpl, registry
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
+
+LAPLACE = "cloister.plugins.oracles.central.discrete_laplace:DiscreteLaplaceCounts"
+
+
+def plugin(name: str, *specs: Spec) -> Plugin:
+    return Plugin(name, f"{name} 1.0", specs)
+
+
+def counts(name: str, target: str = LAPLACE, trust: str | None = "Central") -> Spec:
+    return Spec(name, "FrequencyOracle", target, "", trust)
+
+
+@attrs.frozen
+class Point:
+    """An entry point as ``importlib.metadata`` gives it."""
+
+    name: str
+    load: Any
+    value: str = "somewhere:plugin"
+    dist: Any = attrs.field(factory=lambda: SimpleNamespace(name="stranger", version="2.0"))
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Installs entry points, and gives the registry that results."""
+
+    def install(*points: Point) -> Registry:
+        monkeypatch.setattr(module, "entry_points", lambda group: list(points) if group == "cloister" else [])
+        registry.cache_clear()
+        return registry()
+
+    yield install
+    registry.cache_clear()
+
+
+def offering(*specs: Any) -> Any:
+    @hookimpl
+    def cloister_components() -> Any:
+        return list(specs)
+
+    return SimpleNamespace(cloister_components=cloister_components)
+
+
+def broken() -> Any:
+    raise ImportError("no module named 'torch'\nand a second line")
+
+
+def test_a_strangers_component_is_found_beside_the_built_in_ones(installed: Any) -> None:
+    found = installed(Point("strange", lambda: offering(counts("strange-counts"))))
+    assert [p.name for p in found.plugins] == ["cloister", "strange"]
+    assert found.plugins[1] == Plugin("strange", "stranger 2.0", (counts("strange-counts"),))
+    assert found.spec("FrequencyOracle", "strange-counts").target == LAPLACE
+    assert found.spec("FrequencyOracle", "discrete-laplace").target == LAPLACE
+    assert installed(Point("bare", offering, dist=None)).plugins[1].origin == "somewhere:plugin"
+
+
+def test_a_broken_plugin_is_reported_in_one_line_and_harms_no_other(installed: Any) -> None:
+    found = installed(Point("bad", broken), Point("good", lambda: offering(counts("fine"))))
+    bad, good = found.plugins[1:]
+    assert bad.error == "ImportError: no module named 'torch'"
+    assert bad.specs == ()
+    assert good.error is None
+    assert found.spec("FrequencyOracle", "fine").name == "fine"
+
+
+@pytest.mark.parametrize(
+    ("specs", "message"),
+    [
+        (["not a spec"], "which is not a Spec"),
+        ([Spec("x", "Oracle", LAPLACE, "")], "'x' has the role 'Oracle': roles are Method"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_plugin_that_offers_nonsense_is_reported(installed: Any, specs: list[Any], message: str) -> None:
+    found = installed(Point("bad", lambda: offering(*specs)))
+    assert found.plugins[1].specs == ()
+    assert message in found.plugins[1].error
+
+
+def test_a_misspelt_hook_is_caught(installed: Any) -> None:
+    @hookimpl
+    def cloister_component() -> Any:
+        return []
+
+    found = installed(Point("misspelt", lambda: SimpleNamespace(cloister_component=cloister_component)))
+    assert "unknown hook 'cloister_component'" in found.plugins[1].error
+
+
+def test_a_hook_with_a_foreign_signature_is_caught(installed: Any) -> None:
+    @hookimpl
+    def cloister_components(registry: Any) -> Any:
+        return []
+
+    found = installed(Point("odd", lambda: SimpleNamespace(cloister_components=cloister_components)))
+    assert "cloister_components" in found.plugins[1].error
+
+
+def test_a_component_that_cannot_be_used_is_found_where_plugins_are_shown(installed: Any) -> None:
+    lost = Spec("lost", "FrequencyOracle", "cloister.plugins.manifest:Nowhere", "counts", "Central")
+    found = installed(Point("twin", lambda: offering(counts("discrete-laplace"), counts("fine"), lost)))
+    twice, gone = found.faults(found.plugins[1])
+    assert "'discrete-laplace' is offered by two plugins" in twice
+    assert "'lost' cannot be loaded from cloister.plugins.manifest:Nowhere" in gone
+
+
+def test_two_components_of_one_name_are_an_error_that_names_both_plugins(installed: Any) -> None:
+    found = installed(Point("twin", lambda: offering(counts("discrete-laplace"))))
+    with pytest.raises(
+        WrongComposition,
+        match=r"'discrete-laplace' is offered by two plugins, 'cloister' \(built in\) and 'twin' \(stranger 2",
+    ):
+        found.spec("FrequencyOracle", "discrete-laplace")
+    assert found.spec("VectorSumOracle", "discrete-laplace")
+    assert found.spec("FrequencyOracle", "discrete-gaussian")
+    one = Registry((plugin("a", counts("x")), plugin("b", Spec("x", "VectorSumOracle", LAPLACE, ""))))
+    assert one.spec("FrequencyOracle", "x")
+
+
+def test_an_unknown_name_comes_with_near_ones_and_with_its_other_role() -> None:
+    some = Registry((plugin("a", counts("discrete-laplace"), counts("exact"), Spec("lloyd", "Method", LAPLACE, "")),))
+    with pytest.raises(
+        UnknownName, match="no FrequencyOracle 'discrete-laplac': did you mean discrete-laplace"
+    ) as error:
+        some.spec("FrequencyOracle", "discrete-laplac")
+    assert (error.value.kind, error.value.name, error.value.near) == (
+        "FrequencyOracle", "discrete-laplac", ["discrete-laplace"]
+    )  # fmt: skip
+    with pytest.raises(UnknownName, match=r"choose from: discrete-laplace, exact \('lloyd' is a Method\)"):
+        some.spec("FrequencyOracle", "lloyd")
+    with pytest.raises(UnknownName, match="no Population 'x': choose from: none"):
+        some.spec("Population", "x")
+    with pytest.raises(UnknownName, match="no component 'lloid': did you mean lloyd"):
+        some.find("lloid")
+    assert [s.role for s in some.find("lloyd")] == ["Method"]
+
+
+def test_components_are_listed_by_role_and_name() -> None:
+    some = Registry((plugin("z", counts("b"), Spec("m", "Method", LAPLACE, "")), plugin("a", counts("a"))))
+    assert [(s.role, s.name) for s in some.specs()] == [
+        ("Method", "m"), ("FrequencyOracle", "a"), ("FrequencyOracle", "b")
+    ]  # fmt: skip
+    assert [s.name for s in some.specs("FrequencyOracle")] == ["a", "b"]
+    assert some.specs("Population") == ()
+
+
+def test_loading_imports_the_class_that_the_spec_names() -> None:
+    assert Registry(()).load(counts("x")) is DiscreteLaplaceCounts
+    assert Registry(()).load(counts("x", trust=None)) is DiscreteLaplaceCounts
+
+
+@pytest.mark.parametrize("target", ["nowhere.at.all:Thing", f"{LAPLACE}s", "cloister.core.errors", "", ":"])
+def test_a_target_that_is_not_there_is_one_line(target: str) -> None:
+    with pytest.raises(InvalidInput, match=f"the FrequencyOracle 'x' cannot be loaded from {target}"):
+        Registry(()).load(counts("x", target))
+
+
+def test_a_spec_that_claims_another_trust_than_its_class_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="the spec of 'x' says trust Local, its class says Central"):
+        Registry(()).load(counts("x", trust="Local"))
+
+
+def test_every_built_in_component_loads_and_is_what_its_spec_says() -> None:
+    pytest.importorskip("pyarrow")
+    for spec in registry().plugins[0].specs:
+        cls = registry().load(spec)
+        assert spec.role in ROLES
+        assert spec.summary
+        assert (getattr(cls, "trust", None) is None) == (spec.trust is None)
+        assert spec.private == (spec.name not in {"exact", "lloyd"})
+
+
+def test_every_built_in_component_can_be_described() -> None:
+    pytest.importorskip("pyarrow")
+    for spec in registry().plugins[0].specs:
+        told = describe(registry(), spec)
+        assert (told["name"], told["role"]) == (spec.name, spec.role)
+        assert told["documentation"]
+        assert told["runs under"]
+        assert bool(told["options"] or told["slots"]) <= (spec.role != "Population")
+
+
+def test_listing_imports_nothing_heavy() -> None:
+    import subprocess
+
+    heavy = "numpy", "scipy", "sklearn", "opendp", "pandas", "pyarrow", "narwhals"
+    code = (
+        "import sys\nfrom cloister.core.registry.registry import registry\n[p.specs for p in registry().plugins]\n"
+        f"print([m for m in {heavy!r} if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,299 @@
+"""Who learns what: every line of docs/federated.md's tables, played by machines that use all they hold.
+
+An adversary of these tests has the messages that it says it has, takes off every mask that it can derive, and then sees either
+uniform words or what the table says it sees, exactly. Uniform means that each byte's chi-square is within 8 deviations: a false alarm
+is below 1e-10 per byte. A noise's deviation over 3,000 numbers is within 6 / sqrt(6000) = 7.7% of what is promised: below 1e-8.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.core.aggregated import to_integers, to_words
+from cloister.core.randomness import PublicRng
+from cloister.core.registry.registry import registry
+from cloister.core.types import Ids
+from cloister.federated.protocol.collusion import Masks
+from cloister.federated.protocol.coordinator_masks import coordinator_mask
+from cloister.federated.protocol.streams import Place
+from cloister.run.fit import Request, fit, prepare
+from tests.federated.federated_session import chi_square
+from tests.federated.protocol.played import NUMBERS, Played, cut, play
+
+ORACLES = ("skellam", "masked-gaussian")
+MODES: tuple[Masks, ...] = ("pairwise", "shared")
+PAGE = Path(__file__).parents[2] / "docs" / "federated.md"
+PLAYED = dict[str, list[str]]()
+
+
+def plays(line: str) -> Callable[[Any], Any]:
+    """The line of the page's tables that a test plays."""
+
+    def noted(test: Any) -> Any:
+        PLAYED.setdefault(line, []).append(test.__name__)
+        return test
+
+    return noted
+
+
+def uniform(words: Ids, played: Played) -> bool:
+    return chi_square(words, played.channel.bits) < 8
+
+
+def same(one: Ids, other: Ids, played: Played) -> bool:
+    return np.array_equal(cut(one, played.channel), cut(other, played.channel))
+
+
+def deviation(words: Ids, played: Played) -> float:
+    return float(np.std(to_integers(words, played.channel.bits).astype(float)))
+
+
+def near(found: float, promised: float) -> bool:
+    return abs(found / promised - 1) < 6 / math.sqrt(2 * NUMBERS)
+
+
+def every(oracle: str, masks: Masks, parties: int, **more: Any) -> Played:
+    """Shared masks with noise in shares are allowed only if one share is enough."""
+    colluding = parties - 1 if masks == "shared" and oracle == "skellam" else 1
+    return play(oracle, masks, parties, colluding, **more)
+
+
+@plays("a stranger who reads the wire")
+@pytest.mark.parametrize("masks", MODES)
+@pytest.mark.parametrize("oracle", ORACLES)
+def test_a_stranger_sees_uniform_words_even_behind_the_transports_encryption(oracle: str, masks: Masks) -> None:
+    """Messages, answers, and what can be made of them by adding and subtracting. That TLS takes strangers for nobody: test_federated_tls."""
+    played = every(oracle, masks, 3)
+    sent = [played.messages[0, i][0] for i in range(3)]
+    for signs in itertools.product((-1, 0, 1), repeat=4):
+        if any(signs):
+            mixed = sum(
+                (s * w for s, w in zip(np.array(signs).astype(np.uint64), [*sent, played.answer[0]], strict=True)),
+                to_words(np.zeros(NUMBERS)),
+            )
+            assert uniform(mixed, played), signs
+
+
+@plays("the coordinator alone")
+@pytest.mark.parametrize("parties", [2, 3])
+@pytest.mark.parametrize("masks", MODES)
+@pytest.mark.parametrize("oracle", ORACLES)
+def test_the_coordinator_sees_uniform_words_when_it_has_taken_its_masks_and_its_noise_off(
+    oracle: str, masks: Masks, parties: int
+) -> None:
+    """Each message, and their sum, in which pairwise masks cancel: the group's are left, exactly those."""
+    played = every(oracle, masks, parties)
+    left = [played.opened(i, coordinator=True) for i in range(parties)]
+    total = played.answer[0] - played.noise[0]
+    assert same(total, np.sum(left, axis=0, dtype=np.uint64), played)
+    assert all(uniform(words, played) for words in (*left, total, *(a - b for a, b in itertools.combinations(left, 2))))
+    ring = played.parties[0]._ring
+    group = sum((ring.group_mask(Place(0, 0, 0), i, NUMBERS) for i in range(parties)), to_words(np.zeros(NUMBERS)))
+    added = sum((share[0] for share in played.shares), to_words(np.zeros(NUMBERS)))
+    assert same(total - group, played.sum_of(tuple(range(parties))) + added, played)
+
+
+@plays("the coordinator alone")
+@pytest.mark.parametrize("masks", MODES)
+def test_the_coordinator_cannot_check_a_guess_of_the_centres_by_a_rounds_tag(masks: Masks) -> None:
+    """Whatever it holds as the key, the tag of the true digest comes out differently; with the group's secret it comes out."""
+    played = every("skellam", masks, 3)
+    ring = played.parties[0]._ring
+    seen = ring.tag(0, "centres")
+    public = [
+        played.coordinator.session,
+        played.coordinator.agreement.hash,
+        b"",
+        bytes(32),
+        *played.coordinator._secrets,
+    ]
+    for key in (*public, played.coordinator._private):
+        guess = attrs.evolve(ring, group=key)
+        assert guess.tag(0, "centres") != seen
+        pretended = attrs.evolve(ring, group=key, session=key)
+        assert pretended.tag(0, "centres") != seen
+    assert played.parties[1]._ring.tag(0, "centres") == seen != played.parties[1]._ring.tag(1, "centres")
+
+
+@plays("the coordinator, shown the result")
+def test_a_coordinator_that_drew_the_noise_takes_it_off_a_published_result() -> None:
+    played = play("masked-gaussian")
+    assert same(played.released[0] - played.noise[0], played.sum_of((0, 1, 2)), played)
+
+
+@plays("the coordinator, shown the result")
+@pytest.mark.parametrize(("oracle", "exact"), [("masked-gaussian", True), ("skellam", False)])
+def test_the_weights_of_a_published_run_are_the_exact_counts_to_a_coordinator_that_drew_the_noise_alone(
+    oracle: str, exact: bool
+) -> None:
+    """From what stands in a result's file: how many rows each centre had in the last round, to the row."""
+    rows = np.random.default_rng(4).normal(0, 0.4, (3000, 2))
+    arrays, parties = (registry().load(registry().spec("Population", name)) for name in ("arrays", "parties"))
+    pool = parties([arrays(part) for part in np.array_split(rows, 3)])
+    drawn, expect = list[Any](), pool.coordinator.expect
+
+    def noted(shape: Any, noise: Any) -> None:
+        drawn.append(noise())
+        expect(shape, lambda: drawn[-1])
+
+    pool.coordinator.expect = noted
+    request = Request(
+        k=3, epsilon=8.0, delta=1e-6, bounds="-1:1", rows=3000, seed=1, wires={"counts": oracle, "sums": oracle},
+        options={"counts.parties": 3, "sums.parties": 3, "rounds": 2},
+    )  # fmt: skip
+    weights = fit(request, pool).weights
+    assert weights is not None
+    last = prepare(request, pool.columns).forecast(PublicRng.from_seed(1))[-1].parts[0].channel
+    left = weights - to_integers(drawn[-1][0], last.bits) * 2.0**-last.tensor.shift
+    assert (weights > 0).all()
+    assert np.array_equal(left, np.round(left)) == exact
+    assert bool(drawn[-1][0].any()) == exact
+
+
+@plays("the coordinator, shown the result")
+def test_nobody_knows_the_noise_of_a_published_result_in_shares() -> None:
+    """What it drew is nothing, and what is left is as wide as M shares."""
+    played = play("skellam")
+    assert not played.noise[0].any()
+    assert near(deviation(played.released[0] - played.sum_of((0, 1, 2)), played), played.channel.tensor.law.deviation)
+
+
+@plays("one party, or several")
+@pytest.mark.parametrize(("parties", "colluding"), [(2, 1), (3, 1), (3, 2)])
+@pytest.mark.parametrize("oracle", ORACLES)
+def test_parties_that_know_all_rows_but_ones_are_left_with_the_noise_that_is_paid_for(
+    oracle: str, parties: int, colluding: int
+) -> None:
+    """The parties tell each other everything, and know the others' rows even: what hides the last row is the noise that they did not draw."""
+    played = play(oracle, parties=parties, colluding=colluding)
+    for tensor in (0, 1):
+        noise = played.released[tensor] - played.sum_of(tuple(range(parties)), tensor)
+        for i in range(colluding):
+            noise = noise - played.shares[i][tensor]
+        (event,) = played.channel.events
+        assert near(deviation(noise, played), event.sigma)
+
+
+@plays("one party, or several, that read the wire")
+@pytest.mark.parametrize("parties", [2, 3, 4])
+@pytest.mark.parametrize("masks", MODES)
+@pytest.mark.parametrize("oracle", ORACLES)
+def test_parties_that_read_the_wire_see_uniform_words(oracle: str, masks: Masks, parties: int) -> None:
+    """All but one of them, and one alone: every message of others, their sums and differences, in two tensors and two attempts, with every
+    mask taken off that they can derive. What is left on the exact sums is the coordinator's masks, exactly."""
+    played = every(oracle, masks, parties, aborted=1)
+    for among in {(0,), (parties - 1,), tuple(range(parties - 1)), tuple(range(1, parties))}:
+        others = [i for i in range(parties) if i not in among]
+        left = [played.opened(i, t, a, among=among) for a, i in played.messages for t in (0, 1) if i in others]
+        assert all(uniform(words, played) for words in left)
+        assert all(
+            uniform(one - other, played) and uniform(one + other, played)
+            for one, other in itertools.combinations(left, 2)
+        )
+        total = sum((played.opened(i, 0, 1, among=among) for i in range(parties)), to_words(np.zeros(NUMBERS)))
+        assert uniform(total, played)
+        masks_left = [
+            coordinator_mask(played.coordinator._secrets[i], played.coordinator.session, Place(0, 0, 1), i, NUMBERS)
+            for i in others
+        ]
+        shares = [share[0] for share in played.shares]
+        exact = np.sum([played.sum_of(tuple(range(parties))), *shares, *masks_left], axis=0, dtype=np.uint64)
+        assert same(total, exact, played)
+
+
+@plays("one party, or several, that read the wire")
+@pytest.mark.parametrize("masks", MODES)
+def test_the_answer_that_a_party_reads_on_the_wire_is_the_one_that_it_is_sent(masks: Masks) -> None:
+    """No mask of the coordinator's is left in it, so that reading others' answers tells nothing new."""
+    played = every("masked-gaussian", masks, 3)
+    ring = played.parties[2]._ring
+    group = sum((ring.group_mask(Place(0, 0, 0), i, NUMBERS) for i in range(3)), to_words(np.zeros(NUMBERS)))
+    assert same(played.answer[0] - group, played.sum_of((0, 1, 2)) + played.noise[0], played)
+
+
+@plays("the coordinator and t parties")
+@pytest.mark.parametrize(("parties", "colluding"), [(2, 1), (3, 1), (4, 2)])
+def test_the_coordinator_and_parties_see_the_others_sum_under_the_others_shares(parties: int, colluding: int) -> None:
+    played = play("skellam", parties=parties, colluding=colluding)
+    among, others = tuple(range(colluding)), tuple(range(colluding, parties))
+    left = [played.opened(i, coordinator=True, among=among) for i in others]
+    hidden = np.sum(left, axis=0, dtype=np.uint64) - played.sum_of(others)
+    assert same(hidden, np.sum([played.shares[i][0] for i in others], axis=0, dtype=np.uint64), played)
+    (event,) = played.channel.events
+    assert near(deviation(hidden, played), event.sigma)
+
+
+@plays("the coordinator and t parties")
+@pytest.mark.parametrize("masks", MODES)
+def test_with_one_who_knows_the_noise_a_party_sees_the_exact_sums(masks: Masks) -> None:
+    played = every("masked-gaussian", masks, 3)
+    assert same(played.released[0] - played.noise[0], played.sum_of((0, 1, 2)), played)
+
+
+@plays("more than t parties")
+def test_each_share_that_is_known_beyond_what_is_counted_on_makes_the_noise_smaller() -> None:
+    played = play("skellam", parties=4, colluding=1)
+    (event,) = played.channel.events
+    noise = played.released[0] - played.sum_of((0, 1, 2, 3))
+    for known in range(1, 5):
+        noise = noise - played.shares[known - 1][0]
+        left = math.sqrt((4 - known) / 3) * event.sigma
+        assert near(deviation(noise, played), left) if left else not cut(noise, played.channel).any()
+
+
+@plays("more than t parties")
+def test_any_number_of_parties_without_the_coordinator_are_left_with_the_whole_noise_that_it_drew() -> None:
+    played = play("masked-gaussian", parties=4)
+    noise = played.released[0] - played.sum_of((0, 1, 2, 3))
+    assert near(deviation(noise, played), played.channel.tensor.law.deviation)
+
+
+@plays("the coordinator and a party, of one other party")
+@pytest.mark.parametrize("oracle", ORACLES)
+def test_all_masks_taken_off_one_partys_words_leave_her_value_and_uniform_pair_masks(oracle: str) -> None:
+    """The coordinator and one party of three take off all that they hold: the pair mask of the two others is what is left, exactly, and
+    it is uniform. With that too, it is exactly her value (and her share of the noise)."""
+    played = play(oracle, parties=3)
+    for of, other in ((1, 2), (2, 1)):
+        left = played.opened(of, coordinator=True, among=(0,))
+        value = played.sum_of((of,)) + played.shares[of][0]
+        assert uniform(left, played)
+        assert uniform(left - value, played)
+        pair = played.parties[of]._ring.pair_mask(Place(0, 0, 0), other, NUMBERS)
+        assert same(left, value + pair if of < other else value - pair, played)
+        assert same(played.opened(of, among=(of,)), value, played)
+
+
+@plays("the coordinator and a party, of one other party")
+@pytest.mark.parametrize("oracle", ORACLES)
+def test_with_a_shared_secret_the_coordinator_and_a_party_unmask_each_other_party_alone(oracle: str) -> None:
+    """Her exact sums where the coordinator draws the noise; else with her share, which must be worth the budget alone."""
+    played = every(oracle, "shared", 3)
+    for of in (1, 2):
+        left = played.opened(of, coordinator=True, among=(0,))
+        assert same(left, played.sum_of((of,)) + played.shares[of][0], played)
+        if oracle == "skellam":
+            (event,) = played.channel.events
+            assert near(deviation(left - played.sum_of((of,)), played), event.sigma)
+
+
+def lines() -> list[str]:
+    """The first cell of each adversary's line, of the tables under 'Who learns what'."""
+    part = PAGE.read_text().partition("\n## Who learns what\n")[2].partition("\n## ")[0]
+    found = [re.sub(r"[*`]", "", row.split("|")[1]).strip() for row in part.splitlines() if row.startswith("| ")]
+    return [line for line in found if line and not line.startswith(("---", "keys", "noise", "standard deviation"))]
+
+
+def test_each_line_of_the_table_of_adversaries_is_played_and_each_play_is_a_line() -> None:
+    written = lines()
+    assert len(written) == len(set(written)) >= 8
+    assert set(written) == set(PLAYED)

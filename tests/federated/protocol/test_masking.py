@@ -1,0 +1,215 @@
+"""What travels, and what the coordinator holds: uniform words that never repeat. False alarms: below 1e-6 per test."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from itertools import combinations
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.core.domains import Box
+from cloister.core.randomness import NoiseRng
+from cloister.core.registry.registry import registry
+from cloister.core.types import Floats, Ids
+from cloister.federated.protocol.collusion import Masks
+from cloister.federated.protocol.keys import Keyring
+from cloister.federated.protocol.masking import mask
+from cloister.federated.protocol.messages import HEAD, TAG
+from cloister.federated.protocol.ring import Tensor, unpack
+from cloister.federated.protocol.streams import Place
+from cloister.run.fit import Request, fit
+from tests.federated.federated_session import Keys, chi_square, join, opened
+
+MODES: tuple[Masks, ...] = ("shared", "pairwise")
+WIDE = (Tensor(500, 64), Tensor(300, 64))
+
+
+def zero() -> tuple[Ids, ...]:
+    return tuple(np.zeros(t.size, np.uint64) for t in WIDE)
+
+
+def transcript(keys: Keys, rounds: int = 2, attempts: int = 2, value: int = 0) -> list[Ids]:
+    """All words that parties send in one session: with equal values, the masks themselves up to a constant."""
+    coordinator = keys.coordinate()
+    parties = [keys.party(i) for i in range(keys.agreement.parties)]
+    join(coordinator, parties)
+    found = []
+    for round in range(rounds):
+        coordinator.expect(WIDE, zero)
+        for attempt in range(attempts):
+            for party in parties:
+                if attempt:
+                    party.aborted(round, attempt)
+                data = party.vector(round, "d", WIDE, lambda: tuple(np.full(t.size, value, np.uint64) for t in WIDE))
+                coordinator.receive(party.name, data)
+                found += unpack(data[HEAD.size + TAG :], WIDE)
+            if attempt + 1 < attempts and coordinator.round == round:
+                coordinator.abort()
+            else:
+                break
+    return found
+
+
+@pytest.mark.parametrize("masks", MODES)
+def test_no_mask_word_repeats_over_rounds_tensors_attempts_parties_and_sessions(masks: Masks) -> None:
+    """Of 20,000 words of 64 bits two are equal with probability 1.1e-11."""
+    keys = Keys(masks)
+    words = np.concatenate([w for _ in range(2) for w in aborted_transcript(keys)])
+    assert len(words) == 2 * 2 * 3 * 2 * 800 - 2 * 2 * 800
+    assert len(np.unique(words)) == len(words)
+
+
+def aborted_transcript(keys: Keys) -> list[Ids]:
+    """Two rounds; in each, two of three parties send, the attempt is given up, and all send again."""
+    coordinator = keys.coordinate()
+    parties = [keys.party(i) for i in range(3)]
+    join(coordinator, parties)
+    found: list[Ids] = []
+    for round in range(2):
+        coordinator.expect(WIDE, zero)
+        for some in (parties[:2], parties):
+            for party in some:
+                data = party.vector(round, "d", WIDE, zero)
+                coordinator.receive(party.name, data)
+                found += unpack(data[HEAD.size + TAG :], WIDE)
+            if some is not parties:
+                coordinator.abort()
+                for party in parties:
+                    party.aborted(round, 1)
+    return found
+
+
+def keyring(masks: Masks) -> Keyring:
+    return Keyring(b"s" * 32, 0, 3, b"g" * 32, b"c" * 32, {1: b"a" * 32, 2: b"b" * 32} if masks == "pairwise" else {})
+
+
+@pytest.mark.parametrize("masks", MODES)
+def test_every_place_and_session_has_a_mask_of_its_own(masks: Masks) -> None:
+    keys, found = keyring(masks), []
+    for other in (keys, attrs.evolve(keys, session=b"t" * 32), attrs.evolve(keys, me=1, pairs={})):
+        for round in range(3):
+            for attempt in range(3):
+                found += mask(zero(), other, round, attempt)
+    words = np.concatenate(found)
+    assert len(np.unique(words)) == len(words)
+
+
+def test_masks_depend_on_every_part_of_their_place() -> None:
+    keys = keyring("pairwise")
+    places = [Place(*p) for p in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))]
+    streams = [keys.group_mask(p, i, 8) for p in places for i in range(2)] + [
+        keys.pair_mask(p, i, 8) for p in places for i in (1, 2)
+    ]
+    for one, other in combinations(streams, 2):
+        assert not np.intersect1d(one, other).size
+
+
+@pytest.mark.parametrize("masks", MODES)
+def test_the_difference_of_two_sessions_transcripts_is_uniform(masks: Masks) -> None:
+    """Same keys, different rows, fresh session: every byte of the differences is uniform. At 8 deviations of a chi-square with 255
+    degrees of freedom the tail is below 1e-11."""
+    keys = Keys(masks)
+    one, other = (np.concatenate(transcript(keys, 4, 1, value)) for value in (3, 3_000_000))
+    assert chi_square(one) < 8
+    assert chi_square(one - other) < 8
+    assert chi_square(np.arange(9600, dtype=np.uint64)) > 8
+
+
+def test_pairwise_masks_cancel_and_leave_a_mask_that_the_coordinator_lacks() -> None:
+    keys = Keys("pairwise")
+    words = transcript(keys, 1, 1)
+    total = sum(words[::2], np.zeros(500, np.uint64))
+    assert chi_square(total) < 9
+    assert not (total == 0).any()
+
+
+def contents(root: object) -> list[Any]:
+    """Everything that an object holds, at any depth."""
+    seen, queue, found = {id(root)}, [root], [root]
+    while queue:
+        for part in gc.get_referents(queue.pop()):
+            if (
+                id(part) in seen
+                or isinstance(part, type)
+                or type(part).__name__ in ("module", "function", "builtin_function_or_method")
+            ):
+                continue
+            seen.add(id(part))
+            queue.append(part)
+            found.append(part)
+    return found
+
+
+def test_the_coordinator_holds_no_key_and_no_unmasked_value() -> None:
+    """All bytes and arrays that it can reach, against the group's secret, every party's exact words and the noised sums."""
+    coordinator, parties = opened()
+    secret = parties[1]._ring.group
+    words = [tuple(np.full(t.size, 10**9 + p.me, np.uint64) for t in (Tensor(3, 64), Tensor(6, 40))) for p in parties]
+    from tests.federated.federated_session import SHAPE
+
+    for party, own in zip(parties, words, strict=True):
+        due = coordinator.receive(party.name, party.vector(0, "d", SHAPE, lambda own=own: own))
+        held = contents(coordinator)
+        private = [secret, *(w.tobytes()[:5] for o in words for w in o)]
+        for part in held:
+            if isinstance(part, (bytes, bytearray)):
+                assert not any(p in part for p in private)
+            if isinstance(part, np.ndarray):
+                assert not np.isin(part, [10**9 + i for i in range(3)]).any()
+    answer = coordinator.outcome(due)
+    assert answer is not None
+    sums = parties[0].answer(answer, 0, SHAPE)
+    assert int(sums[0][0]) == 3 * 10**9 + 3
+    assert not any(isinstance(p, bytes) and sums[0].tobytes()[:8] in p for p in contents(coordinator))
+
+
+def test_the_coordinators_modules_load_nothing_that_unmasks() -> None:
+    """In a process of its own; import-linter checks the same on the source."""
+    import subprocess
+
+    code = "import sys; import cloister.federated.protocol.coordinator; print([m for m in sys.modules if 'federated' in m])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not any(f"federated.{name}" in out for name in ("keys", "masking", "unmasking", "party"))
+
+
+def pooled(cuts: list[Floats], seed: int | None, masks: Masks = "pairwise", oracle: str = "masked-gaussian") -> Any:
+    arrays, parties = (registry().load(registry().spec("Population", name)) for name in ("arrays", "parties"))
+    request = Request(
+        k=4, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=2000, seed=3, wires={"counts": oracle, "sums": oracle},
+        options={"counts.parties": len(cuts), "sums.parties": len(cuts)},
+    )  # fmt: skip
+    noise = None if seed is None else NoiseRng.for_tests(seed)
+    return fit(request, parties([arrays(c) for c in cuts], masks), noise=noise)
+
+
+def central(rows: Floats, seed: int) -> Any:
+    arrays = registry().load(registry().spec("Population", "arrays"))
+    return fit(
+        Request(k=4, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=2000, seed=3),
+        arrays(rows),
+        noise=NoiseRng.for_tests(seed),
+    )
+
+
+ROWS = np.random.default_rng(1).normal(0, 0.4, (2000, 3))
+
+
+@pytest.mark.parametrize("masks", MODES)
+@pytest.mark.parametrize("cuts", [[1000], [10, 20], [1, 700, 1999]])
+def test_pooled_fastlloyd_is_central_fastlloyd_on_the_union_bit_for_bit(masks: Masks, cuts: list[int]) -> None:
+    whole, split = central(ROWS, 9), pooled(np.split(ROWS, cuts), 9, masks)
+    assert np.array_equal(whole.centers, split.centers)
+    assert np.array_equal(whole.weights, split.weights)
+    assert split.privacy.trust == "Aggregated"
+    assert split.privacy.simulated
+
+
+def test_noise_in_shares_gives_centres_near_those_of_a_curator() -> None:
+    found = pooled(np.split(ROWS, [500, 900]), None, oracle="skellam")
+    assert found.privacy.headline == "(add-or-remove one row) epsilon = 1, delta = 1e-06, Aggregated trust"
+    assert Box((-1.0,) * 3, (1.0,) * 3).dimension == 3
+    assert (np.abs(found.centers) <= 1).all()

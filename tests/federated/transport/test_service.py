@@ -1,0 +1,349 @@
+"""Threads and clocks, without a network: parties that come back, that never come back, and a coordinator that restarts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.registry import registry
+from cloister.core.types import Floats
+from cloister.federated.population import Joined
+from cloister.federated.protocol.coordinator import CLOSED
+from cloister.federated.protocol.journal import FileJournal, Journal, Memory
+from cloister.federated.protocol.messages import Kind, Reason, Rejected
+from cloister.federated.protocol.vectors import coordinator_noise, outline
+from cloister.federated.transport.service import Desk
+from cloister.run.fit import Account, Request, fit, prepare
+from tests.federated.federated_session import Keys
+
+ROWS = np.random.default_rng(1).normal(0, 0.4, (900, 2))
+PARTS = np.split(ROWS, [300, 500])
+NAMES = ("north", "south", "west")
+
+
+def request(oracle: str = "masked-gaussian", rounds: int = 4) -> Request:
+    return Request(
+        k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=900, seed=7, wires={"counts": oracle, "sums": oracle},
+        options={"rounds": rounds, "counts.parties": 3, "sums.parties": 3},
+    )  # fmt: skip
+
+
+def arrays(rows: Floats) -> Any:
+    return registry().load(registry().spec("Population", "arrays"))(rows)
+
+
+def central() -> Any:
+    plain = Request(k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=900, seed=7, options={"rounds": 4})
+    return fit(plain, arrays(ROWS), noise=NoiseRng.for_tests(2)).centers
+
+
+def desk(keys: Keys, journal: Journal | None = None, **clocks: Any) -> Desk:
+    plan = prepare(request(), ("0", "1"))
+    coordinator, rounds = keys.coordinate(journal), plan.forecast(PublicRng.from_seed(7))
+    for round in rounds:
+        coordinator.expect(outline(round, 3), lambda round=round: coordinator_noise(round, 3, NoiseRng.for_tests(2)))
+    return Desk(coordinator, len(rounds), **{"patience": 30.0, "timeout": 30.0, **clocks})
+
+
+class Direct:
+    """A party's line to whatever desk there is at the moment. Dies (as a process would) when ``before`` or ``after`` says so."""
+
+    def __init__(self, name: str, to: Callable[[], Desk]) -> None:
+        self.name, self.to, self.count = name, to, 0
+        self.before: Callable[[bytes], None] = lambda data: None
+        self.after: Callable[[bytes], None] = lambda data: None
+
+    def exchange(self, data: bytes) -> bytes:
+        self.before(data)
+        reply = self.to().handle(self.name, data)
+        self.after(data)
+        return reply
+
+
+class Killed(BaseException):
+    """What a killed process does not get to see."""
+
+
+def kill_at(round: int, kind: Kind = Kind.VECTOR) -> Callable[[bytes], None]:
+    def check(data: bytes) -> None:
+        if data[5] == kind and int.from_bytes(data[40:44], "little") == round:
+            raise Killed
+
+    return check
+
+
+class Run:
+    """Three parties in threads; results and errors by name."""
+
+    def __init__(self, keys: Keys, to: Callable[[], Desk], journals: list[Journal] | None = None) -> None:
+        self.keys, self.results, self.errors = keys, dict[str, Any](), dict[str, BaseException]()
+        self.journals = journals or [Memory() for _ in NAMES]
+        self.lines = [Direct(name, to) for name in NAMES]
+        self.threads = list[threading.Thread]()
+
+    def start(self, i: int, account: Account | None = None) -> None:
+        def work() -> None:
+            try:
+                noise = NoiseRng.for_tests(2) if account is None else None
+                population = Joined(arrays(PARTS[i]), self.keys.party(i, self.journals[i]), self.lines[i])
+                self.results[NAMES[i]] = fit(request(), population, noise=noise, account=account).centers
+            except BaseException as error:
+                self.errors[NAMES[i]] = error
+
+        self.threads.append(threading.Thread(target=work, daemon=True))
+        self.threads[-1].start()
+
+    def end(self) -> None:
+        for thread in self.threads:
+            thread.join(60)
+        assert not any(t.is_alive() for t in self.threads)
+        for journal in self.journals:
+            if isinstance(journal, FileJournal):
+                journal.close()
+
+    def check(self) -> None:
+        wanted = central()
+        assert not self.errors
+        assert all(np.array_equal(self.results[name], wanted) for name in NAMES)
+
+
+def test_three_parties_get_the_curators_centres() -> None:
+    keys = Keys()
+    here = desk(keys)
+    run = Run(keys, lambda: here)
+    for i in range(3):
+        run.start(i)
+    run.end()
+    run.check()
+    assert here.finished(idle=1)
+
+
+@pytest.mark.parametrize("when", ["before sending", "after sending", "before joining", "after joining"])
+def test_a_party_that_is_killed_and_comes_back_with_its_journal_goes_on(when: str, tmp_path: Path) -> None:
+    keys = Keys()
+    here = desk(keys)
+    journal = FileJournal(tmp_path / "west")
+    run = Run(keys, lambda: here, [Memory(), Memory(), journal])
+    kind, round = (Kind.HELLO, 0) if "joining" in when else (Kind.VECTOR, 2)
+    if when.startswith("before"):
+        run.lines[2].before = kill_at(round, kind)
+    else:
+        run.lines[2].after = kill_at(round, kind)
+    for i in range(3):
+        run.start(i)
+    run.threads[2].join(30)
+    assert isinstance(run.errors.pop("west"), Killed)
+    journal.close()
+    run.journals[2] = FileJournal(tmp_path / "west")
+    run.lines[2] = Direct("west", lambda: here)
+    run.start(2)
+    run.end()
+    run.check()
+
+
+def test_a_party_that_comes_and_goes_holds_one_call_at_a_time() -> None:
+    keys, replies = Keys(), list[bytes]()
+    here = desk(keys)
+    hello = keys.party(0).hello()
+    calls = [
+        threading.Thread(target=lambda: replies.append(here.handle("north", hello)), daemon=True) for _ in range(20)
+    ]
+    for call in calls:
+        call.start()
+    for _ in range(600):
+        if len(replies) == 19:
+            break
+        time.sleep(0.05)
+    assert sum(call.is_alive() for call in calls) == 1  # the last one waits for the others to join
+    assert {reply[5] for reply in replies} == {Kind.REFUSAL}
+    here.handle("nobody", hello)  # whoever is refused takes nobody's place
+    assert sum(call.is_alive() for call in calls) == 1
+
+
+def test_a_party_that_is_late_for_an_attempt_takes_part_in_the_next() -> None:
+    keys = Keys()
+    log = list[dict[str, Any]]()
+    here = desk(keys, timeout=0.3, attempts=50, log=log.append)
+    run = Run(keys, lambda: here)
+
+    def slow(data: bytes) -> None:
+        if data[5] == Kind.VECTOR and data[40] == 1 and data[44] == 0:
+            time.sleep(0.8)
+
+    run.lines[0].before = slow
+    for i in range(3):
+        run.start(i)
+    run.end()
+    run.check()
+    assert {e["missing"] for e in log if e["event"] == "given up"} >= {"north"}
+
+
+def test_a_party_that_never_comes_back_ends_the_session_in_time_with_its_name_and_the_ledgers_say_what_was_spent(
+    tmp_path: Path,
+) -> None:
+    keys = Keys()
+    here = desk(keys, timeout=0.3, attempts=2)
+    run = Run(keys, lambda: here)
+    run.lines[2].before = kill_at(2)
+    ledgers = []
+    for i in range(3):
+        ledger = Ledger.open(tmp_path / f"{NAMES[i]}.db", create=True)
+        ledger.declare("rows", 2.0, 1e-5, "basic")
+        ledgers.append(ledger)
+        run.start(i, Account(ledger=tmp_path / f"{NAMES[i]}.db", dataset="rows"))
+    run.end()
+    assert isinstance(run.errors["west"], Killed)
+    for name in NAMES[:2]:
+        error = run.errors[name]
+        assert isinstance(error, Rejected)
+        assert error.reason is Reason.TIMEOUT
+        assert error.party == "west"
+        assert "west" in str(error)
+    for ledger in ledgers:
+        ((spent,),) = [data.runs for data in ledger.status()]
+        assert (spent.state, spent.epsilon, spent.rounds) == ("open", 1.0, 3)
+    with pytest.raises(Rejected, match="west"):
+        here.finished(idle=0.1)
+
+
+def test_a_party_with_a_ledger_resumes_its_run_and_pays_once(tmp_path: Path) -> None:
+    keys = Keys()
+    here = desk(keys)
+    run = Run(keys, lambda: here)
+    run.lines[2].after = kill_at(2)
+    ledger = Ledger.open(tmp_path / "west.db", create=True)
+    ledger.declare("rows", 2.0, 1e-5, "basic")
+    for i in range(3):
+        run.start(i, Account(ledger=tmp_path / "west.db", dataset="rows") if i == 2 else None)
+    run.threads[2].join(30)
+    assert isinstance(run.errors.pop("west"), Killed)
+    ((cut,),) = [data.runs for data in ledger.status()]
+    run.lines[2] = Direct("west", lambda: here)
+    run.start(2, Account(ledger=tmp_path / "west.db", dataset="rows", resume=cut.id))
+    run.end()
+    run.check()
+    ((paid,),) = [data.runs for data in ledger.status()]
+    assert (paid.id, paid.state) == (cut.id, "done")
+    assert paid.epsilon <= 1.0
+
+
+def test_a_coordinator_whose_journal_cannot_be_written_tells_everybody_and_answers_nothing() -> None:
+    class Full(Memory):
+        def write(self, kind: int, body: bytes) -> None:
+            if kind == CLOSED:
+                raise InvalidInput("cannot write the journal: no space left")
+            super().write(kind, body)
+
+    keys = Keys()
+    here, replies = desk(keys, Full()), list[bytes]()
+    handle = here.handle
+
+    def heard(sender: str, data: bytes) -> bytes:
+        replies.append(handle(sender, data))
+        return replies[-1]
+
+    here.handle = heard  # type: ignore[method-assign]
+    run = Run(keys, lambda: here)
+    for i in range(3):
+        run.start(i)
+    run.end()
+    assert sorted(run.errors) == sorted(NAMES)
+    assert all("no space left" in str(error) for error in run.errors.values())
+    assert {reply[5] for reply in replies} == {Kind.OPENING, Kind.REFUSAL}  # nobody has an answer
+    with pytest.raises(Rejected, match="had to stop"):
+        here.finished(idle=0.1)
+
+
+def test_a_coordinator_that_restarts_from_its_journal_goes_on(tmp_path: Path) -> None:
+    keys, desks, gone, again = Keys(), list[Desk](), threading.Event(), list[FileJournal]()
+    journal = FileJournal(tmp_path / "coordinator")
+    desks.append(desk(keys, journal))
+
+    def to() -> Desk:
+        return desks[-1]
+
+    run = Run(keys, to)
+
+    class Retrying(Direct):
+        """As a gRPC line does: the same bytes again when the coordinator is gone."""
+
+        def exchange(self, data: bytes) -> bytes:
+            while True:
+                here = self.to()
+                reply = here.handle(self.name, data)
+                if here is self.to() and not (gone.is_set() and len(desks) == 1):
+                    return reply
+                gone.wait(5)
+                time.sleep(0.05)
+
+    run.lines = [Retrying(name, to) for name in NAMES]
+    crashed = kill_at(2)
+
+    def crash(data: bytes) -> None:
+        """South's third vector reaches nobody: the coordinator dies, and comes back."""
+        try:
+            crashed(data)
+        except Killed:
+            if len(desks) == 1:
+                gone.set()
+                journal.close()
+                again.append(FileJournal(tmp_path / "coordinator"))
+                desks.append(desk(keys, again[0]))
+
+    original = run.lines[1].exchange
+
+    def exchange(data: bytes) -> bytes:
+        crash(data)
+        return original(data)
+
+    run.lines[1].exchange = exchange  # type: ignore[method-assign]
+    for i in range(3):
+        run.start(i)
+    time.sleep(1.5)
+    first = desks[0]
+    with first._changed:  # those who wait at the dead one's desk are cut off
+        first._coordinator.failed = Rejected(Reason.TIMEOUT, "crashed")
+        first._changed.notify_all()
+    run.end()
+    again[0].close()
+    run.check()
+
+
+def test_parties_with_other_bounds_are_refused_before_a_masked_value_is_sent() -> None:
+    keys, other = Keys(), Keys(plan="other bounds")
+    log = list[dict[str, Any]]()
+    here = desk(keys, log=log.append)
+    joined = Joined(arrays(PARTS[0]), other.party(0), Direct("north", lambda: here))
+    with pytest.raises(Refused, match="agreed to something else"):
+        fit(request(), joined, noise=NoiseRng.for_tests(2))
+    assert [e["event"] for e in log] == ["refused"]
+
+
+def test_those_who_do_not_join_in_time_are_named() -> None:
+    keys = Keys()
+    here = desk(keys, patience=0.3)
+    run = Run(keys, lambda: here)
+    run.start(0)
+    run.end()
+    assert "south, west did not join" in str(run.errors["north"])
+
+
+def test_log_lines_hold_no_value() -> None:
+    keys, log = Keys(), list[dict[str, Any]]()
+    here = desk(keys, log=log.append)
+    run = Run(keys, lambda: here)
+    for i in range(3):
+        run.start(i)
+    run.end()
+    assert {e["event"] for e in log} == {"hello", "vector", "answered"}
+    allowed = {"event", "party", "round", "attempt", "bytes", "body", "here", "missing"}
+    assert all(set(e) <= allowed and all(isinstance(v, (int, str)) for v in e.values()) for e in log)

@@ -1,0 +1,291 @@
+"""Pictures of made results: what they show, and what cannot be shown."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import attrs
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.text import Text
+
+from cloister.core.errors import Damaged, InvalidInput, MissingExtra, UnknownName
+from cloister.plotting.data import FLAT, OVERLAPPING, Curve, Map
+from cloister.plotting.figures import draw_curve, draw_map, save
+from cloister.plotting.projection import TREE, View, principal, rounded, shade
+from cloister.run.result import Result
+from cloister.run.statement import PrivacyStatement
+
+STATEMENT = PrivacyStatement("Central", 1.0, 1e-6, (), rows=1000)
+
+
+def made(d: int = 2, k: int = 3, seed: int = 0, **changes: Any) -> Result:
+    """A result over [-1, 1]^d as a method would give it."""
+    g = np.random.default_rng(seed)
+    result = Result(
+        g.uniform(-1, 1, (k, d)), g.uniform(10, 400, k), tuple(f"c{j}" for j in range(d)),
+        {"name": "hst-means", "options": {}, "slots": {}}, {"k": k, "rows": 1000, "bounds": {"lower": [-1.0] * d, "upper": [1.0] * d}},
+        STATEMENT, {}, "0.1.0",
+    )  # fmt: skip
+    return attrs.evolve(result, **changes)
+
+
+def boxes(m: int, d: int, seed: int = 0) -> dict[str, Any]:
+    g = np.random.default_rng(seed)
+    corners = np.sort(g.uniform(-1, 1, (m, 2, d)), axis=1)
+    return {"cells": corners, "cell_weights": g.exponential(10, m), "costs": 1000.0 / np.arange(1, 31) ** 2, "power": 2}
+
+
+def words(path: Path) -> str:
+    """The text of an SVG, which must be well-formed."""
+    return "\n".join(ElementTree.parse(path).getroot().itertext())
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtra, match=r"needs matplotlib: pip install 'cloister\[plot\]'"):
+        draw_map(made())
+
+
+def test_settings_of_the_user_change_no_picture_and_are_not_changed(tmp_path: Path) -> None:
+    result = made(details=boxes(40, 2))
+    save(draw_map(result), tmp_path / "a.svg", "t")
+    with mpl.rc_context({"font.size": 30.0, "axes.facecolor": "black", "svg.hashsalt": "other"}):
+        save(draw_map(result), tmp_path / "b.svg", "t")
+        assert mpl.rcParams["font.size"] == 30.0
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+@pytest.mark.parametrize("d", [2, 3, 6])
+def test_a_box_is_seen_as_the_hull_of_its_corners(d: int) -> None:
+    from scipy.spatial import ConvexHull
+
+    g = np.random.default_rng(d)
+    view = View(("a", "b"), g.normal(size=d), np.linalg.qr(g.normal(size=(d, 2)))[0])
+    corners = boxes(20, d)["cells"]
+    for box, outline in zip(corners, view.outlines(corners), strict=True):
+        ends = np.array(np.meshgrid(*box.T)).reshape(d, -1).T
+        hull = ConvexHull(view.of(ends))
+        assert ConvexHull(outline).volume == pytest.approx(hull.volume, rel=1e-9)  # in two dimensions volume is area
+        x, y = outline.T
+        assert abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2 == pytest.approx(hull.volume, rel=1e-9)
+        assert np.abs(hull.points[hull.vertices][:, None] - outline).max(axis=2).min(axis=1).max() < 1e-9
+
+
+def test_two_columns_show_cells_as_they_are() -> None:
+    result = made(3, details=boxes(5, 3))
+    seen = Map.of(result, axes=("c2", "c0"))
+    assert seen.view.names == ("c2", "c0")
+    assert np.array_equal(seen.centers, result.centers[:, [2, 0]])
+    weights = result.details["cell_weights"]
+    for outline, box in zip(seen.cells, result.details["cells"][np.argsort(weights)], strict=True):
+        assert outline.min(axis=0) == pytest.approx(box[0, [2, 0]])
+        assert outline.max(axis=0) == pytest.approx(box[1, [2, 0]])
+    assert np.array_equal(seen.border.min(axis=0), [-1, -1])
+
+
+@pytest.mark.parametrize(("d", "most"), [(2, FLAT), (3, OVERLAPPING), (60, 166)])
+def test_of_many_cells_the_heaviest_are_drawn(d: int, most: int, tmp_path: Path) -> None:
+    details = boxes(3000, d)
+    seen = Map.of(made(d, details=details))
+    assert (len(seen.cells), seen.all_cells) == (most, 3000)
+    heaviest = details["cells"][np.argmax(details["cell_weights"]), :, :2]
+    assert seen.cells[-1].min(axis=0) == pytest.approx(heaviest[0])
+    save(draw_map(made(d, details=details)), tmp_path / "map.svg", "t")
+    assert f"the {most:,} heaviest of 3,000 cells" in words(tmp_path / "map.svg")
+
+
+def test_a_tree_of_a_projection_is_seen_in_it_and_from_elsewhere_without_cells() -> None:
+    frame = np.linalg.qr(np.random.default_rng(1).normal(size=(6, 3)))[0]
+    result = made(6, details={**boxes(10, 3), "projection": frame})
+    seen = Map.of(result)
+    assert (seen.view.projected, len(seen.cells)) == (TREE, 10)
+    assert np.allclose(seen.centers, result.centers @ frame[:, :2])
+    assert seen.cells[-1].max(axis=0) == pytest.approx(
+        result.details["cells"][result.details["cell_weights"].argmax(), 1, :2]
+    )
+    assert np.array_equal(Map.of(result, project=True).cells, seen.cells)
+    elsewhere = Map.of(result, axes=("c0", "c1"))
+    assert (len(elsewhere.cells), elsewhere.all_cells) == (0, 10)
+    assert "seen in its own projection only" in "".join(t.get_text() for t in draw_map(result, ("c0", "c1")).texts)
+
+
+def test_principal_axes_are_orthonormal_and_keep_what_is_spread_most() -> None:
+    points = np.random.default_rng(0).normal(size=(50, 4)) * [0.1, 5, 0.1, 2]
+    plane = principal(points - points.mean(axis=0))
+    assert np.allclose(plane.T @ plane, np.eye(2))
+    assert plane[1, 0] > 0.99
+    assert plane[3, 1] > 0.99
+    for centers in (np.zeros((1, 5)), np.zeros((4, 5)), np.full((1, 2), 1e90), np.eye(5)[:2] * 1e-90):
+        plane = principal(centers - centers.mean(axis=0))
+        assert np.allclose(plane.T @ plane, np.eye(2))
+    seen = Map.of(made(5, details=boxes(10, 5)), project=True)
+    assert seen.view.projected == "principal axes of the centres"
+    assert seen.cells.shape == (10, 10, 2)
+
+
+def test_more_rows_per_area_are_darker_and_none_are_white() -> None:
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    cells = np.array([square, square, 2 * square, square, 0 * square])
+    empty, few, many_wide, many, point = shade(np.array([0.0, 4.0, 16.0, 16.0, 1.0]), cells)
+    assert empty == 0
+    assert 0 < few == many_wide < many == point == 1
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [{"lower": [0.0], "upper": [5.0]}, {"center": [1.0], "radius": 3.0}],
+)
+def test_one_column_is_a_strip(bounds: dict[str, Any], tmp_path: Path) -> None:
+    result = made(1, problem={"k": 3, "bounds": bounds}, details={**boxes(4, 1), "iterates": np.zeros((2, 3, 1))})
+    seen = Map.of(result)
+    assert np.array_equal(seen.centers[:, 1], np.zeros(3))
+    save(draw_map(result), tmp_path / "strip.png", "t")
+    for wrong in ({"axes": ("c0", "c0")}, {"project": True}):
+        with pytest.raises(InvalidInput, match="one column only"):
+            Map.of(result, **wrong)
+
+
+@pytest.mark.parametrize("scale", [1e-90, 1e6, 1e90])
+@pytest.mark.parametrize("shape", ["ball", "box", "flat"])
+def test_domains_of_every_size_are_drawn(scale: float, shape: str, tmp_path: Path) -> None:
+    bounds = {
+        "ball": {"center": [0.0, 0.0, 0.0], "radius": scale}, "box": {"lower": [-scale] * 3, "upper": [scale] * 3},
+        "flat": {"lower": [-scale, -scale / 1e6, -scale], "upper": [scale, scale / 1e6, scale]},
+    }[shape]  # fmt: skip
+    result = made(3, problem={"k": 3, "bounds": bounds}, centers=np.eye(3) * scale * 1e-6, details=boxes(9, 3))
+    result.details["cells"] = result.details["cells"] * scale
+    for projected in (False, True):
+        save(draw_map(result, project=projected), tmp_path / "map.svg", "t")
+        words(tmp_path / "map.svg")
+
+
+@pytest.mark.parametrize("weights", [None, [0.0, 0.0, 0.0], [-5.0, 0.3, 1e12]])
+def test_centres_with_few_or_no_weights_are_seen(weights: list[float] | None) -> None:
+    figure = draw_map(made(weights=None if weights is None else np.array(weights)))
+    (drawn,) = [c for c in figure.axes[0].collections if len(c.get_offsets()) == 3]
+    assert min(drawn.get_sizes()) >= 14
+
+
+def test_two_hundred_centres_get_no_numbers_and_thirty_do() -> None:
+    numbers = [len([t for t in draw_map(made(k=k)).axes[0].texts if t.get_text().isdecimal()]) for k in (30, 200)]
+    assert numbers == [30, 0]
+
+
+def test_text_is_never_smaller_than_nine_points() -> None:
+    for figure in (draw_map(made(3, details=boxes(9, 3)), project=True), draw_curve(made(details=boxes(9, 2)))):
+        assert min(t.get_fontsize() for t in figure.findobj(Text)) >= 9
+
+
+@pytest.mark.parametrize("name", ["$x$", r"\$x", "a\nb", "\x00\x07", "\ud800", "x" * 300, "柱", "<&>\"'", ""])
+def test_columns_with_odd_names_are_drawn(name: str, tmp_path: Path) -> None:
+    result = made(columns=(name, "y"), method={"name": name})
+    for ending in ("svg", "png"):
+        save(draw_map(result), tmp_path / f"odd.{ending}", Map.of(result).heading.title)
+    text = words(tmp_path / "odd.svg")
+    if name in ("$x$", r"\$x", "柱", "<&>\"'"):
+        assert name in text
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "private"),
+    [
+        ({"seeded": True}, "NOT PRIVATE: seeded noise, ε = 1", False),
+        ({"private": False}, "NOT PRIVATE: exact answers", False),
+        ({"simulated": True, "trust": "Local"}, "ε = 1, δ = 1e-06, Local trust, SIMULATED: the rows were in one place", True),
+        ({"delta": 0.0}, "ε = 1, Central trust", True),
+    ],
+)  # fmt: skip
+def test_a_picture_says_who_is_protected(change: dict[str, Any], expected: str, private: bool) -> None:
+    heading = Map.of(made(privacy=attrs.evolve(STATEMENT, **change))).heading
+    assert heading.guarantee.startswith(expected)
+    assert heading.private == private
+
+
+NONSENSE: list[dict[str, Any]] = [
+    {"cells": np.zeros((3, 2, 5))}, {"cells": 3}, {"cells": [[1], [2, 3]]}, {"cells": np.full((1, 2, 2), np.nan)}, {"cells": "cells"},
+    {"cells": np.array([[[1.0, 1.0], [0.0, 2.0]]])}, {**boxes(4, 2), "cell_weights": [1.0]}, {**boxes(4, 2), "cell_weights": [np.inf] * 4},
+    {"iterates": np.zeros((2, 3))}, {"iterates": {"a": 1}}, {**boxes(4, 2), "projection": np.zeros((2, 2))},
+    {**boxes(4, 2), "projection": [1.0]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(NONSENSE)))
+def test_details_that_are_none_are_refused(number: int) -> None:
+    with pytest.raises(Damaged, match="cannot be drawn"):
+        Map.of(made(details=NONSENSE[number]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"centers": np.full((3, 2), np.nan)}, {"weights": np.full(3, np.inf)}, {"problem": {"k": 3, "bounds": {"lower": [0], "upper": [1]}}},
+        {"problem": {"k": 3, "bounds": {"center": "a", "radius": 1}}}, {"problem": {"k": 3, "bounds": 5}}, {"method": {}},
+        {"problem": {"k": "x", "bounds": {"lower": [0, 0], "upper": [1, 1]}}}, {"privacy": attrs.evolve(STATEMENT, epsilon="much")},
+    ],
+)  # fmt: skip
+def test_results_without_sense_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(Damaged):
+        Map.of(made(**change))
+
+
+@pytest.mark.parametrize("empty", [[], np.empty((0, 2, 2))])
+def test_empty_details_are_as_good_as_none(empty: Any) -> None:
+    seen = Map.of(made(details={"cells": empty, "iterates": empty, "cell_weights": []}))
+    assert (seen.all_cells, len(seen.paths)) == (0, 0)
+    with pytest.raises(InvalidInput, match="holds no costs"):
+        draw_curve(made(details={"costs": []}))
+
+
+def test_an_unknown_column_is_offered_a_near_one() -> None:
+    with pytest.raises(UnknownName, match="did you mean c1"):
+        draw_map(made(), ("c0", "C1"))
+
+
+@pytest.mark.parametrize(
+    ("costs", "scale"),
+    [
+        ([5.0], "linear"), ([0.0, 0.0], "linear"), ([10.0, 5.0, 0.0], "linear"), ([1e10, 1e4, 0.0], "log"), ([1e300, 1e200, 1.0], "linear"),
+        (np.geomspace(1e6, 1, 90), "log"),
+    ],
+)  # fmt: skip
+def test_costs_of_every_size_are_drawn(costs: Any, scale: str, tmp_path: Path) -> None:
+    figure = draw_curve(made(details={"costs": costs}))
+    assert figure.axes[0].get_yscale() == scale
+    save(figure, tmp_path / "curve.svg", "t")
+    assert "mathdefault" not in words(tmp_path / "curve.svg")
+
+
+def test_what_is_left_of_a_difference_is_no_cost() -> None:
+    curve = Curve.of(made(details={"costs": [1e10, 1e3, 2e-3, 2e-3]}))
+    assert np.array_equal(curve.costs, [1e10, 1e3, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(("power", "label"), [(1, "rows · tree distance"), (2, "rows · tree distance²"), (None, "cost on the tree"), ("x", "cost on the tree")])  # fmt: skip
+def test_the_curve_says_what_a_cost_is(power: Any, label: str) -> None:
+    assert draw_curve(made(details={"costs": [2.0, 1.0], "power": power})).axes[0].get_ylabel() == label
+
+
+@pytest.mark.parametrize("costs", [[[1.0]], ["a"], [-1.0, 0.0], [np.nan], 3])
+def test_costs_that_are_none_are_refused(costs: Any) -> None:
+    with pytest.raises(Damaged, match="costs cannot be drawn"):
+        Curve.of(made(details={"costs": costs}))
+
+
+@pytest.mark.parametrize("ending", ["json", "npz"])
+def test_cells_and_costs_come_back_from_a_file_and_give_the_same_picture(ending: str, tmp_path: Path) -> None:
+    result = made(details=boxes(30, 2))
+    result.save(tmp_path / f"r.{ending}")
+    for name, one in (("a", result), ("b", Result.load(tmp_path / f"r.{ending}"))):
+        save(draw_map(one), tmp_path / f"{name}.svg", "t")
+        save(draw_curve(one), tmp_path / f"{name}.curve.svg", "t")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert (tmp_path / "a.curve.svg").read_bytes() == (tmp_path / "b.curve.svg").read_bytes()
+
+
+def test_round_figures_of_the_legend() -> None:
+    assert [rounded(x) for x in (1, 9.99, 10, 0.03, 0.7, 1e12)] == pytest.approx([1, 5, 10, 0.02, 0.5, 1e12])

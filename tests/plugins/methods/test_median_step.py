@@ -1,0 +1,221 @@
+"""One round of k-median: what a row adds, what it may change, and where the centres go."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloister.accounting import Total
+from cloister.core.budget import Budget
+from cloister.core.clustering import Problem
+from cloister.core.domains import Ball, Box, Domain
+from cloister.core.encoding import absorb, encode_rows
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.session import Session
+from cloister.core.types import Floats
+from cloister.plugins.methods.median_step import STEPS, TOP, MedianStep, Pulls, median_round, median_shares, weiszfeld
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
+from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.testing import parametrize
+
+SEED = PublicRng(b"m" * 32)
+SQUARE = Box((-1.0, -1.0), (1.0, 1.0))
+SHIFTED = Box((5.0, -20.0, 100.0), (6.0, 0.0, 101.0))
+
+
+class Rows:
+    """Rows in one piece."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows = rows
+
+    def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
+        return absorb(round, encode_rows(round, self.rows, np.arange(len(self.rows), dtype=np.uint64), rng))
+
+
+def session_of(domain: Domain, rows: Floats, k: int, budget: Budget | None = None) -> Session[Any]:
+    frame = Problem(k, domain, max(len(rows), k), budget or Total(1.0, 1e-6).measured({"exact"}))
+    return Session(frame, SEED, Rows(rows), noise=NoiseRng.for_tests(1))
+
+
+def without_noise(session: Session[Any], centers: Floats, **step: float) -> tuple[Floats, Floats]:
+    budget = session.problem.budget
+    return median_round(
+        session, centers, counts=ExactCounts(), pulls=ExactSums(), per_count=budget, per_pull=budget,
+        step=MedianStep(**step),
+    )  # fmt: skip
+
+
+def smoothed_cost(rows: Floats, centers: Floats, s: float) -> float:
+    """What Weiszfeld's steps with weights 1 / max(r, s) lower: r beyond s, (r^2 + s^2) / 2s within (Huber)."""
+    r = np.sqrt(((rows[:, None] - centers) ** 2).sum(axis=2)).min(axis=1)
+    return float(np.where(r >= s, r, (r**2 + s**2) / (2 * s)).sum())
+
+
+# What a row adds
+
+
+def some_pulls(domain: Domain, rng: PublicRng, within: int | None = None) -> Pulls:
+    centers = domain.snap(domain.sample(rng.generator(), 7, 0.0))
+    return Pulls(NearestCenter(centers, domain.reach, within), max(1, domain.reach // 20))
+
+
+def pulls_within(domain: Domain, rng: PublicRng) -> Pulls:
+    return some_pulls(domain, rng, domain.reach // 3)
+
+
+def sharp_pulls(domain: Domain, rng: PublicRng) -> Pulls:
+    return Pulls(some_pulls(domain, rng).cells, 1)
+
+
+def blunt_pulls(domain: Domain, rng: PublicRng) -> Pulls:
+    """Everything is within the smoothing length."""
+    return Pulls(some_pulls(domain, rng).cells, 3 * domain.reach)
+
+
+@parametrize(some_pulls, pulls_within, sharp_pulls, blunt_pulls, role="Vectors")
+def test_pulls_conform(component: Any, check: Any) -> None:
+    check(component)
+
+
+def test_a_far_row_pulls_by_a_unit_vector_and_weighs_as_its_distance_says() -> None:
+    pulls = Pulls(NearestCenter(np.array([[100, 0]]), SQUARE.reach), 50)
+    values = pulls.values(np.array([[400, 400]]), np.zeros((1, 1), np.int64))[0]
+    assert np.abs(values - [0.6 * STEPS, 0.8 * STEPS, TOP * 50 / 500]).max() <= 1
+
+
+def test_a_near_row_pulls_in_proportion_and_weighs_most() -> None:
+    pulls = Pulls(NearestCenter(np.array([[100, 0]]), SQUARE.reach), 50)
+    values = pulls.values(np.array([[110, 0], [100, 0]]), np.zeros((2, 1), np.int64))
+    assert np.abs(values - [[STEPS / 5, 0, TOP], [0, 0, TOP]]).max() <= 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.integers(-(2**20), 2**20), min_size=3, max_size=3), st.integers(1, 2**21), st.integers(-1, 1))
+def test_no_row_exceeds_the_joint_bound(row: list[int], smoothing: int, at: int) -> None:
+    """Also where r is the smoothing length or next to it, and pull and weight are both largest."""
+    rows = np.array([row])
+    exact = math.isqrt(int((rows**2).sum()))
+    for s in (smoothing, max(1, exact + at)):
+        pulls = Pulls(NearestCenter(np.zeros((1, 3), np.int64), 2**21), s)
+        values = pulls.values(rows, np.zeros((1, 1), np.int64))[0]
+        assert sum(int(v) ** 2 for v in values) <= STEPS**2 + TOP**2 <= pulls.bound.l2**2
+        assert np.abs(values).sum() <= pulls.bound.l1
+        assert 0 <= values[-1] <= TOP
+
+
+def test_the_bound_is_that_of_the_docstring() -> None:
+    pulls = Pulls(NearestCenter(np.zeros((1, 4), np.int64), 2**20), 1)
+    assert pulls.bound.l2 == math.ceil(math.sqrt(1.25) * STEPS)
+    assert pulls.bound.dimension == 5
+    assert pulls.bound.l1 == min(pulls.bound.implied, 2 * STEPS + TOP)
+
+
+# Where centres go
+
+
+@pytest.mark.parametrize("domain", [SQUARE, SHIFTED, Ball((3.0, -3.0), 0.01)], ids=["box", "shifted box", "small ball"])
+def test_without_noise_rounds_find_the_geometric_median(domain: Domain) -> None:
+    from scipy.optimize import minimize
+
+    g = np.random.default_rng(2)
+    rows = domain.sample(g, 400, 0.0)
+    rows[:90] = rows[0] + 1e-3 * (rows[:90] - rows[0])
+    found = domain.sample(g, 1, 0.0)
+    session = session_of(domain, rows, 1)
+    for _ in range(60):
+        found, _ = without_noise(session, found, smoothing=1e-4)
+
+    def mean_distance(c: Floats) -> float:
+        return float(np.sqrt(((rows - c) ** 2).sum(axis=1)).mean())
+
+    best = minimize(mean_distance, rows.mean(axis=0), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
+    assert mean_distance(found[0]) <= best.fun * (1 + 1e-3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**31), st.integers(1, 6), st.floats(0.01, 1.0), st.floats(0.1, 1.9))
+def test_without_noise_no_round_raises_the_smoothed_cost(seed: int, k: int, smoothing: float, stretch: float) -> None:
+    """Majorise and minimise, over-relaxed by less than 2. The slack is truncation: 2^-15 of the smoothing length per row."""
+    g = np.random.default_rng(seed)
+    rows, centers = SQUARE.sample(g, 60, 0.0), SQUARE.sample(g, k, 0.0)
+    s = smoothing * SQUARE.diameter / 2
+    moved, _ = without_noise(session_of(SQUARE, rows, k), centers, smoothing=smoothing, stretch=stretch)
+    assert smoothed_cost(rows, moved, s) <= smoothed_cost(rows, centers, s) * (1 + 1e-3)
+
+
+def test_counts_are_those_of_the_centres_that_were_given() -> None:
+    rows = np.array([[-0.5, 0.0]] * 3 + [[0.5, 0.0]] * 5)
+    _, weights = without_noise(session_of(SQUARE, rows, 2), np.array([[-0.4, 0.0], [0.4, 0.0]]))
+    assert weights.tolist() == [3.0, 5.0]
+
+
+def test_rows_beyond_the_radius_pull_nobody_and_no_step_is_longer() -> None:
+    rows = np.array([[0.0, 0.05]] * 2 + [[0.9, 0.0]] * 50)
+    session = session_of(SQUARE, rows, 1)
+    near, weights = without_noise(session, np.zeros((1, 2)), within=0.1, stretch=2.0)
+    assert weights.tolist() == [2.0]
+    assert abs(near[0, 0]) < 1e-4
+    assert near[0, 1] > 0.04
+    far, _ = without_noise(session_of(SQUARE, rows[2:] * 0.105, 1), np.zeros((1, 2)), within=0.1, stretch=2.0)
+    assert np.linalg.norm(far) <= 0.1 * (1 + 1e-6)
+
+
+def test_a_step_is_the_pull_over_the_weight() -> None:
+    sums = np.array([[30.0, 40.0, 10.0]])
+    exact = weiszfeld(sums, np.zeros(1), 0.5, MedianStep(stretch=1.0))
+    assert exact.tolist() == [[0.25 * 3.0, 0.25 * 4.0]]
+    noisy = weiszfeld(sums, np.full(1, 5.0), 0.5, MedianStep(stretch=1.0))
+    assert noisy == pytest.approx(exact * (1 - 2 * 25 / 2500))
+
+
+def test_what_may_be_noise_alone_moves_nothing() -> None:
+    step = weiszfeld(np.array([[3.0, -4.0, 10.0]]), np.full(1, 4.0), 0.5, MedianStep())
+    assert np.abs(step).max() == 0.0
+
+
+@pytest.mark.parametrize("weight", [-100.0, 0.0, 1e-30])
+def test_a_small_or_negative_weight_flips_no_step(weight: float) -> None:
+    step = weiszfeld(np.array([[100.0, 0.0, weight]]), np.full(1, 1.0), 0.5, MedianStep(shrink=0.0, stretch=1.0))
+    assert step.tolist() == [[0.25 * 100 / 2, 0.0]]
+
+
+def test_answers_of_zero_move_nothing() -> None:
+    frame = Problem(3, SHIFTED, 100, Total(1.0, 1e-6).measured({"gaussian"}))
+    session: Session[Any] = Session(frame, SEED, forecasting=True)
+    centers = SHIFTED.real(SHIFTED.snap(SHIFTED.sample(SEED.generator(), 3, 0.0)))
+    moved, weights = median_round(
+        session, centers, counts=DiscreteGaussianCounts(), pulls=DiscreteGaussianSums(), per_count=frame.budget.over(2),
+        per_pull=frame.budget.over(2),
+    )  # fmt: skip
+    assert np.array_equal(moved, centers)
+    assert not weights.any()
+
+
+# What it costs
+
+
+def test_shares_add_up_over_all_rounds() -> None:
+    budget = Budget("gaussian", 0.3)
+    per_count, per_pull = median_shares(budget, 7, 0.05)
+    assert 7 * (per_count.amount + per_pull.amount) == pytest.approx(0.3)
+    assert per_count.amount / per_pull.amount == pytest.approx(0.05 / 0.95)
+
+
+def test_a_round_spends_what_it_is_given_and_its_noise_has_the_joint_norm() -> None:
+    session = session_of(SQUARE, np.zeros((10, 2)), 2, Budget("gaussian", 1.0))
+    per_count, per_pull = Budget("gaussian", 0.04), Budget("gaussian", 0.25)
+    median_round(
+        session, np.zeros((2, 2)), counts=DiscreteGaussianCounts(), pulls=DiscreteGaussianSums(), per_count=per_count,
+        per_pull=per_pull,
+    )  # fmt: skip
+    assert [event.spent for event in session.released] == [per_count, per_pull]
+    channel: Any = session.rounds[0].parts[1].channel
+    assert channel.deviation / (SQUARE.unit * STEPS) == pytest.approx(math.sqrt(1.25) / 0.5, rel=1e-4)

@@ -1,0 +1,115 @@
+"""Starts that no row has a say in: far apart, away from the border, the same on every machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.core.domains import Ball, Box
+from cloister.core.randomness import PublicRng
+from cloister.plugins.methods.sphere_packing import sphere_packing
+
+SEED = PublicRng(b"p" * 32)
+SQUARE = Box((-1.0, -1.0), (1.0, 1.0))
+DOMAINS = [
+    SQUARE,
+    Box((0.0,), (10.0,)),
+    Box((5.0,) * 12, (6.0,) * 12),
+    Box((0.0, 0.0), (100.0, 1.0)),
+    Box((-3.0, 0.0, 1e3), (3.0, 1e-3, 2e3)),
+    Ball((0.0, 0.0), 1.0),
+    Ball((7.0,), 0.5),
+    Ball((1.0,) * 8, 20.0),
+]
+
+
+class Watched:
+    """A domain that notes the margin of every candidate."""
+
+    def __init__(self, domain: Any) -> None:
+        self.domain, self.diameter, self.drawn = domain, domain.diameter, list[tuple[float, np.ndarray]]()
+
+    def sample(self, g: np.random.Generator, n: int, margin: float) -> np.ndarray:
+        points = self.domain.sample(g, n, margin)
+        self.drawn.append((margin, points))
+        return points
+
+    def radius_of(self, point: np.ndarray) -> float:
+        """The radius that was tried when this point was drawn."""
+        return next(margin for margin, points in reversed(self.drawn) if (points == point).all(axis=1).any())
+
+
+def gaps(points: np.ndarray) -> np.ndarray:
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+    return distances[np.triu_indices(len(points), 1)]
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("k", [2, 5, 16])
+def test_points_are_two_radii_apart_and_one_from_the_border(domain: Any, k: int) -> None:
+    watched = Watched(domain)
+    points = sphere_packing(k, watched, SEED)  # type: ignore[arg-type]
+    a = watched.radius_of(points[-1])
+    assert points.shape == (k, domain.dimension)
+    assert a > 0
+    assert gaps(points).min() >= 2 * a * (1 - 1e-9)
+    if isinstance(domain, Box):
+        room = np.maximum(domain.half_widths - a, 0.0)
+        assert (abs(points - domain.middle) <= room + 1e-9 * domain.diameter).all()
+    else:
+        assert np.linalg.norm(points - domain.middle, axis=1).max() <= domain.radius - a + 1e-9 * domain.radius
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 10])
+def test_on_a_line_the_radius_is_a_good_part_of_the_best_one(k: int) -> None:
+    """k intervals of length 2a fill [0, 1] when a = 1 / 2k; candidates drawn one after the other reach most of that."""
+    best = 1 / (2 * k)
+    for i in range(5):
+        gap = gaps(sphere_packing(k, Box((0.0,), (1.0,)), SEED.child(i))).min()
+        assert 0.6 * 2 * best < gap < 1.0
+
+
+@pytest.mark.parametrize("k", [4, 9])
+def test_in_a_square_the_radius_is_a_good_part_of_the_best_one(k: int) -> None:
+    """k = m^2 discs of radius 1 / m in a grid; at k = 4 nothing is better."""
+    for i in range(5):
+        assert gaps(sphere_packing(k, SQUARE, SEED.child(i))).min() > 0.6 * 2 / k**0.5
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_a_single_point_stands_in_the_middle(domain: Any) -> None:
+    """Within the tolerance of the search: twenty halvings."""
+    (point,) = sphere_packing(1, domain, SEED)
+    assert (abs(point - domain.middle) <= domain.diameter * 2.0**-20).all()
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_the_points_follow_from_the_key_alone(domain: Any) -> None:
+    one = sphere_packing(5, domain, SEED)
+    assert np.array_equal(sphere_packing(5, domain, PublicRng(b"p" * 32)), one)
+    assert not np.array_equal(sphere_packing(5, domain, SEED.child("other")), one)
+
+
+def test_a_narrow_column_is_left_at_its_middle() -> None:
+    """Wide columns set the pace: one narrow one would crowd the starts together."""
+    points = sphere_packing(5, Box((0.0, 0.0), (100.0, 1.0)), SEED)
+    assert (points[:, 1] == 0.5).all()
+    assert gaps(points).min() > 0.6 * 20
+
+
+def test_starts_do_not_crowd_in_the_corners_of_a_high_dimensional_box() -> None:
+    points = sphere_packing(5, Box((-1.0,) * 50, (1.0,) * 50), SEED)
+    assert abs(points).max() < 0.5
+    assert gaps(points).min() > 1.0
+
+
+def test_more_halvings_never_make_it_worse_and_none_is_allowed() -> None:
+    radii = []
+    for steps in (0, 1, 5, 20):
+        watched = Watched(SQUARE)
+        points = sphere_packing(6, watched, SEED, steps=steps)  # type: ignore[arg-type]
+        radii.append(watched.radius_of(points[-1]))
+    assert radii == sorted(radii)
+    assert radii[0] == 0.0 < radii[-1]

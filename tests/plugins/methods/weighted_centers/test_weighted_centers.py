@@ -1,0 +1,210 @@
+"""The method as a whole: who is asked what, what it costs, and what comes out."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.accounting.composition import Spent
+from cloister.core.encoding import encode_lattice
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.types import Floats
+from cloister.metrics import nicv
+from cloister.plugins.methods.weighted_centers.budget_shares import Shares, Step
+from cloister.plugins.methods.weighted_centers.weighted_centers import in_w
+from cloister.run.fit import Plan, Request, fit, prepare, source
+
+SEED = PublicRng.from_seed(620)
+EVERY_SHARING = [
+    {"steps_share": steps, "radii_share": radii, "repetitions_share": turns}
+    for steps in ("users", "budget")
+    for radii in ("users", "budget")
+    for turns in ("users", "budget")
+]
+OPTIONS: dict[str, Any] = {"radii": 2, "repetitions": 2}
+
+
+def plan(k: int = 4, d: int = 2, rows: int = 10**6, **request: Any) -> Plan:
+    given = {"method": "weighted-centers", "epsilon": 1.0, "bounds": "ball:1", **request}
+    return prepare(Request(k=k, rows=rows, **given), [str(j) for j in range(d)])
+
+
+def mixture(n: int, k: int, d: int, seed: int, spread: float) -> tuple[Floats, Floats]:
+    """Clusters of one size around centres that are far apart."""
+    g = np.random.default_rng(seed)
+    centers = g.standard_normal((200, d))
+    centers *= 0.8 / np.linalg.norm(centers, axis=1, keepdims=True)
+    chosen = [centers[0]]
+    while len(chosen) < k:
+        chosen.append(max(centers, key=lambda c: min(np.linalg.norm(c - other) for other in chosen)))
+    at = np.array(chosen)
+    return at[np.arange(n) % k] + spread * g.standard_normal((n, d)), at
+
+
+def run(rows: Floats, k: int, epsilon: float, delta: float = 0.0, **request: Any) -> Any:
+    given = {"method": "weighted-centers", "bounds": "ball:1", "rows": len(rows), "seed": 3, **request}
+    return fit(
+        Request(k=k, epsilon=epsilon, delta=delta, **given), source(rows, None, "refuse"), noise=NoiseRng.for_tests(3)
+    )
+
+
+@pytest.mark.parametrize("sharing", EVERY_SHARING, ids=lambda s: "-".join(s.values()))
+@pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
+def test_all_rounds_together_cost_exactly_the_budget(sharing: dict[str, str], vectors: str) -> None:
+    """Pure and Gaussian reports in one method: epsilon and delta both, however radii, repetitions and steps are paid for."""
+    made = plan(delta=1e-6, options=sharing | OPTIONS, wires={"vectors": vectors})
+    rounds = made.forecast(SEED)
+    spent = Spent.on(event for round in rounds for event in round.events)
+    assert spent.pure == pytest.approx(1.0, rel=1e-12)
+    assert spent.delta == pytest.approx(1e-6 if vectors == "ldp-average" else 0.0, rel=1e-12)
+    assert len(rounds) == 5
+
+
+@pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
+def test_a_user_answers_one_question_of_all_rounds_with_all_of_epsilon(vectors: str) -> None:
+    made = plan(rows=3000, delta=1e-6, wires={"vectors": vectors}, options=OPTIONS)
+    users, rows = np.arange(3000, dtype=np.uint64), np.zeros((3000, 2), np.int64)
+    rounds = made.forecast(SEED)
+    answers = np.concatenate(
+        [report.users for asked in rounds for report in encode_lattice(asked, rows, users, NoiseRng.for_tests(0))]
+    )
+    assert sorted(answers.tolist()) == users.tolist()
+    assert {event.spent.epsilon for asked in rounds for event in asked.events} == {1.0}
+
+
+def test_shares_of_a_pair_are_those_of_its_group() -> None:
+    weights: dict[Step, float] = {"hashes": 1.0, "sums": 3.0}
+    budget = plan(delta=1e-6, wires={"vectors": "ldp-average"}).problem.budget
+    shares = Shares.of(
+        budget, weights, 3, 2, radii_by="budget", repetitions_by="users", steps_by="users", failing=["sums"], seed=SEED
+    )
+    assert [group.pairs for group in shares.groups] == [((0, m), (1, m), (2, m)) for m in range(2)]
+    one = shares.of_pair("sums", (2, 1))
+    assert one.amount == pytest.approx(1 / 3)
+    assert one.delta == pytest.approx(1e-6 / 3)
+    assert one.among is not None
+    assert one.among.fraction == pytest.approx(3 / 8)  # of the users, in each of two groups
+    assert shares.groups[1].spend["sums"].among == one.among
+
+
+def test_rounds_are_five_and_four_without_reassignment() -> None:
+    assert [len(asked.parts) for asked in plan(options=OPTIONS).forecast(SEED)] == [8, 8, 4, 4, 4]
+    assert len(plan(method="nearest-centers").forecast(SEED)) == 4
+
+
+@pytest.mark.parametrize(
+    ("method", "k"), [("weighted-centers", 4), ("weighted-centers-median", 3), ("nearest-centers", 4)]
+)
+def test_clusters_are_found_under_local_trust(method: str, k: int) -> None:
+    rows, centers = mixture(60_000, k, 3, 621, 0.03)
+    result = run(rows, k, 4.0, method=method)
+    away = np.linalg.norm(centers[:, None] - result.centers, axis=2).min(axis=1)
+    assert away.max() < 0.15
+    assert result.weights is not None
+    assert np.abs(result.weights / (60_000 / k) - 1).max() < 0.25
+    assert result.privacy.trust == "Local"
+    assert result.privacy.simulated
+
+
+def test_where_the_best_cost_is_zero_the_cost_is_nearly_zero() -> None:
+    """Data at exactly k places: what is left is the additive error."""
+    rows, _ = mixture(60_000, 4, 3, 622, 0.0)
+    assert nicv(rows, run(rows, 4, 4.0).centers) < 0.01  # one centre: 0.6
+
+
+@pytest.mark.parametrize(
+    ("wires", "delta"),
+    [
+        ({"vectors": "ldp-average"}, 1e-6),
+        ({"frequencies": "explicit-histogram", "solver": "ward"}, 0.0),
+        ({"frequencies": "discrete-gaussian", "vectors": "discrete-gaussian"}, 1e-6),
+        ({"frequencies": "discrete-laplace", "vectors": "discrete-laplace"}, 0.0),
+    ],
+    ids=str,
+)
+def test_oracles_are_swapped_by_name_under_any_trust(wires: dict[str, str], delta: float) -> None:
+    """A curator's rows are in every group: radii, repetitions and steps share the budget there."""
+    rows, _ = mixture(40_000, 3, 3, 623, 0.03)
+    result = run(rows, 3, 4.0, delta, wires=wires)
+    assert nicv(rows, result.centers) < 0.2  # one centre: 0.64
+
+
+def test_without_noise_as_many_radii_as_there_are_plans_for() -> None:
+    rows, centers = mixture(3000, 3, 3, 624, 0.02)
+    wires = {"frequencies": "exact", "vectors": "exact"}
+    result = run(rows, 3, 1.0, wires=wires, not_private=True)
+    assert result.details["radii"] == 3
+    assert np.linalg.norm(centers[:, None] - result.centers, axis=2).min(axis=1).max() < 0.05
+
+
+def test_exact_counts_beside_private_sums_are_refused_before_anything_is_asked() -> None:
+    with pytest.raises(InvalidInput, match="or none"):
+        plan(wires={"frequencies": "exact", "vectors": "discrete-laplace"}, not_private=True)
+
+
+def test_long_hash_values_are_searched_by_prefix() -> None:
+    rows, _ = mixture(60_000, 3, 2, 624, 0.02)
+    result = run(rows, 3, 4.0, options={"bits": 24, "prefix": 6})
+    assert nicv(rows, result.centers) < 0.05
+    assert plan(options={"bits": 48, "prefix": 20}).composed.value.prefixes.bits == (8, 28, 48)
+
+
+@pytest.mark.parametrize("options", [{"radii": 20}, {"widest": 1e-7}, {"interval": 1e-6}, {"bits": 62}, {"bits": 61}])
+def test_more_buckets_than_can_be_asked_for_are_refused_before_anybody_pays(options: dict[str, Any]) -> None:
+    """A step later the server could not close the first round, which people have paid for, or both sides would run out of memory."""
+    with pytest.raises(InvalidInput, match="take fewer radii, a larger widest or interval, or fewer bits"):
+        plan(epsilon=8.0, options=OPTIONS | options).forecast(SEED)
+
+
+@pytest.mark.parametrize(
+    "options", [{"near": 1 - 2.0**-53}, {"interval": 1e300}, {"hash_share": 1e-300}, {"assign_share": 1e300}]
+)
+def test_options_that_make_no_sense_are_one_line(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput) as error:
+        plan(epsilon=8.0, options=OPTIONS | options).forecast(SEED)
+    assert "\n" not in str(error.value)
+
+
+def test_nothing_at_all_still_gives_centres() -> None:
+    result = run(np.zeros((50, 2)), 3, 0.1)
+    assert result.centers.shape == (3, 2)
+
+
+def test_w_is_never_empty_where_there_is_a_candidate() -> None:
+    assert in_w(np.array([5.0, 1.0]), np.array([3.0, 3.0])).tolist() == [True, False]
+    assert in_w(np.array([-5.0, 1.0]), np.array([3.0, 3.0])).tolist() == [False, True]
+    assert not len(in_w(np.zeros(0), np.zeros(0)))
+
+
+def test_noise_of_an_average_is_in_proportion_to_the_radius_not_to_the_domain() -> None:
+    """Bounds of the questions of step 7: halved from radius to radius, and never the domain's."""
+    made = plan(options=OPTIONS)
+    sums = [part for part in made.forecast(SEED)[1].parts if part.vectors is not None]
+    bounds = [part.vectors.bound.l2 for part in sums if part.vectors is not None]
+    assert bounds[0] == bounds[1] == pytest.approx(2 * bounds[2], abs=2)
+    assert bounds[0] < made.problem.domain.reach
+
+
+def test_what_is_published_is_plain_data_of_a_public_length() -> None:
+    result = run(mixture(20_000, 3, 2, 625, 0.02)[0], 3, 4.0)
+    assert set(result.details) >= {"candidates", "weighted"}
+    assert json.loads(json.dumps(result.details))["weighted"] >= 3
+    spaces = [part.cells.space for asked in plan().forecast(SEED)[1:] for part in asked.parts]
+    assert all(len(space.sizes) == 1 for space in spaces)
+    assert math.prod(spaces[0].sizes) == plan().composed.value.longest
+
+
+def test_under_shuffled_trust_steps_share_the_budget() -> None:
+    """People draw their role anew in each round, so that a share of them in one round is not disjoint from one in another."""
+    wires = {"frequencies": "amplified-counts", "vectors": "amplified-vectors"}
+    made = plan(delta=1e-6, wires=wires, options=OPTIONS)
+    events = [event for asked in made.forecast(SEED) for event in asked.events]
+    by_round = [Spent.on(asked.events).pure for asked in made.forecast(SEED)]
+    assert sum(by_round) == pytest.approx(Spent.on(events).pure) == pytest.approx(1.0)
+    with pytest.raises(InvalidInput, match="two rounds"):
+        plan(delta=1e-6, wires=wires, options=OPTIONS | {"steps_share": "users"}).forecast(SEED)

@@ -1,0 +1,309 @@
+"""Oracles that parties pool: the ring's size, noise in shares, and what is counted on. False alarms: below 1e-6 per test."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.accounting.composition import Spent
+from cloister.core.aggregated import Words, pooled, to_integers, to_words, whole_noise
+from cloister.core.budget import Budget, Event
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.lattice import CAP, Bound
+from cloister.core.questions import Placed, Setting, Space
+from cloister.core.randomness import NoiseRng, PublicRng, skellam_ratio
+from cloister.core.types import Ids
+from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts, MaskedGaussianSums
+from cloister.plugins.oracles.aggregated.ring_channel import RingChannel
+from cloister.plugins.oracles.aggregated.skellam import LEAST_SHARE, C, SkellamCounts, SkellamSums
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianSums
+from cloister.testing.check import Broken
+from cloister.testing.checks.oracle_privacy import neighbours_are_hard_to_tell_apart, one_row_moves_no_mean_too_far
+
+SETTING = Setting(1000, 2.0**-10, PublicRng.from_seed(1))
+GAUSS = Budget("gaussian", 0.04)
+
+
+@pytest.mark.parametrize("most_rows", [1000, 10**6, CAP])
+@pytest.mark.parametrize("parties", [2, 32])
+@pytest.mark.parametrize("bound", [None, Bound(2**16, 2)])
+def test_the_largest_sum_with_the_largest_noise_does_not_wrap(
+    most_rows: int, parties: int, bound: Bound | None
+) -> None:
+    space = Space((4,))
+    for oracle in (
+        (MaskedGaussianSums if bound else MaskedGaussianCounts)(parties=parties, most_rows=most_rows),
+        (SkellamSums if bound else SkellamCounts)(parties=parties, most_rows=most_rows),
+    ):
+        arguments = (space, bound, GAUSS, SETTING) if bound else (space, GAUSS, SETTING)
+        channel = oracle.open(*arguments)
+        extreme = parties * most_rows * (bound.l2 if bound else 1) * 2**channel.tensor.shift + int(
+            64 * channel.tensor.law.deviation
+        )
+        assert extreme < 2 ** (channel.bits - 1)
+        assert channel.bits == 8 or extreme >= 2 ** (channel.bits - 9)
+        for value in (extreme, -extreme):
+            assert to_integers(to_words(np.array([value])), channel.bits).tolist() == [value]
+
+
+def test_a_ring_that_could_wrap_is_refused_when_it_is_opened() -> None:
+    with pytest.raises(InvalidInput, match="could overflow 64 bits"):
+        MaskedGaussianCounts(parties=1024).open(Space((4,)), Budget("gaussian", 100.0), SETTING)
+    MaskedGaussianCounts(parties=1024, most_rows=10**6).open(Space((4,)), Budget("gaussian", 100.0), SETTING)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 40, 56, 64])
+def test_words_stand_for_signed_integers(bits: int) -> None:
+    edge = np.array([-(2 ** (bits - 1)), -1, 0, 1, 2 ** (bits - 1) - 1], np.int64)
+    assert to_integers(to_words(edge), bits).tolist() == edge.tolist()
+    cut = to_words(edge) & np.uint64(2**bits - 1) if bits < 64 else to_words(edge)
+    assert to_integers(cut, bits).tolist() == edge.tolist()
+
+
+def placed() -> Placed:
+    g = np.random.default_rng(2)
+    return Placed(g.integers(-1, 5, (300, 1)), g.integers(-400, 400, (300, 2)))
+
+
+def test_pooled_sums_are_the_curators_to_the_last_bit() -> None:
+    space, bound = Space((5,)), Bound(1000, 2)
+    central = DiscreteGaussianSums().open(space, bound, GAUSS, SETTING)
+    channel = MaskedGaussianSums().open(space, bound, GAUSS, SETTING)
+    items, users, rng = placed(), np.arange(300, dtype=np.uint64), NoiseRng.for_tests(3)
+    one = central.decode(central.absorb(central.encode(items, users, rng)), rng).at(np.arange(5))
+    parts = [Placed(items.buckets[i::3], items.values[i::3]) for i in range(3)]
+    words = [channel.absorb(channel.encode(p, users[: len(p.values)], rng)) for p in parts]
+    total = words[0].merge(words[1]).merge(words[2])
+    assert total.rows == 300
+    other = channel.decode(total.released(whole_noise(channel, rng)), rng).at(np.arange(5))
+    assert np.array_equal(one, other)
+
+
+def test_a_sum_without_its_noise_is_not_decoded_and_noise_is_added_once() -> None:
+    channel = MaskedGaussianCounts().open(Space((2,)), GAUSS, SETTING)
+    empty = Words(np.zeros(2, np.uint64))
+    with pytest.raises(Refused, match="without its noise"):
+        channel.decode(empty, NoiseRng.secret())
+    noised = empty.released(channel.noise(NoiseRng.secret()))
+    for wrong in (lambda: noised.released(noised.vector), lambda: noised.merge(empty), lambda: empty.merge(noised)):
+        with pytest.raises(Refused):
+            wrong()
+
+
+def test_other_numbers_of_parties_than_the_oracle_was_opened_for_are_refused() -> None:
+    skellam, masked = SkellamCounts(parties=3), MaskedGaussianCounts(parties=3)
+    opened = [o.open(Space((2,)), GAUSS, SETTING) for o in (skellam, masked)]
+    for parties, fits in ((2, (False, True)), (3, (True, True)), (4, (False, False))):
+        for channel, fine in zip(opened, fits, strict=True):
+            if fine:
+                assert pooled(channel, parties) is channel
+            else:
+                with pytest.raises(InvalidInput, match="'parties'"):
+                    pooled(channel, parties)
+    with pytest.raises(Refused):
+        opened[0].noise(NoiseRng.secret(), 3, 3)
+    with pytest.raises(Refused):
+        opened[0].noise(NoiseRng.secret())
+    with pytest.raises(InvalidInput, match="must be counted on"):
+        SkellamCounts(parties=2, colluding=2).open(Space((2,)), GAUSS, SETTING)
+
+
+@pytest.mark.parametrize(("parties", "colluding"), [(2, 0), (2, 1), (3, 1), (8, 3), (32, 31)])
+@pytest.mark.parametrize("amount", [0.0004, 0.04, 4.0])
+def test_the_honest_shares_alone_are_worth_the_budget(parties: int, colluding: int, amount: float) -> None:
+    for measure in ("gaussian", "zcdp"):
+        budget = Budget(measure, amount if measure == "gaussian" else amount / 2)  # type: ignore[arg-type]
+        channel = SkellamSums(parties=parties, colluding=colluding).open(Space((4, 2)), Bound(1000, 3), budget, SETTING)
+        law, (event,) = channel.tensor.law, channel.events
+        assert isinstance(event, Event)
+        assert (event.touched, law.shares, law.honest) == (6, parties, parties - colluding)
+        assert law.share >= LEAST_SHARE
+        assert event.sigma == pytest.approx(law.share * math.sqrt(parties - colluding))
+        assert law.deviation == pytest.approx(law.share * math.sqrt(parties))
+        assert event.ratio >= (parties - colluding) * skellam_ratio(law.share**2)
+        sensitivity = math.sqrt(2) * 1000 * 2.0**channel.tensor.shift
+        rho = (sensitivity / event.sigma) ** 2 / 2
+        assert (1 + C) * rho + (2 + 1 / C) * event.touched * event.ratio <= amount / 2
+        assert rho > 0.9 * amount / 2
+        spent = Spent.on([event])
+        assert spent.epsilon(1e-6) < math.inf
+        assert spent.drift == 0 if measure == "zcdp" else 0 < spent.drift < 1e-6
+
+
+def test_a_budget_too_small_for_shares_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="too small for noise in shares"):
+        SkellamCounts().open(Space((1,)), Budget("gaussian", 1e-12), SETTING)
+
+
+@pytest.mark.parametrize(("parties", "dimension"), [(2, 2000), (8, 768), (32, 768)])
+def test_noise_in_shares_costs_little_more_for_many_columns_and_parties(parties: int, dimension: int) -> None:
+    budget, bound = Budget("gaussian", 0.006), Bound(2**19, dimension)
+    channel = SkellamSums(parties=parties).open(Space((10,)), bound, budget, SETTING)
+    least = bound.l2 * SETTING.unit / budget.mu * math.sqrt(parties / (parties - 1))
+    assert least <= channel.deviation <= 1.003 * least
+    (event,) = channel.events
+    rho = (bound.l2 * 2.0**channel.tensor.shift / event.sigma) ** 2 / 2
+    assert (1 + C) * rho + (2 + 1 / C) * event.touched * event.ratio <= budget.amount / 2
+
+
+def test_the_ratio_of_laws_is_paid_for_in_drift_and_tail() -> None:
+    plain, near = (Event("x", GAUSS, 10, 2.0**22, ratio=ratio) for ratio in (0.0, 1e-6))
+    one, other = Spent.on([plain]), Spent.on([near])
+    assert other.drift == pytest.approx(one.drift + 10 * 1e-6)
+    assert other.tail >= one.tail
+    assert other.epsilon(1e-6) > one.epsilon(1e-6)
+    with pytest.raises(InvalidInput, match="ratio"):
+        Spent.on([attrs.evolve(plain, ratio=math.nan)])
+
+
+# --- Skellam's law
+
+
+def log_skellam(variance: float, most: int) -> Any:
+    """log P(x) for x = 0 .. most by Miller's recurrence for Bessel functions, in extended precision."""
+    values = np.zeros(most + 1, np.longdouble)
+    start = most + 60 * int(math.sqrt(variance)) + 60
+    above, here, scale = np.longdouble(0), np.longdouble(1e-300), np.longdouble(0)
+    total = np.longdouble(0)
+    logs = np.zeros(start + 1, np.longdouble)
+    for k in range(start, -1, -1):
+        logs[k] = np.log(here) + scale
+        above, here = here, above + 2 * k / np.longdouble(variance) * here if k else here
+        if here > 1e300:
+            above, here, scale = above / 1e300, here / 1e300, scale + np.log(np.longdouble(1e300))
+    weights = logs - logs[0]
+    total = 1 + 2 * np.exp(weights[1:]).sum()
+    values[:] = weights[: most + 1] - np.log(total)
+    return values
+
+
+def test_the_sampler_keeps_candidates_in_proportion_to_skellams_law_over_the_gaussians() -> None:
+    """Against Bessel's recurrence, to second order in 1 / V, out to 14 deviations."""
+    for variance in (2.0**12, 2.0**14):
+        sigma = math.sqrt(variance)
+        x = np.arange(int(14 * sigma) + 1)
+        exact = log_skellam(variance, len(x) - 1) + x**2 / (2 * variance)
+        z2 = x**2 / variance
+        formula = (z2**2 - 6 * z2) / (24 * variance)
+        assert np.abs(exact - exact[0] - formula).max() < 14**6 / variance**2
+
+
+def test_whatever_is_drawn_is_within_the_ratio_of_the_discrete_gaussian() -> None:
+    z2 = np.linspace(0, 196, 200_001)
+    for variance in (2.0**32, 2.0**44, 2.0**60, 2.0**80):
+        log_kept = (z2**2 - 6 * z2 - 37240) / (24 * variance)
+        assert log_kept.max() <= 1e-16
+        assert log_kept.min() >= -skellam_ratio(variance)
+    with pytest.raises(InvalidInput):
+        NoiseRng.secret().skellam(2.0**31, 3)
+
+
+@pytest.mark.parametrize("rng", [NoiseRng.secret(), NoiseRng.for_tests(4)], ids=["secret", "seeded"])
+def test_shares_have_the_declared_variance(rng: NoiseRng) -> None:
+    """20,000 draws: the variance is within 6 deviations (6 sqrt(2 / n) = 6%) of V."""
+    n, variance = 20_000, 2.0**44
+    drawn = rng.skellam(variance, n).astype(float)
+    assert abs(drawn.mean()) < 6 * math.sqrt(variance / n)
+    assert abs(drawn.var() / variance - 1) < 6 * math.sqrt(2 / n)
+    assert abs((drawn**4).mean() / variance**2 - 3) < 6 * math.sqrt(96 / n)
+
+
+def test_shares_of_different_parties_are_independent() -> None:
+    channel = SkellamCounts(parties=3).open(Space((5000,)), GAUSS, SETTING)
+    for rng in (NoiseRng.for_tests(5), NoiseRng.secret()):
+        shares = [to_integers(channel.noise(rng.child("share", i), i, 3), 64).astype(float) for i in range(3)]
+        for i in range(3):
+            r = np.corrcoef(shares[i], shares[(i + 1) % 3])[0, 1]
+            assert abs(r) < 6 / math.sqrt(5000)
+
+
+# --- the privacy tests, with shares removed
+
+
+@attrs.frozen
+class Fewer:
+    """A channel whose first parties' shares are known to the adversary: what is left of the noise."""
+
+    inner: RingChannel
+    known: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    shares = 1
+    bits = property(lambda self: self.inner.bits)
+    size = property(lambda self: self.inner.size)
+    most_rows = property(lambda self: self.inner.most_rows)
+    parties = property(lambda self: self.inner.parties)
+
+    def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids:
+        total = np.zeros(self.inner.size, np.uint64)
+        for i in range(self.known, self.inner.shares):
+            total += self.inner.noise(rng.child("share", i), i, self.inner.shares)
+        return total
+
+
+@attrs.frozen
+class Colluding:
+    """An oracle some of whose parties collude: what the others' shares alone protect."""
+
+    inner: Any
+    known: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def open(self, *arguments: Any) -> Any:
+        return Fewer(self.inner.open(*arguments), self.known)
+
+
+class ColludingCounts(Colluding):
+    def open(self, space: Any, budget: Any, setting: Any) -> Any:
+        return Fewer(self.inner.open(space, budget, setting), self.known)
+
+
+class ColludingSums(Colluding):
+    def open(self, space: Any, bound: Any, budget: Any, setting: Any) -> Any:
+        return Fewer(self.inner.open(space, bound, budget, setting), self.known)
+
+
+def colluding(kind: str, parties: int, t: int, known: int) -> Any:
+    if kind == "counts":
+        return ColludingCounts(SkellamCounts(parties=parties, colluding=t), known)
+    return ColludingSums(SkellamSums(parties=parties, colluding=t), known)
+
+
+@pytest.mark.parametrize("kind", ["counts", "sums"])
+@pytest.mark.parametrize(("parties", "t"), [(2, 1), (5, 3)])
+def test_the_privacy_checks_pass_with_the_shares_of_any_t_parties_removed(kind: str, parties: int, t: int) -> None:
+    oracle = colluding(kind, parties, t, t)
+    one_row_moves_no_mean_too_far(oracle)
+    neighbours_are_hard_to_tell_apart(oracle)
+
+
+@pytest.mark.parametrize("kind", ["counts", "sums"])
+def test_the_privacy_checks_fail_with_one_share_more_removed(kind: str) -> None:
+    """Half of the noise that is counted on: too small by 1.41. The checks' own power, so that passing means something."""
+    with pytest.raises(Broken, match="too small"):
+        one_row_moves_no_mean_too_far(colluding(kind, 3, 1, 2))
+
+
+def test_renyi_divergence_of_skellam_is_within_the_published_bound() -> None:
+    """Agarwal, Kairouz, Liu 2021: the bound with L1 and L2 sensitivities, on whole orders; and it tends to the Gaussian's."""
+    for variance, change in ((2.0**10, 1), (2.0**10, 40), (2.0**12, 100)):
+        reach = int(40 * math.sqrt(variance))
+        logs = log_skellam(variance, reach + change)
+        x = np.arange(-reach, reach + 1)
+        p, q = logs[np.abs(x)], logs[np.abs(x - change)]
+        for order in (2, 3, 8):
+            exponent = order * q + (1 - order) * p
+            top = exponent.max()
+            divergence = float((top + np.log(np.exp(exponent - top).sum())) / (order - 1))
+            gauss = order * change**2 / (2 * variance)
+            extra = min(((2 * order - 1) * change**2 + 6 * change) / (4 * variance**2), 3 * change / (2 * variance))
+            assert divergence <= gauss + extra
+            assert divergence == pytest.approx(gauss, rel=3e-2)

@@ -1,0 +1,75 @@
+"""What additive noise declares: how many of the released numbers one row can change."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from cloister.core.budget import Budget
+from cloister.core.lattice import Bound
+from cloister.core.questions import Setting, Space
+from cloister.core.randomness import PublicRng
+from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts, MaskedGaussianSums
+from cloister.plugins.oracles.aggregated.skellam import SkellamCounts, SkellamSums
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts, DiscreteLaplaceSums
+from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
+
+SPACES = [Space((7,)), Space((4, 9, 30)), Space((2, 4, 8, 16), nested=True), Space((2**40, 2**41), nested=True)]
+SETTING = Setting(1000, 2.0**-10, PublicRng.from_seed(1))
+BOUND = Bound(1000, 5)
+GAUSSIAN = Budget("gaussian", 0.01)
+
+
+@pytest.mark.parametrize(
+    ("counts", "space"),
+    [
+        *((oracle, space) for oracle in (MaskedGaussianCounts, SkellamCounts) for space in SPACES[:3]),
+        *((DiscreteGaussianCounts, space) for space in SPACES),
+    ],
+)  # pooled ones list all buckets
+def test_one_row_changes_a_count_of_every_level(space: Space, counts: Any) -> None:
+    (event,) = counts().open(space, GAUSSIAN, SETTING).events
+    assert event.touched == space.levels
+    assert math.isfinite(event.sigma)
+
+
+@pytest.mark.parametrize(
+    ("sums", "space"),
+    [
+        *((oracle, space) for oracle in (MaskedGaussianSums, SkellamSums) for space in SPACES[:3]),
+        *((DiscreteGaussianSums, space) for space in SPACES),
+    ],
+)  # pooled ones list all buckets
+def test_one_row_changes_a_vector_of_every_level(space: Space, sums: Any) -> None:
+    (event,) = sums().open(space, BOUND, GAUSSIAN, SETTING).events
+    assert event.touched == space.levels * BOUND.dimension
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_pure_noise_says_its_epsilon_where_it_is_paid_in_rho(space: Space) -> None:
+    """epsilon = sqrt(2 rho), the one that its scale is of; in epsilon the budget says so itself."""
+    rho, epsilon = Budget("zcdp", 0.02, delta=1e-6), Budget("pure", 0.2, delta=1e-6)
+    for spend, pure in ((rho, 0.2), (epsilon, math.inf)):
+        channels = (
+            DiscreteLaplaceCounts().open(space, spend, SETTING),
+            DiscreteLaplaceSums().open(space, BOUND, spend, SETTING),
+            ThresholdedCounts().open(space, spend, SETTING),
+        )
+        assert [event.pure for channel in channels for event in channel.events] == [pure] * 3
+    assert (
+        DiscreteLaplaceCounts().open(space, rho, SETTING).law
+        == DiscreteLaplaceCounts().open(space, epsilon, SETTING).law
+    )
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_gaussian_noise_is_never_called_pure(space: Space) -> None:
+    for spend in (GAUSSIAN, Budget("zcdp", 0.02)):
+        channels = (
+            DiscreteGaussianCounts().open(space, spend, SETTING),
+            DiscreteGaussianSums().open(space, BOUND, spend, SETTING),
+        )
+        assert [event.pure for channel in channels for event in channel.events] == [math.inf] * 2

@@ -1,0 +1,383 @@
+"""Counts and sums of nested and of large spaces: exact totals, noise on every level that is paid for, once for each bucket."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Problem
+from cloister.core.domains import Box
+from cloister.core.encoding import map_merge
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.lattice import CAP, Bound
+from cloister.core.questions import Placed, Setting, Space, count
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.record import Record
+from cloister.core.session import Session
+from cloister.core.types import Ints
+from cloister.plugins.oracles.central.dense import TensorChannel
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts, DiscreteLaplaceSums
+from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.sparse import DENSE, SparseChannel
+from cloister.plugins.oracles.central.sparse_totals import PIECES, Gathered, Tallies
+from cloister.testing.stubs import Handful
+
+SETTING = Setting(1000, 0.5, PublicRng.from_seed(1))
+EXACT = Budget("exact", math.inf)
+NOBODY = np.zeros(0, np.uint64)
+ALARM = 1e-8
+"""Of each chi-square test; there are fewer than a hundred."""
+
+DEEP = Space(tuple(2**level for level in range(60)), nested=True)
+SHALLOW = Space((1,), nested=True)
+ONE_CELL = Space((1,) * 60, nested=True)
+DENSE_TREE = Space((1, 2, 4, 8), nested=True)
+FLAT = Space((2**62, 5, 2**40))
+
+
+def path(leaves: Ints, levels: int) -> Ints:
+    """Bucket ids (n, levels) of a nested space."""
+    return np.stack([leaves >> min(down, 63) for down in range(levels)][::-1], axis=1)
+
+
+def summary(channel: Any, *chunks: Any) -> Any:
+    return map_merge(
+        chunks,
+        lambda some: channel.absorb(channel.encode(some, NOBODY, NoiseRng.for_tests(0))),
+        lambda a, b: a.merge(b),
+    )
+
+
+def test_what_is_small_is_a_tensor_and_what_is_large_is_sparse() -> None:
+    counts = DiscreteLaplaceCounts()
+    assert isinstance(counts.open(Space((DENSE,)), Budget("pure", 1.0), SETTING), TensorChannel)
+    assert isinstance(counts.open(Space((DENSE + 1,)), Budget("pure", 1.0), SETTING), SparseChannel)
+    sums = DiscreteGaussianSums().open(Space((DENSE // 8 + 1,)), Bound(9, 8), Budget("gaussian", 1.0), SETTING)
+    assert isinstance(sums, SparseChannel)
+    with pytest.raises(InvalidInput, match="2\\^62"):
+        counts.open(Space((2**62 + 1,)), Budget("pure", 1.0), SETTING)
+
+
+@pytest.mark.parametrize("sizes", [(1, 3), (2, 2), (4, 8, 8), (1, 2, 4, 9)])
+def test_a_nested_space_halves_from_level_to_level(sizes: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidInput, match="halves"):
+        Space(sizes, nested=True)
+    assert Space(sizes).sizes == sizes
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 12), st.integers(1, 700), st.lists(st.integers(-1, 699), max_size=60), st.integers(0, 2**31))
+def test_nested_and_plain_tensors_answer_alike(levels: int, size: int, leaves: list[int], seed: int) -> None:
+    ids = np.array([leaf % size if leaf >= 0 else -1 for leaf in leaves], np.int64).reshape(-1)
+    sizes = tuple((size + (1 << down) - 1) >> down for down in range(levels))[::-1]
+    vectors = np.random.default_rng(seed).integers(-5, 6, (len(ids), 2))
+    for oracle, more, items in (
+        (DiscreteLaplaceCounts(), (), path(ids, levels)),
+        (DiscreteLaplaceSums(), (Bound(9, 2),), Placed(path(ids, levels), vectors)),
+    ):
+        tables = []
+        for nested in (True, False):
+            channel: Any = oracle.open(Space(sizes, nested), *more, Budget("pure", 1.0), SETTING)
+            tables.append(channel.decode(summary(channel, items), NoiseRng.for_tests(seed)))
+        for level, buckets in enumerate(sizes):
+            every = np.arange(buckets)
+            assert np.array_equal(tables[0].at(every, level), tables[1].at(every, level))
+
+
+def reference(ids: Ints, asked: Ints, values: Ints | None) -> Any:
+    """Totals by comparing every row with every bucket."""
+    same = asked[:, None] == ids
+    return same.sum(axis=1) if values is None else same @ values
+
+
+@pytest.mark.parametrize("space", [DEEP, FLAT, Space((2**61 + 1, 2**62), nested=False), Space((3, 6, 12), nested=True)])
+@pytest.mark.parametrize("chunks", [1, 2, 7, 3 * PIECES])
+def test_totals_are_exact_in_any_number_of_chunks(space: Space, chunks: int) -> None:
+    g = np.random.default_rng(chunks)
+    few = [g.integers(0, size, 30) for size in space.sizes]
+    columns = [np.append(some, -1)[g.integers(0, 31, 1000)] for some in few]
+    buckets = path(columns[-1], space.levels) if space.nested else np.stack(columns, axis=1)
+    vectors = g.integers(-(10**6), 10**6, (1000, 3))
+    parts = np.array_split(np.arange(1000), chunks)
+    counts: Any = attrs.evolve(ExactCounts().open(FLAT, EXACT, SETTING), space=space)
+    sums: Any = attrs.evolve(ExactSums().open(FLAT, Bound(10**7, 3), EXACT, SETTING), space=space, unit=1.0)
+    assert isinstance(counts, SparseChannel)
+    found = counts.decode(summary(counts, *(buckets[p] for p in parts)), NoiseRng.for_tests(1))
+    added = sums.decode(summary(sums, *(Placed(buckets[p], vectors[p]) for p in parts)), NoiseRng.for_tests(1))
+    for level, size in enumerate(space.sizes):
+        asked = np.unique(np.concatenate([buckets[:60, level], buckets[:60, level] ^ 1, [0, size - 1]]))
+        asked = asked[(asked >= 0) & (asked < size)]
+        assert np.array_equal(found.at(asked, level), reference(buckets[:, level], asked, None))
+        assert np.array_equal(added.at(asked, level), reference(buckets[:, level], asked, vectors))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(st.integers(-1, 40), max_size=30), min_size=1, max_size=12), st.randoms(use_true_random=False))
+def test_merging_loses_no_bucket_in_any_order_or_grouping(chunks: list[list[int]], random: Any) -> None:
+    channel: Any = ExactCounts().open(FLAT, EXACT, SETTING)
+    parts = [summary(channel, np.repeat(np.array(c, np.int64).reshape(-1, 1), 3, axis=1).clip(max=4)) for c in chunks]
+    whole = np.array([i for chunk in chunks for i in chunk], np.int64).clip(max=4)
+    kept = [pickle.dumps(part) for part in parts]
+    while len(parts) > 1:
+        random.shuffle(parts)
+        one, other = parts.pop(), parts.pop()
+        parts.append(one.merge(other))
+    total = parts[0].total()
+    assert total.possible(channel.counted, channel.one)
+    for tally in total.levels:
+        assert np.array_equal(tally.ids, np.unique(whole[whole >= 0]))
+        assert np.array_equal(tally.values, np.unique(whole[whole >= 0], return_counts=True)[1])
+    assert [pickle.loads(k).total().ids.tolist() for k in kept] == [
+        np.tile(np.unique([min(i, 4) for i in c if i >= 0]), 3).astype(int).tolist() for c in chunks
+    ]
+
+
+def test_a_summary_keeps_few_lists_and_small_ones_are_joined_first() -> None:
+    channel: Any = ExactCounts().open(DEEP, EXACT, SETTING)
+    g, merged, most = np.random.default_rng(5), None, 0
+    for _ in range(1500):
+        some = summary(channel, path(g.integers(0, 2**59, 50), 60))
+        merged = some if merged is None else merged.merge(some)
+        most = max(most, len(merged.pieces))
+    assert most <= PIECES
+    assert int(merged.total().values.sum()) == 1500 * 50
+    sizes = sorted(len(piece.ids) for piece in merged.pieces)
+    assert sizes[-1] > 100 * sizes[0]
+
+
+def lists(**changes: Any) -> Tallies:
+    """A report of ids 3, 7 (twice) on the first of two levels and 4 on the second, with changes."""
+    report = Tallies(np.array([0, 2, 3]), np.array([3, 7, 4]), np.array([1, 2, 3]))
+    return attrs.evolve(report, **changes)
+
+
+IMPOSSIBLE = {
+    "starts that do not end": {"starts": np.array([0, 2, 4])},
+    "starts that go back": {"starts": np.array([0, 4, 3])},
+    "starts of three levels": {"starts": np.array([0, 1, 2, 3])},
+    "a start that is not 0": {"starts": np.array([1, 2, 3])},
+    "ids that descend": {"ids": np.array([7, 3, 4])},
+    "an id twice": {"ids": np.array([3, 3, 4])},
+    "an id of -1": {"ids": np.array([-1, 7, 4])},
+    "an id beyond the level": {"ids": np.array([3, 7, 5])},
+    "a count of 0": {"values": np.array([1, 0, 3])},
+    "a negative count": {"values": np.array([1, -2, 3])},
+    "counts in floating point": {"values": np.array([1.0, 2.0, 3.0])},
+    "vectors": {"values": np.ones((3, 2), np.int64)},
+    "too few counts": {"values": np.array([1, 2])},
+    "a list for an array": {"ids": [3, 7, 4]},
+    "more rows than any run": {"values": np.array([1, CAP + 1, 3])},
+}
+
+
+@pytest.mark.parametrize("changes", IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
+def test_a_report_that_no_encoder_sends_is_refused(changes: dict[str, Any]) -> None:
+    channel: Any = DiscreteLaplaceCounts().open(Space((2**62, 5)), Budget("pure", 1.0), SETTING)
+    assert isinstance(channel.absorb(lists()), Gathered)
+    with pytest.raises(Refused, match="no encoder sends"):
+        channel.absorb(lists(**changes))
+
+
+def pmf(law: str, width: float, x: Ints) -> Any:
+    """Of discrete Laplace noise of a scale, or discrete Gaussian noise of a sigma."""
+    if law == "laplace":
+        return np.tanh(0.5 / width) * np.exp(-np.abs(x) / width)
+    every = np.arange(-int(20 * width) - 20, int(20 * width) + 21)
+    return np.exp(-(x**2) / (2 * width**2)) / np.exp(-(every**2) / (2 * width**2)).sum()
+
+
+def fits(noise: Ints, law: str, width: float) -> bool:
+    """Chi-square test of integer noise (n,) against its exact law, in about twenty classes of at least 20 expected."""
+    reach = int(12 * width)
+    chances = pmf(law, width, np.arange(-reach, reach + 1))
+    edges, low = [-reach], 0.0
+    for x, chance in zip(range(-reach, reach), chances, strict=False):
+        low += chance
+        if low * len(noise) >= max(20, len(noise) / 20):
+            edges.append(x + 1)
+            low = 0.0
+    classes = np.searchsorted(edges, noise, side="right") - 1
+    expected = np.add.reduceat(chances, np.array(edges) + reach)
+    found = np.bincount(np.clip(classes, 0, len(edges) - 1), minlength=len(edges))
+    return bool(stats.chisquare(found, expected / expected.sum() * len(noise)).pvalue > ALARM)
+
+
+def noise_of(channel: Any, items: Any, level: int, asked: Ints, truth: Any, repeats: int, seed: int) -> Ints:
+    """Releases less the truth, in the integers that the noise was drawn in."""
+    merged, found = summary(channel, items), []
+    for i in range(repeats):
+        table = channel.decode(merged, NoiseRng.for_tests(seed).child(i))
+        found.append(table.at(asked, level) - truth)
+    return np.rint(np.stack(found) / (channel.unit * 2.0**-channel.shift)).astype(np.int64).ravel()
+
+
+@pytest.mark.parametrize("rows", ["none", "many"])
+@pytest.mark.parametrize("space", [DEEP, SHALLOW, ONE_CELL, DENSE_TREE], ids=["deep", "shallow", "one cell", "dense"])
+@pytest.mark.parametrize("nested", [True, False])
+def test_every_level_has_exactly_the_noise_that_is_paid_for(space: Space, rows: str, nested: bool) -> None:
+    """Laplace of scale levels / eps on each, for empty data too. At most 60 tests of chance 1e-8 each."""
+    space = attrs.evolve(space, nested=nested)
+    channel: Any = DiscreteLaplaceCounts().open(space, Budget("pure", 2.0 * space.levels), SETTING)
+    assert channel.events[0].spent.amount == 2.0 * space.levels
+    leaves = np.zeros(0 if rows == "none" else 100, np.int64)
+    merged, repeats = summary(channel, path(leaves, space.levels)), 200 if space.sizes[-1] > 8 else 2000
+    tables = [channel.decode(merged, NoiseRng.for_tests(7).child(i)) for i in range(repeats)]
+    for level in range(0, space.levels, max(1, space.levels // 6)):
+        asked = np.arange(min(64, space.sizes[level]))
+        found = np.stack([table.at(asked, level) for table in tables]) - np.where(asked == 0, len(leaves), 0)
+        noise = found.astype(np.int64).ravel()
+        assert fits(noise, "laplace", 0.5)
+        assert len(noise) < 2000 or not fits(noise, "laplace", 0.5 * 1.25)
+
+
+@pytest.mark.parametrize("levels", [1, 4, 59])
+def test_laplace_scale_is_levels_over_epsilon_and_gaussian_sigma_its_root_over_mu(levels: int) -> None:
+    """Exact laws, by chi-square: chance 1e-8 each. One level fewer or more is told apart."""
+    space = Space(tuple(2 ** (60 - levels + i) for i in range(levels)), nested=True)
+    ids, zero = np.arange(6000), np.zeros(6000)
+    laplace: Any = DiscreteLaplaceCounts().open(space, Budget("pure", 3.0), SETTING)
+    assert laplace.law.scale == pytest.approx(levels / 3)
+    drawn = noise_of(laplace, path(ids[:0], levels), levels - 1, ids, zero, 3, 8)
+    assert fits(drawn, "laplace", levels / 3)
+    gauss: Any = DiscreteGaussianCounts().open(space, Budget("gaussian", 0.25), SETTING)
+    assert gauss.law.sigma * 2.0**-gauss.shift == pytest.approx(math.sqrt(levels) / 0.5)
+    assert gauss.law.sigma >= 2**20
+    wide = noise_of(gauss, path(ids[:0], levels), levels - 1, ids, zero, 3, 9) / gauss.law.sigma
+    assert stats.kstest(wide, "norm").pvalue > ALARM
+    assert stats.kstest(wide * 1.15, "norm").pvalue < ALARM
+    sums: Any = DiscreteGaussianSums().open(space, Bound(40, 2), Budget("gaussian", 0.25), SETTING)
+    assert sums.law.sigma * 2.0**-sums.shift == pytest.approx(math.sqrt(levels) * 40 / 0.5)
+    assert sums.deviation == pytest.approx(math.sqrt(levels) * 40 / 0.5 * SETTING.unit)
+    pure: Any = DiscreteLaplaceSums().open(space, Bound(40, 2, 50), Budget("pure", 3.0), SETTING)
+    assert pure.law.scale == pytest.approx(levels * 50 / 3)
+
+
+@pytest.mark.parametrize("secret", [False, True])
+def test_a_bucket_keeps_its_value_whatever_is_asked_in_between(secret: bool) -> None:
+    channel: Any = DiscreteLaplaceSums().open(DEEP, Bound(9, 2), Budget("pure", 0.5), SETTING)
+    g = np.random.default_rng(3)
+    rng = NoiseRng.secret() if secret else NoiseRng.for_tests(3)
+    table = channel.decode(summary(channel, Placed(path(np.arange(50), 60), np.ones((50, 2), np.int64))), rng)
+    known: dict[tuple[int, int], bytes] = {}
+    for _ in range(60):
+        level = int(g.integers(50, 60))
+        ids = g.integers(0, 90, int(g.integers(0, 40)))
+        for i, value in zip(ids.tolist(), table.at(ids, level), strict=True):
+            assert known.setdefault((level, i), value.tobytes()) == value.tobytes()
+    assert len(known) > 500
+    assert len(set(known.values())) > 400
+
+
+def test_looks_draw_afresh_for_new_buckets_only() -> None:
+    """Noises of later looks, and of levels, are uncorrelated with earlier ones: chance 1e-8 each."""
+    channel: Any = DiscreteLaplaceCounts().open(DEEP, Budget("pure", 1.0), SETTING)
+    table = channel.decode(summary(channel, path(np.zeros(0, np.int64), 60)), NoiseRng.for_tests(11))
+    ids = np.arange(3000)
+    columns = [table.at(ids, 59), table.at(ids + 3000, 59), table.at(ids, 58), table.at(ids, 20)]
+    every = table.at(np.arange(6000), 59)
+    assert np.array_equal(every, np.concatenate(columns[:2]))
+    for i, one in enumerate(columns):
+        for other in columns[:i]:
+            assert abs(np.corrcoef(one, other)[0, 1]) < 6 / math.sqrt(3000)
+
+
+def test_empty_and_full_buckets_get_noise_of_one_law() -> None:
+    """Kolmogorov-Smirnov of the noise on occupied against that on empty buckets: chance 1e-8."""
+    channel: Any = DiscreteLaplaceCounts().open(DEEP, Budget("pure", 6.0), SETTING)
+    full, empty = np.arange(4000), np.arange(4000) + 2**50
+    table = channel.decode(summary(channel, path(np.repeat(full, 3), 60)), NoiseRng.for_tests(12))
+    together = table.at(np.concatenate([full, empty]), 59)
+    assert stats.ks_2samp(together[:4000] - 3, together[4000:]).pvalue > ALARM
+    assert np.mean(together[4000:] == 0) < 0.1
+
+
+@pytest.mark.parametrize("items", [np.zeros((0, 60), np.int64), np.full((9, 60), -1)])
+def test_no_rows_and_rows_in_no_bucket_are_counted_nowhere(items: Ints) -> None:
+    channel: Any = ExactCounts().open(DEEP, EXACT, SETTING)
+    table = channel.decode(summary(channel, items, items), NoiseRng.for_tests(1))
+    for level in (0, 30, 59):
+        assert not table.at(np.array([0, DEEP.sizes[level] - 1]), level).any()
+    sums: Any = ExactSums().open(DEEP, Bound(5, 3), EXACT, SETTING)
+    added = sums.decode(summary(sums, Placed(items, np.ones((len(items), 3), np.int64))), NoiseRng.for_tests(1))
+    assert added.at(np.array([0, 1]), 59).tolist() == [[0.0] * 3] * 2
+    assert added.at(np.zeros(0, np.int64), 59).shape == (0, 3)
+
+
+def test_the_last_bucket_of_the_largest_level_is_found() -> None:
+    for sizes, nested in (((2**62,), False), (tuple(2**level for level in range(63)), True), ((1,) * 80, True)):
+        space = Space(sizes, nested=nested)
+        channel: Any = SparseChannel("exact", EXACT, space, None, None, 0, 1.0)
+        last = np.array([sizes[-1] - 1] * 2 + [0])
+        table = channel.decode(summary(channel, path(last, space.levels)), NoiseRng.for_tests(1))
+        for level, size in enumerate(sizes):
+            assert table.at(np.array([size - 1]), level).tolist() == [3.0 if size == 1 else 2.0]
+
+
+def test_a_row_counts_where_its_deepest_id_says() -> None:
+    """What a bucketing says of the other levels of a nested space changes nothing: the sensitivity does not rest on it."""
+    for space in (DENSE_TREE, attrs.evolve(DEEP, sizes=DEEP.sizes[56:])):
+        channel: Any = SparseChannel("exact", EXACT, space, None, None, 0, 1.0)
+        dense: Any = TensorChannel("exact", EXACT, space, None, None, 0, 1.0) if sum(space.sizes) < 100 else channel
+        wild = np.array([[0, 1, 3, 5], [-1, 0, 0, 7]])
+        for some in (channel, dense):
+            table = some.decode(summary(some, wild), NoiseRng.for_tests(1))
+            assert [table.at(np.array([w >> 1, w]), 3).tolist() for w in (5, 7)] == [[0.0, 1.0]] * 2
+            assert table.at(np.array([2, 3]), 2).tolist() == [1.0, 1.0]
+
+
+@attrs.frozen
+class Leaf:
+    """Rows (n, 1) by their lattice coordinate, in a tree of 40 levels."""
+
+    @property
+    def space(self) -> Space:
+        return Space(tuple(2**level for level in range(20, 60)), nested=True)
+
+    def locate(self, rows: Ints) -> Ints:
+        return path((rows[:, 0] + 2**21) << 20, 40)
+
+
+@attrs.frozen
+class Looks:
+    """A method that looks at the same tree three times; it may die in between."""
+
+    dies: int = 99
+
+    def cluster(self, problem: Any, session: Any, rng: Any) -> Any:
+        (table,) = session.ask(count(Leaf(), via=DiscreteLaplaceCounts(), spend=problem.budget))
+        seen = []
+        for number, ids in enumerate((np.arange(0, 60), np.arange(30, 90), np.arange(60, 120))):
+            if number == self.dies:
+                raise KeyboardInterrupt
+            seen.append(table.at(ids + 2**38, 19))
+        return np.concatenate(seen)
+
+
+@pytest.mark.parametrize("dies", [1, 2])
+def test_a_resumed_run_keeps_what_was_seen_and_draws_afresh_for_the_rest(dies: int) -> None:
+    problem = Problem(2, Box((-1.0,), (1.0,)), 100, Budget("pure", 4.0))
+    rows = Handful(np.random.default_rng(1).uniform(-1, 1, (100, 1)), 100)
+    seed, record = PublicRng.from_seed(5), Record()
+    with pytest.raises(KeyboardInterrupt):
+        Looks(dies).cluster(problem, Session(problem, seed, rows, record=record, noise=NoiseRng.for_tests(1)), seed)
+    before = [look.values.copy() for look in record.looks]
+    after = Session[Any](problem, seed, rows, record=record, noise=NoiseRng.for_tests(2))
+    seen = Looks().cluster(problem, after, seed)
+    assert np.array_equal(seen[: 60 * dies], np.concatenate(before))
+    by_id: dict[int, float] = {}
+    for ids, values in zip(np.split(np.r_[0:60, 30:90, 60:120], 3), np.split(seen, 3), strict=True):
+        for i, value in zip(ids.tolist(), values.tolist(), strict=True):
+            assert by_id.setdefault(i, value) == value
+    unbroken = Looks().cluster(problem, Session(problem, seed, rows, noise=NoiseRng.for_tests(1)), seed)
+    assert np.array_equal(unbroken[: 60 * dies], seen[: 60 * dies])
+    assert (unbroken[-30:] != seen[-30:]).mean() > 0.5

@@ -1,0 +1,287 @@
+"""Counts above a threshold: delta by enumeration, the law of what is released, and how delta adds up."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations_with_replacement
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from cloister.accounting import Accountant, Cost, Ledger, Spent, Total, epsilon_of_rho
+from cloister.core.budget import Budget, Event
+from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
+from cloister.core.questions import Setting, Space
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.types import Floats, Ints
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
+from cloister.plugins.oracles.central.sparse import SparseChannel
+from cloister.plugins.oracles.central.thresholded import ThresholdedCounts, delta_of, least_threshold
+
+SETTING = Setting(1000, 1.0, PublicRng.from_seed(1))
+NOBODY = np.zeros(0, np.uint64)
+ORACLE = ThresholdedCounts()
+
+
+def opened(levels: int, epsilon: float, delta: float) -> Any:
+    return ORACLE.open(Space((2,) * levels), Budget("pure", epsilon, delta=delta), SETTING)
+
+
+def released(count: int, scale: float, above: int, most: int) -> Floats:
+    """The law of what is released of a bucket: chances of 0, of above + 1 .. most, and of more than that in one.
+
+    Beyond all counts, the likelihoods of two of them have one ratio: as one outcome, these tell exactly as much apart.
+    """
+    law = np.zeros(most - above + 2)
+    if not count:
+        law[0] = 1.0
+        return law
+    q = math.exp(-1 / scale)
+    law[1:-1] = (1 - q) / (1 + q) * q ** np.abs(np.arange(above + 1, most + 1) - count)
+    law[-1] = q ** (most + 1 - count) / (1 + q)
+    law[0] = 1 - law[1:].sum()
+    return law
+
+
+def joint(counts: tuple[int, ...], scale: float, above: int, most: int) -> Floats:
+    """The law of all outcomes of several buckets, with noise of their own."""
+    law = np.ones(1)
+    for count in counts:
+        law = np.multiply.outer(law, released(count, scale, above, most)).ravel()
+    return law
+
+
+def hockey_stick(one: Floats, other: Floats, epsilon: float) -> float:
+    """The least delta for epsilon, one way."""
+    return float(np.maximum(one - math.exp(epsilon) * other, 0.0).sum())
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.1), (3.0, 0.01), (6.0, 1e-4), (0.7, 0.6)])
+def test_delta_is_exact_by_enumeration_of_all_outcomes(levels: int, epsilon: float, delta: float) -> None:
+    """All counts of a row's buckets, without it and with it. The divergence at epsilon is at most the declared delta both ways, and
+    equal to it where the row is alone; so it is with all of epsilon where it is not."""
+    channel = opened(levels, epsilon, delta)
+    scale, above, declared = channel.law.scale, channel.threshold.above, channel.events[0].delta
+    assert declared <= delta
+    for counts in combinations_with_replacement(
+        sorted({0, 1, 2, above, above + 2}), levels
+    ):  # levels in any order are alike
+        without = joint(counts, scale, above, above + 4)
+        given = joint(tuple(c + 1 for c in counts), scale, above, above + 4)
+        assert without.sum() == pytest.approx(given.sum()) == pytest.approx(1)
+        for a, b in ((without, given), (given, without)):
+            assert hockey_stick(a, b, epsilon) <= declared * (1 + 1e-8)
+        if not any(counts):
+            assert hockey_stick(given, without, epsilon) == pytest.approx(declared, rel=1e-8)
+        if all(counts):
+            assert hockey_stick(given, without, epsilon) < 1e-9
+            assert hockey_stick(given, without, epsilon * 0.98) > 0
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_a_threshold_one_lower_would_cost_more_than_there_is(levels: int) -> None:
+    for epsilon, delta in ((1.0, 0.1), (3.0, 0.01), (1.0, 1e-8)):
+        channel = opened(levels, epsilon, delta)
+        above = channel.threshold.above
+        if above > 1:
+            assert delta_of(channel.law.scale, levels, above - 1) > delta
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 60), st.floats(1e-3, 50), st.floats(-300, -0.1).map(lambda x: 10**x))
+def test_the_least_threshold_is_the_least(levels: int, epsilon: float, delta: float) -> None:
+    scale = levels / epsilon
+    found = least_threshold(scale, levels, delta)
+    assert 0 < found.delta <= delta or (found.delta == 0 and delta < 1e-290)
+    assert found.above == 1 or delta_of(scale, levels, found.above - 1) > delta
+    if found.above > 1:
+        assert found.delta >= delta * math.exp(-1 / scale) * (1 - 1e-6) * (1 - delta) ** 2
+
+
+def test_delta_of_a_lone_row_is_that_of_its_noise() -> None:
+    """P(1 + Z > T), added up from the law, over independent levels."""
+    for scale, levels, above in ((0.4, 1, 1), (3.0, 4, 7), (12.0, 12, 40)):
+        z = np.arange(above, above + 4000)
+        q = math.exp(-1 / scale)
+        alone = math.fsum((1 - q) / (1 + q) * q**z)
+        assert delta_of(scale, levels, above) == pytest.approx(1 - (1 - alone) ** levels, rel=1e-8)
+        assert delta_of(scale, levels, above) >= 1 - (1 - alone) ** levels - 1e-15
+
+
+def table_of(channel: Any, ids: Ints, seed: int) -> Any:
+    buckets = np.stack([ids >> down for down in range(channel.space.levels)][::-1], axis=1)
+    if not channel.space.nested:
+        buckets = np.repeat(ids[:, None], channel.space.levels, axis=1)
+    return channel.decode(
+        channel.absorb(channel.encode(buckets, NOBODY, NoiseRng.for_tests(0))), NoiseRng.for_tests(seed)
+    )
+
+
+@pytest.mark.parametrize("far", [0, 2**50])
+@pytest.mark.parametrize("held", [1, 4, 9])
+def test_released_values_have_the_enumerated_law(far: int, held: int) -> None:
+    """Chi-square against the law that the enumeration uses, in a small space and a large one: chance 1e-8 each."""
+    size, most = 20_000, 60
+    space = Space((far + size,) * 2)
+    channel: Any = ORACLE.open(space, Budget("pure", 1.0, delta=0.1), SETTING)
+    assert isinstance(channel, SparseChannel) == (far > 0)
+    law = released(held, channel.law.scale, channel.threshold.above, most)
+    table = table_of(channel, np.repeat(np.arange(size) + far, held), 3)
+    for level in (0, 1):
+        values = table.at(np.arange(size) + far, level).astype(np.int64)
+        assert ((values == 0) | (values > channel.threshold.above)).all()
+        found = np.bincount(np.clip(values - channel.threshold.above, 0, len(law) - 1), minlength=len(law))
+        often = law * size >= 10
+        counted, expected = (np.append(x[often], x[~often].sum()) for x in (found, law * size))
+        assert stats.chisquare(counted, expected).pvalue > 1e-8
+
+
+@pytest.mark.parametrize("levels", [1, 8, 60])
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_what_is_empty_or_below_the_threshold_reads_exactly_zero(levels: int, rows: int) -> None:
+    """A lone row of three shows with a chance of 1e-9."""
+    space = Space(tuple(2 ** (60 - levels + i) for i in range(levels)), nested=True)
+    channel: Any = ORACLE.open(space, Budget("pure", 1.0, delta=1e-9), SETTING)
+    table = table_of(channel, np.arange(rows) * 5, 4)
+    for level in range(levels):
+        ids = np.arange(500) % min(500, space.sizes[level])
+        assert not table.at(ids, level).any()
+        assert (table.standard_error(ids, level) == channel.deviation).all()
+
+
+@pytest.mark.parametrize("far", [0, 2**50])
+def test_an_empty_bucket_reads_zero_however_low_the_threshold(far: int) -> None:
+    channel: Any = ORACLE.open(Space((far + 4000,)), Budget("pure", 0.1, delta=0.4), SETTING)
+    assert channel.threshold.above < channel.law.scale
+    values = table_of(channel, np.arange(0, 4000, 2) + far, 6).at(np.arange(4000) + far)
+    assert not values[1::2].any()
+    assert (values[0::2] != 0).sum() > 500
+
+
+def test_rows_of_a_tree_are_released_where_enough_are_together() -> None:
+    space = Space(tuple(2**level for level in range(40)), nested=True)
+    channel: Any = ORACLE.open(space, Budget("pure", 40.0, delta=1e-9), SETTING)
+    leaves = np.concatenate([np.full(5000, 2**38), np.arange(3000)])
+    table = table_of(channel, leaves, 5)
+    root, leaf = table.at(np.array([0]), 0), table.at(np.array([2**38, 5]), 39)
+    assert abs(root[0] - 8000) < 60
+    assert abs(leaf[0] - 5000) < 60
+    assert leaf[1] == 0
+    assert table.at(np.array([2**38, 5]), 39).tolist() == leaf.tolist()
+
+
+def test_without_a_delta_it_is_refused_with_what_to_do() -> None:
+    with pytest.raises(InvalidInput, match=r"pass delta .* or count with discrete-laplace"):
+        opened(3, 1.0, 0.0)
+    with pytest.raises(InvalidInput, match=r"pass delta .* or take .*discrete-laplace for thresholded"):
+        Total(1.0).measured({"pure"}, failing=True)
+
+
+def test_a_budget_shares_its_delta_as_it_shares_itself() -> None:
+    whole = Budget("pure", 1.0, delta=1e-6)
+    assert whole.over(4) == Budget("pure", 0.25, delta=2.5e-7)
+    shares = whole.split(1, 3)
+    assert [s.delta for s in shares] == pytest.approx([2.5e-7, 7.5e-7])
+    assert whole.split_users(PublicRng.from_seed(1), 1, 1)[0].delta == 1e-6
+    for wrong in (-1e-9, 1.0, math.nan):
+        with pytest.raises(InvalidInput, match="delta is a probability"):
+            Budget("pure", 1.0, delta=wrong)
+
+
+def test_a_pure_total_gives_all_of_delta_and_others_half() -> None:
+    total = Total(1.0, 1e-6)
+    assert total.measured({"pure"}) == Budget("pure", 1.0)
+    assert total.measured({"pure"}, failing=True) == Budget("pure", 1.0, delta=1e-6)
+    mixed = total.measured({"pure", "gaussian"}, failing=True)
+    assert (mixed.measure, mixed.delta) == ("zcdp", 5e-7)
+    assert epsilon_of_rho(mixed.amount, 5e-7) <= 1.0
+
+
+def books(total: Total, *measures: Any) -> Accountant:
+    return Accountant(total, total.measured(measures, failing=True))
+
+
+def events_of(budget: Budget, rounds: int, levels: int) -> list[tuple[Event, ...]]:
+    space = Space((2,) * levels)
+    return [ORACLE.open(space, budget.over(rounds), SETTING).events] * rounds
+
+
+@pytest.mark.parametrize("rounds", [1, 3, 10])
+def test_rounds_share_epsilon_and_delta_and_the_run_keeps_both(rounds: int) -> None:
+    total = Total(1.0, 1e-6)
+    account = books(total, "pure")
+    spent = account.forecast(events_of(account.budget, rounds, 5))
+    assert 0.5e-6 < spent.delta <= 1e-6
+    assert spent.epsilon(1e-6) == pytest.approx(1.0)
+    assert spent.epsilon(spent.delta * 0.999) == math.inf
+    assert spent.epsilon(0.0) == math.inf
+
+
+def test_thresholds_and_gaussian_noise_divide_delta() -> None:
+    total = Total(1.0, 1e-6)
+    account = books(total, "pure", "gaussian")
+    each = account.budget.over(2)
+    space = Space((2,) * 4)
+    gauss = DiscreteGaussianCounts().open(space, each, SETTING).events
+    spent = account.forecast([(*ORACLE.open(space, each, SETTING).events, *gauss)])
+    assert 0 < spent.delta <= 2.5e-7
+    assert spent.epsilon(1e-6) <= 1.0
+    assert spent.epsilon(1e-6) == spent.pure + epsilon_of_rho(spent.rho, 1e-6 - spent.delta)
+    assert spent.epsilon(spent.delta) == math.inf
+
+
+def test_more_delta_than_was_set_aside_is_refused() -> None:
+    total = Total(1.0, 1e-6)
+    account = books(total, "pure")
+    with pytest.raises(BudgetExceeded, match="delta that was set aside for thresholds"):
+        account.forecast([(Event("thresholded", Budget("pure", 0.5), delta=1.1e-6),)])
+    plain = Accountant(total, total.measured({"pure"}))
+    with pytest.raises(BudgetExceeded, match="delta that was set aside for thresholds"):
+        plain.forecast([(Event("thresholded", Budget("pure", 0.5), delta=1e-9),)])
+
+
+@pytest.mark.parametrize("wrong", [-1e-9, 1.0, math.nan])
+def test_an_event_with_no_probability_for_a_delta_is_refused(wrong: float) -> None:
+    with pytest.raises(InvalidInput, match="probability"):
+        Spent.on([Event("thresholded", Budget("pure", 0.5), delta=wrong)])
+
+
+def test_the_ledger_reserves_delta_and_returns_what_was_not_spent(tmp_path: Any) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.declare("people", 2.0, 1.5e-6)
+    total = Total(1.0, 1e-6)
+    account = books(total, "pure")
+    rounds = events_of(account.budget, 2, 5)
+    run = ledger.reserve("people", total, account.budget, "plan", b"0" * 32)
+    assert ledger.status()[0].spent.delta == 1e-6
+    with pytest.raises(BudgetExceeded, match="delta"):
+        ledger.reserve("people", total, account.budget, "other", b"1" * 32)
+    run.finish([event for events in rounds for event in events])
+    spent = account.forecast(rounds)
+    assert ledger.status()[0].spent.delta == pytest.approx(spent.delta)
+    assert Cost.reserved(total, total.measured({"pure"})).delta == 0.0
+
+
+def test_a_ledger_in_zcdp_has_no_delta_for_thresholds(tmp_path: Any) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.db", create=True)
+    ledger.declare("people", 2.0, 1e-6, "zcdp")
+    total = Total(0.1, 1e-7)
+    with pytest.raises(Refused, match="no delta left for thresholds"):
+        ledger.reserve("people", total, total.measured({"pure"}, failing=True), "plan", b"0" * 32)
+    ledger.reserve("people", total, total.measured({"pure"}), "plan", b"0" * 32)
+
+
+def test_the_noise_is_that_of_discrete_laplace_and_so_is_the_variance() -> None:
+    space, budget = Space((4, 8)), Budget("pure", 0.5, delta=1e-6)
+    plain = DiscreteLaplaceCounts()
+    assert ORACLE.variance(space, budget, SETTING) == plain.variance(space, budget, SETTING)
+    mine, other = ORACLE.open(space, budget, SETTING), plain.open(space, budget, SETTING)
+    assert mine.law == other.law
+    assert attrs.evolve(mine.events[0], mechanism="discrete-laplace", delta=0.0) == other.events[0]

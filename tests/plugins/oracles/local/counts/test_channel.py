@@ -1,0 +1,295 @@
+"""Reports of local counts on their way: what is refused, what comes back from columns, hashes, transforms, a whole round."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from scipy.linalg import hadamard
+from scipy.stats import binom
+
+from cloister.core.budget import Budget, Event
+from cloister.core.clustering import Problem
+from cloister.core.digests import digest
+from cloister.core.domains import Box
+from cloister.core.encoding import absorb, encode_rows
+from cloister.core.errors import Refused
+from cloister.core.questions import Space, count
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.session import Session
+from cloister.plugins.oracles.local.bits import filled, members, packed, unpacked
+from cloister.plugins.oracles.local.counts.hadamard_response import odd, transformed
+from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary
+from cloister.plugins.oracles.local.hashing import Hashes
+from cloister.plugins.oracles.local.reports import Reports
+from tests.plugins.oracles.local.counts.test_counts import (
+    CLASSES,
+    FAR,
+    each_class,
+    each_oracle,
+    numbered,
+    opened,
+    released,
+)
+
+HASHES = Hashes(PublicRng.from_seed(3), 5)
+
+
+def sent(channel: Any, n: int = 40, levels: int = 2) -> Reports:
+    return channel.encode(np.random.default_rng(1).integers(-1, 3, (n, levels)), numbered(n), NoiseRng.for_tests(1))
+
+
+@each_oracle
+def test_reports_come_back_from_their_columns(oracle):
+    channel = opened(oracle, (3, 20))
+    for n in (40, 0):
+        report = sent(channel, n)
+        columns = {name: column.copy() for name, column in report.columns().items()}
+        back = Reports.load(columns)
+        assert np.array_equal(back.answers, report.answers)
+        assert np.array_equal(back.users, report.users)
+        one, other = (channel.decode(channel.absorb(r), NoiseRng.secret()) for r in (report, back))
+        assert np.array_equal(one.at(np.arange(20), 1), other.at(np.arange(20), 1))
+
+
+@each_oracle
+def test_answers_that_no_encoder_sends_are_refused(oracle):
+    channel = opened(oracle, (3, 20))
+    good = sent(channel)
+    wrong = [
+        attrs.evolve(good, users=good.users.astype(np.int64)),
+        attrs.evolve(good, users=good.users[:-1]),
+        attrs.evolve(good, users=good.users[None]),
+        attrs.evolve(good, users=np.concatenate([good.users[:1], good.users[:-1]])),
+        attrs.evolve(good, answers=good.answers.astype(np.int32)),
+        attrs.evolve(good, answers=good.answers.astype(np.float64)),
+        attrs.evolve(good, answers=good.answers[:, 0]),
+        attrs.evolve(good, answers=good.answers[:, :0]),
+        attrs.evolve(good, answers=np.concatenate([good.answers, good.answers], axis=1)),
+        attrs.evolve(good, answers=np.full_like(good.answers, 255)),
+        attrs.evolve(good, question=good.question ^ 1),
+    ]
+    channel.absorb(good)
+    for report in wrong:
+        with pytest.raises(Refused):
+            channel.absorb(report)
+
+
+@each_class
+def test_reports_for_another_question_are_refused(cls):
+    good = sent(opened(cls(), (3, 20)))
+    for sizes, epsilon, seed in (((3, 21), 1.0, 7), ((3, 20), 1.1, 7), ((3, 20), 1.0, 8)):
+        with pytest.raises(Refused, match="another question"):
+            opened(cls(), sizes, epsilon, seed=seed).absorb(
+                attrs.evolve(good, answers=sent(opened(cls(), sizes, epsilon)).answers)
+            )
+
+
+def test_a_subset_of_the_wrong_size_is_refused():
+    channel = opened(CLASSES[-1](), (20,))
+    good = sent(channel, 10, 1)
+    for change in (0, 0xFF):
+        answers = good.answers.copy()
+        answers[3, 0] = change
+        with pytest.raises(Refused, match="no encoder sends"):
+            channel.absorb(attrs.evolve(good, answers=answers))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("size", [4, 256, 4096])
+def test_a_unary_report_supports_no_more_buckets_than_honest_ones_do(epsilon, size):
+    """Else one who lies sets all bits and is worth a person in every bucket at once. The limit is exceeded with a chance below e^-32."""
+    channel = opened(OptimisedUnary(), (size,), epsilon)
+    (level,) = channel.asked.levels
+    assert binom.sf(level.most, size, level.chances.other) < np.exp(-32)
+    assert binom.sf(level.most - 1, size - 1, level.chances.other) < np.exp(-32)
+    if size >= 256:
+        assert level.most < 0.65 * size
+    bits = np.zeros((10, size), bool)
+    bits[:, : level.most] = True
+    channel.absorb(Reports(numbered(10), packed(bits), channel.asked.stamp))
+    if level.most < size:
+        bits[3, level.most] = True
+        with pytest.raises(Refused, match="no encoder sends"):
+            channel.absorb(Reports(numbered(10), packed(bits), channel.asked.stamp))
+
+
+def test_a_unary_report_of_too_many_buckets_is_sent_as_none():
+    channel = opened(OptimisedUnary(), (256,))
+    (level,) = channel.asked.levels
+    words = np.full((3, 256), 2**63, np.uint64)
+    for user, number in enumerate((level.most - 1, level.most, level.most + 1)):
+        words[user, :number] = 0
+    sets = unpacked(level.randomise(np.full(3, -1), numbered(3), words), 256)
+    assert sets.sum(axis=1).tolist() == [level.most - 1, level.most, 0]
+
+
+def test_padding_beyond_a_level_s_answer_is_refused():
+    """Level 0 takes one byte of the three that level 1 takes."""
+    channel = opened(CLASSES[3](), (3, 20))
+    good = sent(channel)
+    answers = good.answers.copy()
+    answers[channel.asked.sharing.answering(good.users, 0)[0], 2] = 1
+    with pytest.raises(Refused, match="level 0"):
+        channel.absorb(attrs.evolve(good, answers=answers))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"users": np.zeros(3, np.int64)}, "column 'users'"),
+        ({"answers": np.zeros((3, 1), np.float32)}, "column 'answers'"),
+        ({"answers": np.zeros(3, np.uint8)}, "column 'answers'"),
+        ({"users": np.zeros(2, np.uint64)}, "differ in length"),
+        ({"question": np.array([1, 1, 2], np.uint64)}, "several questions"),
+        ({"more": np.zeros(3)}, "have the columns"),
+    ],
+)
+def test_columns_that_are_no_reports_are_refused(change, text):
+    good = Reports(np.arange(3, dtype=np.uint64), np.zeros((3, 1), np.uint8), 9).columns()
+    with pytest.raises(Refused, match=text):
+        Reports.load({**good, **change})
+
+
+@each_oracle
+def test_channels_travel_and_have_one_digest_wherever_they_are(oracle):
+    channel = opened(oracle, (3, 20))
+    copy = pickle.loads(pickle.dumps(channel))
+    assert digest(copy) == digest(channel) == digest(opened(oracle, (3, 20)))
+    assert np.array_equal(sent(copy).answers, sent(channel).answers)
+
+
+@each_oracle
+def test_tables_neither_travel_nor_print(oracle):
+    table = released(opened(oracle, (3,)), np.zeros((4, 1), np.int64))
+    with pytest.raises(TypeError, match="keep what at"):
+        pickle.dumps(table)
+    assert "[" not in repr(table)
+
+
+def test_hashes_are_the_documented_polynomial_in_exact_integers():
+    users, ids = numbered(20), np.random.default_rng(5).integers(0, 2**62, 20)
+    ids[:5] = np.arange(5)
+    words = [HASHES.seed.child(name).of_users(users).tolist() for name in ("low", "high", "shift")]
+    expected = []
+    for a0, a1, b, v in zip(*words, ids.tolist(), strict=True):
+        top = ((a0 * (v % 2**32) + a1 * (v >> 32) + b) % 2**64) >> 32
+        expected.append(top * 5 >> 32)
+    assert HASHES.of(users, ids).tolist() == expected
+
+
+def test_looking_a_hash_up_agrees_with_computing_it():
+    """The comparison with a moving interval, over all buckets and at some, against the hash itself, in every value."""
+    for symbols in (2, 3, 5, 400, 2**16):
+        hashes, users = Hashes(PublicRng.from_seed(symbols), symbols), numbered(9000)
+        values = np.random.default_rng(6).integers(0, symbols, 9000)
+        values[:2] = 0, symbols - 1
+        values[100:] = np.where(np.arange(8900) % 2, hashes.of(users[100:], np.full(8900, 4)), values[100:])
+        brute = [int((hashes.of(users, np.full(9000, v)) == values).sum()) for v in range(7)]
+        assert hashes.everywhere(users, values, 7).tolist() == brute
+        assert hashes.at(users, values, np.arange(7)).tolist() == brute
+        large = np.array([2**61 + 5, 2**32, 4], np.int64)
+        assert hashes.at(users, values, large).tolist() == [
+            int((hashes.of(users, np.full(9000, v)) == values).sum()) for v in large
+        ]
+
+
+@pytest.mark.parametrize(("v", "w"), [(0, 1), (0, 2**31), (7, 8), (3, 2**40 + 3), (2**59, 2**59 + 1)])
+def test_hashes_of_two_buckets_are_uniform_and_independent(v, w):
+    """All 25 pairs of values, 200,000 users: each count within 5.6 standard errors (false alarm 1e-6 / 25 each)."""
+    n = 200_000
+    pairs = HASHES.of(numbered(n), np.full(n, v)) * 5 + HASHES.of(numbered(n), np.full(n, w))
+    off = np.bincount(pairs, minlength=25) - n / 25
+    assert np.abs(off).max() < 5.6 * np.sqrt(n * (1 / 25) * (24 / 25))
+
+
+@pytest.mark.parametrize("bits", [0, 1, 5, 9])
+def test_the_transform_is_the_hadamard_matrix_in_exact_integers(bits):
+    values = np.random.default_rng(7).integers(-(2**40), 2**40, 2**bits)
+    kept = values.copy()
+    assert np.array_equal(transformed(values), hadamard(2**bits).astype(np.int64) @ values)
+    assert np.array_equal(values, kept)
+    rows = np.arange(2**bits)
+    assert np.array_equal(1 - 2 * odd(rows[:, None] & rows), hadamard(2**bits))
+
+
+def test_hadamard_supports_are_those_of_a_direct_count():
+    level = opened(CLASSES[1](), (11,), 1.0).asked.levels[0]
+    users, answers = numbered(500), np.random.default_rng(8).integers(0, 2, (500, 1)).astype(np.uint8)
+    signs = hadamard(16)[level.rows(users)][:, :11]
+    direct = (signs == 1 - 2 * answers.astype(np.int64)).sum(axis=0)
+    assert np.array_equal(level.supports(level.tally(users, answers), 500), direct)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 40])
+def test_sets_are_packed_and_counted_bit_by_bit(size):
+    sets = np.random.default_rng(9).random((50, size)) < 0.4
+    assert np.array_equal(members(packed(sets), size), sets.sum(axis=0))
+    assert not filled(packed(sets), size)
+    assert filled(packed(np.ones((1, size), bool)), size - 1) == (size % 8 != 1)
+
+
+@attrs.frozen
+class Strips:
+    """The first coordinate in 4 strips, and in 8; outside the middle half a row is in no strip of the second."""
+
+    reach: int
+
+    @property
+    def space(self) -> Space:
+        return Space((4, 8))
+
+    def locate(self, rows: np.ndarray) -> np.ndarray:
+        fine = np.clip((rows[:, 0] + self.reach) * 8 // (2 * self.reach + 1), 0, 7)
+        return np.stack([fine >> 1, np.where((fine >= 2) & (fine < 6), fine, -1)], axis=1)
+
+
+@attrs.frozen
+class People:
+    """Everyone with her own row, who reports in crowds of 70."""
+
+    rows: np.ndarray
+
+    def gather(self, round: Any, rng: NoiseRng) -> tuple[Any, ...]:
+        users, found = np.arange(len(self.rows), dtype=np.uint64), None
+        for i in range(0, len(users), 70):
+            more = absorb(round, encode_rows(round, self.rows[i : i + 70], users[i : i + 70], rng))
+            found = more if found is None else tuple(a.merge(b) for a, b in zip(found, more, strict=True))
+        assert found is not None
+        return found
+
+
+@attrs.define
+class Charged:
+    events: list[Event] = attrs.field(factory=list)
+
+    def charge(self, index: int, events: tuple[Event, ...]) -> None:
+        self.events += events
+
+
+@each_oracle
+def test_a_whole_round_with_disjoint_users_is_answered_through_the_session(oracle):
+    """300 people, two questions that share the users, eps = 4. Errors within 6.2 of their own standard errors, which here
+    count the users' sampling too: 24 normal comparisons, false alarm under 1e-6."""
+    rows = np.linspace(-1, 1, 300)[:, None] * np.ones((1, 2))
+    problem = Problem(2, Box((-1.0, -1.0), (1.0, 1.0)), 300, Budget("pure", 4.0))
+    charged = Charged()
+    session: Session[Any] = Session(
+        problem, PublicRng.from_seed(4), People(rows), accountant=charged, noise=NoiseRng.for_tests(6)
+    )
+    cells = Strips(problem.domain.reach)
+    shares = problem.budget.split_users(PublicRng.from_seed(5), 1, 2)
+    tables = session.ask(*(count(cells, via=oracle, spend=share) for share in shares))
+    located = cells.locate(problem.domain.snap(rows))
+    for table, share in zip(tables, shares, strict=True):
+        assert share.among is not None
+        for level, size in enumerate(cells.space.sizes):
+            truth = np.bincount(located[:, level] + 1, minlength=size + 1)[1:]
+            sampling = 2 / share.among.fraction
+            error = np.sqrt(table.standard_error(np.arange(size), level) ** 2 + truth * sampling)
+            assert (np.abs(table.at(np.arange(size), level) - truth) < (FAR + 1.3) * error).all()
+    assert [event.spent.amount for event in charged.events] == [4.0, 4.0]
+    assert {event.mechanism for event in charged.events} == {session.rounds[0].parts[0].channel.asked.mechanism}

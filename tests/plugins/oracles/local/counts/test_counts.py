@@ -1,0 +1,259 @@
+"""All local count oracles: unbiased, as noisy as they say, the same for a user alone and in a crowd."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.core.budget import Budget
+from cloister.core.errors import InvalidInput
+from cloister.core.questions import Setting, Space
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
+from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
+from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
+from cloister.plugins.oracles.local.counts.local_hashing import OptimisedLocalHashing
+from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary
+from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
+
+CLASSES = (
+    ExplicitHistogram,
+    HadamardResponse,
+    OptimisedLocalHashing,
+    OptimisedUnary,
+    AdaptiveResponse,
+    SubsetSelection,
+)
+ORACLES = [cls(share=share) for cls in CLASSES for share in ("users", "budget")]
+each_oracle = pytest.mark.parametrize("oracle", ORACLES, ids=lambda o: f"{type(o).__name__}-{o.share}")
+each_class = pytest.mark.parametrize("cls", CLASSES)
+
+FAR = 4.9
+"""Standard errors: a normal estimate is farther off, either way, once in a million times."""
+
+
+def opened(oracle: Any, sizes: tuple[int, ...], epsilon: float = 1.0, n: int = 1000, seed: int = 7) -> Any:
+    return oracle.open(Space(sizes), Budget("pure", epsilon), Setting(n, 1.0, PublicRng.from_seed(seed)))
+
+
+def numbered(n: int) -> np.ndarray:
+    return np.arange(n, dtype=np.uint64) * np.uint64(3) + np.uint64(11)
+
+
+def released(channel: Any, items: np.ndarray, seed: int = 5) -> Any:
+    rng = NoiseRng.for_tests(seed)
+    return channel.decode(channel.absorb(channel.encode(items, numbered(len(items)), rng)), rng)
+
+
+@each_class
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("bucket", [2, -1])
+def test_a_report_supports_its_bucket_and_others_with_the_declared_chances(cls, epsilon, bucket):
+    """False alarms: 1e-6 each. A user in no bucket supports every bucket with the chance of a stranger."""
+    n, size = 60_000, 5
+    channel = opened(cls(), (size,), epsilon, n)
+    table, chances = released(channel, np.full((n, 1), bucket)), channel.asked.chances(0)
+    gap = chances.own - chances.other
+    supports = table.at(np.arange(size)) * gap + n * chances.other
+    for v in range(size):
+        p = chances.own if v == bucket else chances.other
+        assert abs(supports[v] - n * p) < FAR * math.sqrt(n * p * (1 - p))
+    assert FAR * math.sqrt(chances.noise / n) < 0.1  # what this test can see: a tenth of n
+
+
+@each_oracle
+@pytest.mark.parametrize("epsilon", [0.7, 2.0])
+def test_noise_is_unbiased_and_as_wide_as_declared(oracle, epsilon):
+    """64 buckets at each of two levels, 60 populations with public and secret coins of their own. The mean square of 3,840
+    errors is within 0.15 of 1 but once in 1e6 times even if as few as 2,200 of them were independent; 1.2 times the noise
+    is 0.44 off."""
+    n, sizes, repeats = 400, (64, 60), 60
+    items = np.random.default_rng(1).integers(-1, 48, (n, 2))  # some in no bucket, and empty buckets
+    errors = []
+    for seed in range(repeats):
+        table = released(opened(oracle, sizes, epsilon, n, 100 + seed), items, seed)
+        for level, size in enumerate(sizes):
+            truth = np.bincount(items[:, level] + 1, minlength=size + 1)[1 : size + 1]
+            errors.append((table.at(np.arange(size), level) - truth) / table.standard_error(np.arange(size), level))
+    for level in (0, 1):
+        z = np.concatenate(errors[level::2])
+        assert abs(z.mean()) < 2 * FAR / math.sqrt(len(z))
+        assert abs((z**2).mean() - 1) < 0.15
+
+
+@each_class
+def test_the_variance_of_a_full_bucket_is_the_formula_s(cls):
+    """All users in one bucket of each of 3 levels: T n noise + n (T (1 - 2 q) / (p - q) - 1). False alarm 1e-6 (900 normal
+    samples); the sampling of users is half of it."""
+    n, repeats, sizes = 150, 300, (3, 4, 5)
+    items, found = np.zeros((n, 3), np.int64), []
+    for seed in range(repeats):
+        table = released(opened(cls(), sizes, 4.0, n, 1000 + seed), items, seed)
+        found.append([table.at(np.array([0]), level)[0] - n for level in range(3)])
+    chances = [opened(cls(), sizes, 4.0, n).asked.chances(level) for level in range(3)]
+    formula = np.array([n * (3 * c.noise + 3 * (1 - 2 * c.other) / (c.own - c.other) - 1) for c in chances])
+    ratio = (np.array(found) ** 2 / formula).mean()
+    assert abs(ratio - 1) < 0.23
+
+
+@each_oracle
+def test_a_user_s_report_is_the_same_alone_in_any_chunk_and_in_any_order(oracle):
+    n = 300
+    channel = opened(oracle, (5, 9, 17), 1.0, n)
+    items, users = np.random.default_rng(3).integers(-1, 5, (n, 3)), numbered(n)
+    rng = NoiseRng.for_tests(9)
+    whole = channel.encode(items, users, rng)
+    order = np.random.default_rng(4).permutation(n)
+    mixed = channel.encode(items[order], users[order], rng)
+    assert np.array_equal(mixed.answers, whole.answers[order])
+    for i in range(0, n, 37):
+        alone = channel.encode(items[i : i + 1], users[i : i + 1], rng)
+        assert np.array_equal(alone.answers, whole.answers[i : i + 1])
+        assert alone.users == users[i]
+    pieces = [channel.encode(items[a : a + 77], users[a : a + 77], rng) for a in range(0, n, 77)]
+    assert np.array_equal(np.concatenate([p.answers for p in pieces]), whole.answers)
+
+
+@each_oracle
+def test_another_user_s_row_changes_nothing_in_a_report(oracle):
+    channel, users, rng = opened(oracle, (6, 6), 1.0, 50), numbered(50), NoiseRng.for_tests(2)
+    items = np.random.default_rng(5).integers(-1, 6, (50, 2))
+    changed = items.copy()
+    changed[20] = (items[20] + 1) % 6
+    one, other = channel.encode(items, users, rng), channel.encode(changed, users, rng)
+    rest = np.arange(50) != 20
+    assert np.array_equal(one.answers[rest], other.answers[rest])
+
+
+@each_oracle
+def test_summaries_merge_in_any_order_and_stay_as_they_are(oracle):
+    channel, rng, sizes = opened(oracle, (4, 40), 1.0, 90), NoiseRng.for_tests(3), (4, 40)
+    items, users = np.random.default_rng(6).integers(-1, 4, (90, 2)), numbered(90)
+    a, b, c = (channel.absorb(channel.encode(items[i : i + 30], users[i : i + 30], rng)) for i in (0, 30, 60))
+    whole = channel.absorb(channel.encode(items, users, rng))
+
+    def values(summary: Any) -> np.ndarray:
+        return np.concatenate([channel.decode(summary, rng).at(np.arange(s), i) for i, s in enumerate(sizes)])
+
+    before = values(a)
+    wanted = values(whole)
+    for merged in (a.merge(b).merge(c), a.merge(b.merge(c)), c.merge(a).merge(b)):
+        assert np.array_equal(values(merged), wanted)
+    assert np.array_equal(values(a), before)
+
+
+@each_oracle
+def test_no_users_are_valid_users(oracle):
+    channel, rng = opened(oracle, (4, 4)), NoiseRng.secret()
+    none = channel.absorb(channel.encode(np.zeros((0, 2), np.int64), numbered(0), rng))
+    assert np.array_equal(channel.decode(none, rng).at(np.arange(4), 1), np.zeros(4))
+    some = channel.absorb(channel.encode(np.zeros((5, 2), np.int64), numbered(5), rng))
+    one, other = (channel.decode(s, rng).at(np.arange(4), 1) for s in (some, some.merge(none)))
+    assert np.array_equal(one, other)
+
+
+@each_oracle
+def test_secret_words_give_reports_that_differ_each_time(oracle):
+    channel, items = opened(oracle, (4,), 1.0, 200), np.zeros((200, 1), np.int64)
+    one, other = (channel.encode(items, numbered(200), NoiseRng.secret()) for _ in range(2))
+    assert not np.array_equal(one.answers, other.answers)
+
+
+@pytest.mark.parametrize(("epsilon", "olh", "hadamard"), [(0.5, 15.67, 16.67), (1.0, 3.68, 4.68), (2.0, 0.724, 1.724)])
+def test_variances_per_user_are_the_published_ones(epsilon, olh, hadamard):
+    space, budget, setting = Space((256,)), Budget("pure", epsilon), Setting(1000, 1.0, PublicRng.from_seed(1))
+    each = {cls: cls().variance(space, budget, setting) / 1000 for cls in CLASSES}
+    formula = 4 * math.exp(epsilon) / math.expm1(epsilon) ** 2
+    assert formula == pytest.approx(olh, rel=2e-3)
+    assert formula <= each[OptimisedLocalHashing] <= formula * 1.01
+    assert each[OptimisedUnary] == pytest.approx(formula, rel=1e-12)
+    assert each[HadamardResponse] == pytest.approx(formula + 1, rel=1e-12)
+    assert each[ExplicitHistogram] == pytest.approx(formula + 1, rel=1e-12)
+    assert each[HadamardResponse] == pytest.approx(hadamard, rel=2e-3)
+    assert each[SubsetSelection] < formula  # Ye and Barg 2018: the best of all
+    assert each[SubsetSelection] > formula * 0.95
+
+
+def test_subset_selection_has_the_variance_of_the_paper():
+    """Ye and Barg 2018, Theorem III.1, here per user and for an empty bucket: q (1 - q) / (p - q)^2 of their p and q."""
+    m, e = 33, math.exp(1.5)
+    k = round(m / (e + 1))
+    z = k * e + m - k
+    p, q = k * e / z, (k * (k - 1) * e + (m - k) * k) / ((m - 1) * z)
+    chances = opened(SubsetSelection(), (32,), 1.5).asked.chances(0)
+    assert (chances.own, chances.other) == pytest.approx((p, q), rel=1e-12)
+
+
+@each_class
+def test_levels_share_users_or_budget(cls):
+    """T users' shares cost T times the variance; T shares of epsilon cost that of epsilon / T."""
+    one, four = (5,), (5, 5, 5, 5)
+    users, budget = cls(share="users"), cls(share="budget")
+    assert opened(users, four).asked.variance == pytest.approx(4 * opened(users, one).asked.variance)
+    assert opened(budget, four).asked.variance == pytest.approx(opened(users, one, 0.25).asked.variance)
+
+
+@each_class
+@pytest.mark.parametrize("came", [0, 40, 4000])
+def test_standard_errors_are_those_of_the_reports_that_came(cls, came):
+    """T parts of N users, each counted T-fold: N T times a report's noise, over the public coins that part them."""
+    channel = opened(cls(share="users"), (5, 5, 5, 5), n=1000)
+    table = released(channel, np.zeros((came, 4), np.int64))
+    for level in range(4):
+        noise = channel.asked.chances(level).noise
+        assert table.standard_error(np.array([1, 2]), level) == pytest.approx([math.sqrt(4 * max(1, came) * noise)] * 2)
+
+
+@each_class
+def test_every_user_answers_exactly_one_level_with_her_whole_epsilon(cls):
+    n, channel = 8000, opened(cls(), (3, 3, 3, 3))
+    parts = [channel.asked.sharing.answering(numbered(n), level) for level in range(4)]
+    assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(n))
+    sd = math.sqrt(n * 3 / 16)
+    assert all(abs(len(part) - n / 4) < FAR * sd for part in parts)  # false alarm 4e-6 / 4 each
+    assert [event.spent for event in channel.events] == [Budget("pure", 1.0)]
+
+
+def test_explicit_histograms_answer_domains_that_nobody_could_list():
+    n, size = 4000, 2**60
+    heavy = 987_654_321_012_345_678
+    items = np.full((n, 1), heavy)
+    items[::2, 0] = np.random.default_rng(8).integers(0, size, n // 2)
+    channel = opened(ExplicitHistogram(), (size,), 2.0, n)
+    rng = NoiseRng.for_tests(1)
+    pieces = [
+        channel.absorb(channel.encode(items[i : i + 1000], numbered(n)[i : i + 1000], rng)) for i in range(0, n, 1000)
+    ]
+    table = channel.decode(reduce(lambda a, b: a.merge(b), pieces), rng)
+    ids = np.concatenate([[heavy], np.random.default_rng(9).integers(0, size, 50)])
+    values, error = table.at(ids), table.standard_error(ids)
+    assert abs(values[0] - n / 2) < FAR * error[0]
+    assert (np.abs(values[1:]) < (FAR + 1) * error[1:]).all()
+    assert np.array_equal(table.at(ids[::-1])[::-1], values)
+
+
+@pytest.mark.parametrize("cls", [c for c in CLASSES if c is not ExplicitHistogram])
+def test_spaces_that_are_too_large_are_refused_with_a_way_out(cls):
+    with pytest.raises(InvalidInput, match=r"at most \d+ buckets, not \d+: use '"):
+        opened(cls(), (2, 2**60))
+
+
+@each_oracle
+@pytest.mark.parametrize(
+    "budget", [Budget("pure", math.inf), Budget("exact", math.inf), Budget("gaussian", 1.0), Budget("pure", 1e-12)]
+)
+def test_budgets_that_randomise_nothing_or_everything_are_refused(oracle, budget):
+    with pytest.raises(InvalidInput):
+        oracle.open(Space((4,)), budget, Setting(10, 1.0, PublicRng.from_seed(1)))
+
+
+@each_oracle
+def test_a_budget_in_rho_buys_the_epsilon_whose_half_square_it_is(oracle):
+    setting, space = Setting(10, 1.0, PublicRng.from_seed(1)), Space((4, 5))
+    rho, pure = (oracle.variance(space, b, setting) for b in (Budget("zcdp", 0.5), Budget("pure", 1.0)))
+    assert rho == pytest.approx(pure, rel=1e-9)
+    assert rho >= pure

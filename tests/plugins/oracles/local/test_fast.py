@@ -1,0 +1,242 @@
+"""Compiled kernels give the same bytes as NumPy, stand back where they cannot help, and encoding does without SciPy."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import erf, erfc, gammaln
+
+from cloister.core.budget import Budget
+from cloister.core.lattice import Bound
+from cloister.core.questions import Placed, Setting, Space
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.types import AnyArray
+from cloister.plugins.oracles.local import fast
+from cloister.plugins.oracles.local.exact_probability import odds
+from cloister.plugins.oracles.local.hashing import BLOCK, Hashes
+from cloister.plugins.oracles.local.vectors.channel import ExplicitVectorChannel, HadamardVectorChannel
+from cloister.plugins.oracles.local.vectors.codebook import Codebook
+from cloister.plugins.oracles.local.vectors.hadamard_transform import Rotations
+from cloister.plugins.oracles.local.vectors.largest import largest
+from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted
+from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
+
+L2 = 2**18
+SEED = PublicRng.from_seed(900)
+NOISE = NoiseRng.for_tests(901)
+
+
+class Compiled:
+    """A place where kernels run at once, and where the plain code that they replace must not."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, *never: tuple[type, str]) -> None:
+        self._patch, self._never = patch, never
+
+    def __enter__(self) -> None:
+        self._patch.delenv(fast.PLAIN, raising=False)
+        self._patch.setattr(fast, "ENOUGH", 0)
+        for owner, name in self._never:
+            self._patch.setattr(owner, name, _never)
+
+    def __exit__(self, *_: Any) -> None:
+        self._patch.undo()
+        assert not fast._broken
+
+
+def _never(*_: Any) -> Any:
+    raise AssertionError("the plain code ran")
+
+
+def needs_numba() -> None:
+    pytest.importorskip("numba")
+
+
+def channel(dimension: int, epsilon: float, sizes: tuple[int, ...], share: Any = "users") -> HadamardVectorChannel:
+    setting = Setting(rows=5000, unit=1 / L2, seed=SEED)
+    oracle = HadamardVector(randomiser="one-byte", share=share)
+    return oracle.open(Space(sizes), Bound(L2, dimension), Budget("pure", epsilon), setting)
+
+
+def rows(n: int, dimension: int, sizes: tuple[int, ...]) -> Placed:
+    """Vectors of all lengths up to and beyond the bound, in all directions, and buckets, none among them."""
+    g = np.random.default_rng(902 + dimension)
+    x = g.standard_normal((n, dimension))
+    values = (x * (1.2 * L2 * g.random(n) / np.linalg.norm(x, axis=1))[:, None]).astype(np.int64)
+    edges = [
+        np.zeros(dimension),
+        np.eye(dimension)[0],
+        -np.eye(dimension)[-1],
+        np.full(dimension, math.isqrt(dimension) ** -1),
+    ]
+    values[: 4 * 9] = np.repeat(np.asarray(edges) * L2, 9, axis=0)[:n].astype(np.int64)
+    return Placed(np.stack([g.integers(-1, size, n) for size in sizes], axis=1), values)
+
+
+def numbers(n: int) -> AnyArray:
+    return np.random.default_rng(903).integers(0, 2**64, n, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 63, 99, 100, 127, 200])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_reports_and_sums_are_the_same_bytes(dimension: int, epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_numba()
+    n, sizes = 3003, (5, 64)
+    asked, items, users = channel(dimension, epsilon, sizes, "budget"), rows(n, dimension, sizes), numbers(n)
+    monkeypatch.setenv(fast.PLAIN, "1")
+    reports = asked.encode(items, users, NOISE)
+    summary = asked.absorb(reports)
+    with Compiled(monkeypatch, (Rotations, "turn"), (Rotations, "axis")):
+        again = asked.encode(items, users, NOISE)
+        assert again.answers.dtype == reports.answers.dtype
+        assert np.array_equal(again.answers, reports.answers)
+        for before, after in zip(summary.totals, asked.absorb(again).totals, strict=True):
+            assert np.array_equal(before, after)
+            assert before.any()
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 70])
+def test_tiles_that_are_not_full_are_the_same_bytes(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_numba()
+    asked, items, users = channel(100, 1.0, (4, 8, 16)), rows(70, 100, (4, 8, 16)), numbers(n)
+    some = Placed(items.buckets[:n], items.values[:n])
+    monkeypatch.setenv(fast.PLAIN, "1")
+    reports = asked.encode(some, users, NOISE)
+    totals = asked.absorb(reports).totals
+    with Compiled(monkeypatch, (Rotations, "turn"), (Rotations, "axis")):
+        assert np.array_equal(asked.encode(some, users, NOISE).answers, reports.answers)
+        assert all(map(np.array_equal, asked.absorb(reports).totals, totals))
+
+
+def test_large_codebooks_are_encoded_plainly_and_decoded_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_numba()
+    asked, items, users = channel(300, 1.0, (16,)), rows(200, 300, (16,)), numbers(200)
+    monkeypatch.setenv(fast.PLAIN, "1")
+    reports = asked.encode(items, users, NOISE)
+    totals = asked.absorb(reports).totals
+    with Compiled(monkeypatch, (Rotations, "axis")):
+        assert np.array_equal(asked.encode(items, users, NOISE).answers, reports.answers)
+        assert np.array_equal(asked.absorb(reports).totals, totals)
+
+
+@pytest.mark.parametrize("dimension", [127, 255])
+def test_a_row_that_is_a_codeword_takes_every_place_once(dimension: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then |w| is the largest that there is, and rounding may put it above 2^30 at D = 256: T must still have k codewords."""
+    needs_numba()
+    unit, n = Codebook.within(odds(Budget("pure", 1.0)), dimension), 256
+    users, bound = numbers(n), 2**25
+    axis = np.asarray(
+        Rotations(unit.size).axis(np.arange(n) % unit.size, np.zeros(n, np.uint64), users, SEED), np.float64
+    )
+    axis *= np.where(axis[-1] < 0, -1, 1) / unit.size**1.5
+    values, signs = np.rint(axis[:-1].T * bound).astype(np.int64), np.ones(n)
+    nowhere = np.zeros(n, bool)
+    for place in (0, 1, unit.inside - 1):
+        words = np.full((n, 1), place * unit.near, np.uint64)
+        plain = unit.randomise(lifted(values, signs, bound, nowhere), users, lambda *_, w=words: w, SEED)
+        with Compiled(monkeypatch):
+            swift = unit.swiftly(values, np.arange(n), signs, bound, users, lambda *_, w=words: w, SEED)
+        assert swift is not None
+        assert np.array_equal(swift, plain)
+        assert place or np.array_equal(plain[:, 0] % unit.size, np.arange(n) % unit.size)
+
+
+def test_buckets_asked_one_by_one_and_other_randomisers_are_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_numba()
+    items, users, ids = rows(500, 10, (7,)), numbers(500), np.arange(7)
+    for randomiser in ("one-byte", "privunit", "duchi"):
+        opened: list[HadamardVectorChannel | ExplicitVectorChannel] = [
+            oracle(randomiser=randomiser).open(
+                Space((7,)), Bound(L2, 10), Budget("pure", 1.0), Setting(rows=500, unit=1 / L2, seed=SEED)
+            )
+            for oracle in (HadamardVector, ExplicitHistogramVector)
+        ]
+        for asked in opened:
+            monkeypatch.setenv(fast.PLAIN, "1")
+            reports = asked.encode(items, users, NOISE)
+            found = asked.decode(asked.absorb(reports), NOISE).at(ids)  # type: ignore[arg-type]
+            with Compiled(monkeypatch):
+                assert np.array_equal(asked.encode(items, users, NOISE).answers, reports.answers)
+                assert np.array_equal(asked.decode(asked.absorb(reports), NOISE).at(ids), found)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n", [0, 1, 33, BLOCK + 5])
+@pytest.mark.parametrize("symbols", [2, 4, 1000])
+def test_hashes_are_counted_the_same(n: int, symbols: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_numba()
+    hashes, users = Hashes(SEED, symbols), numbers(n)
+    values = np.random.default_rng(904).integers(0, symbols, n)
+    for size in (1, 2, 3, 4, 5, 8, 103):
+        monkeypatch.setenv(fast.PLAIN, "1")
+        found = hashes.everywhere(users, values, size)
+        with Compiled(monkeypatch, (np, "count_nonzero")):  # type: ignore[arg-type]
+            again = hashes.everywhere(users, values, size)
+        assert np.array_equal(found, again)
+        assert found.sum() > 0 or n < BLOCK
+
+
+def test_a_kernel_waits_until_enough_users_have_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[int] = []
+    monkeypatch.delenv(fast.PLAIN, raising=False)
+    monkeypatch.setattr(fast, "_kernels", lambda: SimpleNamespace(nothing=called.append))
+    monkeypatch.setattr(fast, "_passed", fast.Counter())
+    assert not fast.ran("nothing", fast.ENOUGH - 1, 1)
+    assert fast.ran("nothing", 1, 2)
+    assert fast.ran("nothing", 1, 3)
+    monkeypatch.setenv(fast.PLAIN, "1")
+    assert not fast.ran("nothing", fast.ENOUGH, 4)
+    assert called == [2, 3]
+
+
+@pytest.mark.parametrize("kernels", [None, SimpleNamespace(), SimpleNamespace(choose=_never, point=_never, add=_never)])
+def test_without_numba_or_where_it_fails_numpy_does_the_work(kernels: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, items, users = channel(10, 1.0, (16,)), rows(40, 10, (16,)), numbers(40)
+    monkeypatch.setenv(fast.PLAIN, "1")
+    totals = asked.absorb(asked.encode(items, users, NOISE)).totals
+    monkeypatch.delenv(fast.PLAIN)
+    monkeypatch.setattr(fast, "ENOUGH", 0)
+    monkeypatch.setattr(fast, "_broken", set())
+    monkeypatch.setattr(fast, "_kernels", lambda: kernels)
+    assert np.array_equal(asked.absorb(asked.encode(items, users, NOISE)).totals, totals)
+    assert fast._broken == (set() if kernels is None else {"choose", "point", "add"})
+
+
+ENCODE = """
+import sys
+for name in ("scipy", "numba", "sklearn"):
+    sys.modules[name] = None
+import numpy as np
+from cloister.core.budget import Budget
+from cloister.core.lattice import Bound
+from cloister.core.questions import Placed, Setting, Space
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
+for name in ("one-byte", "privunit", "duchi"):
+    opened = HadamardVector(randomiser=name).open(
+        Space((4,)), Bound(100, 3), Budget("pure", 1.0), Setting(rows=9, unit=0.01, seed=PublicRng.from_seed(1))
+    )
+    opened.encode(Placed(np.zeros((9, 1), np.int64), np.ones((9, 3), np.int64)), np.arange(9, dtype=np.uint64), NoiseRng.secret())
+print("encoded")
+"""
+
+
+def test_opening_and_encoding_needs_numpy_and_attrs_only() -> None:
+    done = subprocess.run([sys.executable, "-c", ENCODE], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "encoded", done.stderr
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("size", [128, 512])
+def test_the_sum_of_the_largest_is_what_scipy_makes_of_it(size: int, power: int) -> None:
+    nodes, j = np.arange(0.5, 2400) * (9.6 / 2400), np.arange(size)
+    ways = gammaln(size) - gammaln(j + 1) - gammaln(size - j)
+    above, below = np.log(erfc(nodes / math.sqrt(2)))[:, None], np.log(erf(nodes / math.sqrt(2)))[:, None]
+    density = nodes**power * np.exp(-(nodes**2) / 2) * (math.sqrt(2 / math.pi) * 9.6 / 2400)
+    total = density @ np.cumsum(np.exp(ways + j * above + (size - 1 - j) * below), axis=1)
+    mean = 2 ** (power / 2) * math.exp(math.lgamma((size + power) / 2) - math.lgamma(size / 2))
+    assert largest(size, power) == pytest.approx(total * (size * size ** (power / 2) / mean), rel=1e-12)

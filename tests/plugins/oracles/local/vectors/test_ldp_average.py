@@ -1,0 +1,267 @@
+"""LDP-AVG: what noise it adds, what it costs, and that rows far from their region's middle are hidden as well."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from cloister.accounting.composition import Spent
+from cloister.accounting.gaussian import delta_of_mu
+from cloister.core.budget import Budget
+from cloister.core.domains import Ball
+from cloister.core.encoding import encode_lattice
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.lattice import Bound, shrink
+from cloister.core.questions import Part, Placed, Round, Setting, Space
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.trust import Local
+from cloister.core.types import Floats, Ints
+from cloister.plugins.methods.weighted_centers.boxes import Intervals
+from cloister.plugins.methods.weighted_centers.buckets import Centred, Regions
+from cloister.plugins.methods.weighted_centers.lsh import PStable
+from cloister.plugins.oracles.local.reports import Reports
+from cloister.plugins.oracles.local.vectors.ldp_average import (
+    LEAST,
+    OUT,
+    SELDOM,
+    LdpAverage,
+    LdpAverageChannel,
+    mu_within,
+)
+from cloister.testing.statistics import proportion
+
+SEED = PublicRng.from_seed(610)
+BUDGET = Budget("pure", 1.0, delta=1e-6)
+
+
+def opened(
+    budget: Budget = BUDGET, sizes: tuple[int, ...] = (3,), l2: int = 1000, d: int = 2, share: str = "users"
+) -> LdpAverageChannel:
+    oracle = LdpAverage(share=share)  # type: ignore[arg-type]
+    return oracle.open(Space(sizes), Bound(l2, d), budget, Setting(1000, 2.0**-10, SEED))
+
+
+def means(channel: LdpAverageChannel, items: Placed) -> Floats:
+    """The means of the blocks of one person's report, at level 0, in lattice steps."""
+    d, out = channel.bound.dimension, np.zeros((len(items.buckets), channel.sizes[0], channel.bound.dimension))
+    for i, (bucket, vector) in enumerate(zip(items.buckets[:, 0], shrink(items.values, channel.bound), strict=True)):
+        if bucket >= 0:
+            out[i, bucket] = np.trunc(vector * 2.0**channel.shift)
+    return out.reshape(len(out), -1, d) * 2.0**-channel.shift
+
+
+def test_no_two_rows_move_a_report_by_more_than_twice_the_bound() -> None:
+    """Joint over all blocks; attained by opposite rows of one region. Two regions: sqrt(2)."""
+    channel = opened()
+    turn = np.linspace(0, 2 * np.pi, 9)
+    vectors = np.rint(5000 * np.column_stack([np.cos(turn), np.sin(turn)])).astype(np.int64)
+    rows = [(b, v) for b in (-1, 0, 2) for v in vectors]
+    items = Placed(np.array([[b] for b, _ in rows]), np.array([v for _, v in rows]))
+    sent = means(channel, items).reshape(len(rows), -1)
+    moved = np.linalg.norm(sent[:, None] - sent[None], axis=2)
+    one = items.buckets[:, 0] == 0
+    two = items.buckets[:, 0] == 2
+    assert moved.max() <= 2000
+    assert moved[np.ix_(one, one)].max() > 1990
+    assert 1400 < moved[np.ix_(one, two)].max() <= 1000 * math.sqrt(2)
+    assert channel.sigma == pytest.approx(2 * 1000 * 2.0**channel.shift / mu_within(1.0, 1e-6, 4))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (1.0, 1e-6), (4.0, 1e-9), (12.0, 1e-5)])
+def test_sigma_is_the_analytic_one_but_for_what_discreteness_costs(epsilon: float, delta: float) -> None:
+    """delta(epsilon) of the exact relation, at sigma; 1.2 times less noise would need ten times the delta and more."""
+    channel = opened(Budget("pure", epsilon, delta=delta), l2=777)
+    mu = 2 * 777 * 2.0**channel.shift / channel.sigma
+    assert delta * (1 - 1e-6) < delta_of_mu(mu, epsilon) <= delta
+    assert delta_of_mu(1.2 * mu, epsilon) > 3 * delta
+    assert LEAST <= channel.sigma < 2 * LEAST
+
+
+def test_with_the_papers_bound_the_same_noise_would_hide_less() -> None:
+    """sqrt(2) for 2: nominal epsilon 0.5, 1, 2 at delta = 1e-6 is then 0.73, 1.46, 2.93, within a hundredth or two."""
+    for nominal, real in ((0.5, 0.73), (1.0, 1.46), (2.0, 2.93)):
+        mu = mu_within(nominal, 1e-6, 4) * math.sqrt(2)
+        assert delta_of_mu(mu, real - 0.02) > 1e-6 > delta_of_mu(mu, real + 0.02)
+
+
+def test_levels_that_share_the_budget_pay_for_all_and_levels_that_share_the_users_for_one() -> None:
+    by_users, by_budget = opened(sizes=(2, 3)), opened(sizes=(2, 3), share="budget")
+    assert by_budget.sigma * 2.0**-by_budget.shift == pytest.approx(
+        math.sqrt(2) * by_users.sigma * 2.0**-by_users.shift, rel=1e-6
+    )
+    assert (by_users.width, by_budget.width) == (6, 10)
+    users = np.arange(50, dtype=np.uint64)
+    report = by_users.encode(
+        Placed(np.zeros((50, 2), np.int64), np.zeros((50, 2), np.int64)), users, NoiseRng.for_tests(1)
+    )
+    shorter = by_users.sharing.answering(users, 0)
+    assert not report.answers[shorter, 4:].any()
+    forged = report.answers.copy()
+    forged[shorter[0], 5] = 1
+    with pytest.raises(Refused, match="beyond level 0"):
+        by_users.absorb(Reports(users, forged, report.question))
+
+
+def far_region(domain: Ball) -> tuple[Centred, Ints]:
+    """One region at the border of the domain, some fifty times smaller than it; two rows in opposite corners, and one in no region."""
+    intervals = Intervals.of(domain, domain.reach / 100, SEED.child("intervals"))
+    h = PStable(domain.reach / 3, 0.9, 0.1, 1).sample(2, 1, SEED.child("hash"))
+    middle = np.array([[round(domain.reach * 0.9), 0]])
+    cells = Regions(h, intervals, np.array([0, 1]), np.repeat(intervals.of_rows(middle), 2, axis=0), 4)
+    vectors = Centred(cells, intervals.middles(cells.chosen), Bound(int(intervals.half_diagonal), 2))
+    corner = np.rint(0.98 * 1.5 * intervals.length / 2**60 * intervals.basis.sum(axis=0)).astype(np.int64)
+    return vectors, np.stack([vectors.middles[0] + corner, vectors.middles[0] - corner, np.zeros(2, np.int64)])
+
+
+def test_the_audit_finds_no_more_than_epsilon_for_rows_far_from_the_domains_middle() -> None:
+    """40,000 reports of each of three rows, in the direction in which they differ most: P(S) <= e^epsilon P'(S) + delta on half-spaces,
+    by Clopper and Pearson (false alarm below 1e-6). With a sixth of the noise, or sent as they are, the same rows would show."""
+    domain, n = Ball((0.0, 0.0), 1.0), 40_000
+    vectors, rows = far_region(domain)
+    assert (vectors.cells.locate(rows)[:, 0] >= 0).tolist() == [True, True, False]
+    channel = LdpAverage().open(vectors.cells.space, vectors.bound, BUDGET, Setting(n, domain.unit, SEED))
+    asked: Round[Local] = Round(0, Local, domain, (Part(vectors.cells, vectors, None, channel),))
+    users, sent = np.arange(n, dtype=np.uint64), list[Floats]()
+    for i, row in enumerate(rows):
+        (report,) = encode_lattice(asked, np.repeat(row[None], n, axis=0), users, NoiseRng.for_tests(612 + i))
+        sent.append(report.answers.view(np.int32).astype(np.float64))
+    assert _told_apart(sent, math.e, 1e-6) is None
+    ids = vectors.cells.locate(rows)
+    mean = means(channel, Placed(ids, vectors.values(rows, ids))).reshape(3, -1) * 2.0**channel.shift
+    noise = [one - m for one, m in zip(sent, mean, strict=True)]
+    assert _told_apart([m + z / 6 for m, z in zip(mean, noise, strict=True)], math.e, 1e-6) is not None
+    bare = np.zeros_like(mean)
+    for i, row in enumerate(rows[:2]):
+        bare[i].reshape(-1, 2)[ids[i, 0]] = row * 2.0**channel.shift
+    assert _told_apart([m + z for m, z in zip(bare, noise, strict=True)], math.e, 1e-6) is not None
+
+
+def _told_apart(sent: list[Floats], odds: float, delta: float) -> float | None:
+    """How much more probable a half-space is with one row than odds allows, if it is certain."""
+    for i, one in enumerate(sent):
+        for j, other in enumerate(sent):
+            if i == j:
+                continue
+            along = one.mean(axis=0) - other.mean(axis=0)
+            a, b = one @ along, other @ along
+            for at in np.quantile(a, (0.5, 0.8, 0.95, 0.99)):
+                low, _ = proportion(int((a > at).sum()), len(a), 64)
+                _, high = proportion(int((b > at).sum()), len(b), 64)
+                if low > odds * high + delta:
+                    return low / high
+    return None
+
+
+def test_sums_are_unbiased_and_as_noisy_as_declared() -> None:
+    """3,000 people with one vector. False alarm: 6 standard errors of a mean, and of a variance of 40 numbers 6 of its own."""
+    n, channel = 3000, opened(l2=1000, sizes=(10,), d=4)
+    vector = np.array([500, -300, 0, 100])
+    items = Placed(np.zeros((n, 1), np.int64), np.repeat(vector[None], n, axis=0))
+    report = channel.encode(items, np.arange(n, dtype=np.uint64), NoiseRng.for_tests(613))
+    table = channel.decode(channel.absorb(report), NoiseRng.for_tests(0))
+    error = float(table.standard_error(np.array([0]))[0])  # of the reports that came, not of the planned 1,000
+    found = table.at(np.arange(10))
+    found[0] -= n * vector * 2.0**-10
+    assert np.abs(found).max() < 6 * error
+    assert abs((found**2).mean() / error**2 - 1) < 6 * math.sqrt(2 / 40)
+
+
+def test_every_report_has_the_noise_that_the_guarantee_is_calibrated_for() -> None:
+    """20,000 numbers: a standard error of 1% of the variance. Noise that is 1.2 times smaller has 31% less."""
+    n, channel = 500, opened(l2=1000, sizes=(10,), d=4)
+    items = Placed(np.zeros((n, 1), np.int64), np.zeros((n, 4), np.int64))
+    report = channel.encode(items, np.arange(n, dtype=np.uint64), NoiseRng.for_tests(614))
+    noise = report.answers.view(np.int32).astype(np.float64)
+    assert noise.size == 20_000
+    assert abs((noise**2).mean() / channel.sigma**2 - 1) < 0.06
+
+
+def test_what_it_cannot_do_is_said() -> None:
+    with pytest.raises(InvalidInput, match="delta"):
+        opened(Budget("pure", 1.0))
+    with pytest.raises(InvalidInput, match="hadamard-vector"):
+        opened(sizes=(2**20,))
+    with pytest.raises(InvalidInput, match="out of range"):
+        opened(Budget("pure", 1e-13, delta=1e-6))
+
+
+def test_its_events_cost_epsilon_and_delta_once_per_user() -> None:
+    parts = BUDGET.split_users(SEED, 1.0, 2.0)
+    events = [event for part in parts for event in opened(part).events]
+    assert [event.delta for event in events] == [1e-6, 1e-6]
+    spent = Spent.on(events)
+    assert (spent.pure, spent.delta) == (1.0, 1e-6)
+    assert spent.epsilon(1e-6) == 1.0
+    assert spent.epsilon(0.9e-6) == math.inf
+    both = Spent.on([event for part in BUDGET.split(1.0, 2.0) for event in opened(part).events])
+    assert (both.pure, both.delta) == pytest.approx((1.0, 1e-6))
+
+
+@pytest.mark.parametrize("l2", [1, 37, 2**20])
+@pytest.mark.parametrize("epsilon", [1e-4, 1.0, 30.0])
+def test_vectors_are_scaled_so_that_noise_is_wide_and_fits_in_four_bytes(l2: int, epsilon: float) -> None:
+    channel = opened(Budget("pure", epsilon, delta=1e-6), l2=l2)
+    assert LEAST <= channel.sigma < 2 * LEAST
+    assert l2 * 2.0**channel.shift < 2**29
+
+
+def sent_by(channel: LdpAverageChannel, numbers: Ints) -> Reports:
+    """Reports of people who send these numbers (n, N), whatever an encoder would do."""
+    users = np.arange(len(numbers), dtype=np.uint64)
+    return Reports(users, numbers.astype(np.uint32), channel.stamp)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0, 30.0])
+def test_numbers_and_reports_beyond_any_that_are_sent_are_refused(epsilon: float) -> None:
+    """One person in 100,000 who sends 2^31 - 1 everywhere would move every sum by more than a standard error."""
+    channel = opened(Budget("pure", epsilon, delta=1e-6), sizes=(10,), d=4)
+    one, all_of_it = np.eye(1, 40, dtype=np.int64), np.ones((1, 40), np.int64)
+    even = int(channel.longest(40) / math.sqrt(40))
+    assert even < 3 * channel.sigma + channel.reach
+    for numbers in (one * channel.farthest, -one * channel.farthest, all_of_it * even, 0 * one):
+        channel.absorb(sent_by(channel, numbers))
+    for numbers in (
+        one * (channel.farthest + 1),
+        -one * (channel.farthest + 1),
+        all_of_it * (even + 2),
+        one * (2**31 - 1),
+    ):
+        with pytest.raises(Refused, match="larger than any encoder sends"):
+            channel.absorb(sent_by(channel, numbers))
+
+
+def test_a_noise_that_is_too_large_is_clipped_and_shrunk_before_it_is_sent() -> None:
+    channel = opened(sizes=(10,), d=4)
+    s = int(channel.sigma)
+    for noise in (np.full((1, 40), 7 * s), np.full((1, 40), -(2**30)), 20 * s * np.eye(1, 40, dtype=np.int64)):
+        sent = channel._within(noise)
+        channel.absorb(sent_by(channel, sent))
+        assert (sent * noise >= 0).all()
+        assert np.abs(sent).max() > 1.5 * s
+    usual = np.random.default_rng(615).normal(0, s, (2000, 40)).astype(np.int64)
+    assert np.array_equal(channel._within(usual), usual)
+    users = np.arange(3, dtype=np.uint64)
+    items = Placed(np.zeros((3, 1), np.int64), np.zeros((3, 4), np.int64))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NoiseRng, "discrete_gaussian_each", lambda self, users, sigma, each: np.full((3, each), 9 * s))
+        channel.absorb(channel.encode(items, users, NoiseRng.for_tests(616)))
+
+
+def test_what_clipping_and_shrinking_cost_is_what_is_stated() -> None:
+    """E (|x| - 8)+ of a sub-Gaussian law, and what longer noise is shortened by, by quadrature: below 1e-14 of sigma together."""
+    clipped = quad(lambda x: 2 * math.exp(-x * x / 2), OUT, 30, epsabs=0)[0]
+    shrunk = quad(lambda t: math.exp(-t) / math.sqrt(2 * t), SELDOM, 200, epsabs=0)[
+        0
+    ]  # sqrt(N + 2 sqrt(N t) + 2 t) rises slower
+    assert clipped + shrunk < 1e-14
+
+
+def test_one_who_lies_moves_no_sum_by_more_than_honest_noise_might() -> None:
+    """Of 100,000: every sum by a hundredth of its standard error, any one by a thirtieth."""
+    channel = opened(sizes=(10,), d=4)
+    error = math.sqrt(1e5) * channel.sigma
+    assert channel.longest(40) / math.sqrt(40) < 0.01 * error
+    assert channel.farthest < error / 30

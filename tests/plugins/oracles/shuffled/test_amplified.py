@@ -1,0 +1,175 @@
+"""Amplified oracles: local reports at the epsilon that shuffling them allows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.accounting.amplification import delta_of_shuffled, epsilon_of_shuffled, local_of_shuffled
+from cloister.core.budget import Budget, Share
+from cloister.core.errors import InvalidInput
+from cloister.core.lattice import Bound
+from cloister.core.questions import Placed, Setting, Space
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.roles import Hiding
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
+from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
+from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
+from cloister.plugins.oracles.local.counts.local_hashing import OptimisedLocalHashing
+from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
+from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
+from cloister.plugins.oracles.shuffled.amplified import AmplifiedCounts, AmplifiedVectors, coarse
+from cloister.run.fit import Request, fit, source
+from cloister.testing.check import Broken
+from cloister.testing.checks.oracle_local import one_report_hides_its_row
+
+SEED = PublicRng.from_seed(3)
+BUDGET = Budget("pure", 1.0, delta=1e-6)
+HALF = Budget("pure", 1.0, Share(SEED, 0, 0.0, 0.5), 1e-6)
+BOUND = Bound(1000, 10)
+
+
+def counts(report: Any = None, honest: float = 0.9) -> AmplifiedCounts:
+    return AmplifiedCounts(report=AdaptiveResponse() if report is None else report, honest=honest)
+
+
+def vectors(honest: float = 0.9) -> AmplifiedVectors:
+    return AmplifiedVectors(report=HadamardVector(), honest=honest)
+
+
+def setting(people: int, asked: int | None = None) -> Setting:
+    return Setting(people if asked is None else asked, 0.001, SEED, people)
+
+
+def test_an_answer_of_some_is_amplified_by_all_people_however_few_are_asked() -> None:
+    for channel in (
+        counts().open(Space((64,)), HALF, setting(10**5, 500)), vectors().open(Space((64,)), BOUND, HALF, setting(10**5, 500)),
+    ):  # fmt: skip
+        assert channel.local.amount == coarse(local_of_shuffled(1.0, 1e-6, 90_000))
+        assert channel.local.among == HALF.among
+
+
+def test_plain_response_of_everybody_has_the_tighter_bound() -> None:
+    space = Space((64,))
+    for report, most in ((AdaptiveResponse(), 1.0), (OptimisedLocalHashing(), 1.5)):
+        channel = counts(report).open(space, BUDGET, setting(10**5))
+        k, eps0 = channel.inner.values, channel.local.amount
+        assert local_of_shuffled(1.0, 1e-6, 90_000) + 0.005 < eps0 < local_of_shuffled(1.0, 1e-6, 90_000) + most
+        assert delta_of_shuffled(eps0, 1.0, 90_000, k) <= 1e-6
+    assert counts(SubsetSelection()).open(space, BUDGET, setting(10**5)).local.amount == coarse(
+        local_of_shuffled(1.0, 1e-6, 90_000)
+    )
+
+
+def test_the_event_is_the_whole_budget_and_what_holds_alone() -> None:
+    channel = counts(honest=0.5).open(Space((8,)), HALF, setting(20_001))
+    (event,) = channel.events
+    assert (event.spent, event.delta, event.mechanism) == (HALF, 1e-6, "amplified-counts")
+    assert event.alone == channel.local.amount > 1
+    assert isinstance(channel, Hiding)
+    assert channel.least == 10_001
+    assert epsilon_of_shuffled(event.alone, 1e-6, channel.least) == pytest.approx(1.0, rel=1e-3)
+
+
+def test_fewer_honest_people_may_spend_less() -> None:
+    spent = [counts(honest=h).open(Space((8,)), HALF, setting(10**4)).local.amount for h in (0.1, 0.5, 1.0)]
+    assert spent == sorted(spent)
+    assert spent[0] < spent[2] - 2
+
+
+def test_variances_are_those_of_the_reports() -> None:
+    for oracle, where in ((counts(), (Space((64,)),)), (vectors(), (Space((64,)), BOUND))):
+        channel = oracle.open(*where, HALF, setting(10**5, 1000))
+        assert oracle.variance(*where, HALF, setting(10**5, 1000)) == channel.inner.asked.variance
+        assert channel.inner.asked.rows == 1000
+
+
+def test_answers_are_those_of_the_local_channel() -> None:
+    channel = vectors().open(Space((4,)), BOUND, HALF, setting(10**4))
+    users, g = np.arange(300, dtype=np.uint64), np.random.default_rng(5)
+    items = Placed(g.integers(0, 4, (300, 1)), g.integers(-200, 200, (300, 10)))
+    one, other = (c.encode(items, users, NoiseRng.for_tests(1)) for c in (channel, channel.inner))
+    assert (one.answers == other.answers).all()
+    tables = (c.decode(c.absorb(r), NoiseRng.for_tests(2)) for c, r in ((channel, one), (channel.inner, other)))
+    first, second = (table.at(np.arange(4)) for table in tables)
+    assert (first == second).all()
+
+
+@pytest.mark.parametrize("report", [DiscreteLaplaceCounts, ThresholdedCounts, AmplifiedCounts])
+def test_reports_that_are_not_pure_and_local_are_refused(report: Any) -> None:
+    inner = counts() if report is AmplifiedCounts else report()
+    with pytest.raises(InvalidInput):
+        counts(inner).open(Space((8,)), BUDGET, setting(1000))
+
+
+def test_without_a_delta_nothing_is_amplified() -> None:
+    with pytest.raises(InvalidInput, match="--delta"):
+        counts().open(Space((8,)), Budget("pure", 1.0), setting(1000))
+
+
+def test_one_round_is_far_better_shuffled_than_local() -> None:
+    g = np.random.default_rng(7)
+    centers = g.standard_normal((4, 10))
+    centers *= 0.9 / np.linalg.norm(centers, axis=1, keepdims=True)
+    rows = centers[np.arange(20_000) % 4] + 0.01 * g.standard_normal((20_000, 10))
+    costs = []
+    for wires in ({"frequencies": "amplified-counts", "vectors": "amplified-vectors"}, {}):
+        request = Request(
+            k=4, method="one-round", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=20_000, wires=wires, seed=1
+        )
+        found = fit(request, source(rows, None, "refuse"), noise=NoiseRng.for_tests(1))
+        distances = ((rows[:, None] - found.centers) ** 2).sum(axis=2)
+        costs.append(float(distances.min(axis=1).mean()))
+        assert found.privacy.epsilon == 1.0
+    assert found.privacy.relation == "replace one row"
+    assert costs[0] < 0.02
+    assert costs[0] < costs[1] / 10
+
+
+@pytest.mark.parametrize("method", ["one-round", "one-round-lsh", "one-round-net-tree"])
+def test_every_one_round_method_runs_shuffled(method: str) -> None:
+    rows = np.random.default_rng(1).uniform(-1, 1, (3000, 2))
+    request = Request(
+        k=3, method=method, epsilon=2.0, delta=1e-5, bounds="-1:1", rows=3000, seed=2,
+        wires={
+            "frequencies": "amplified-counts", "vectors": "amplified-vectors", "frequencies.report": "explicit-histogram",
+            "vectors.report": "explicit-histogram-vector",
+        },
+    )  # fmt: skip
+    found = fit(request, source(rows, None, "refuse"), noise=NoiseRng.for_tests(3))
+    assert found.centers.shape == (3, 2)
+    assert math.isfinite(found.weights.sum())
+    assert found.privacy.trust == "Shuffled"
+
+
+@attrs.frozen
+class Understated:
+    """Says of a report alone that it spends less than it does."""
+
+    share: float
+    trust = AmplifiedCounts.trust
+    measure = "pure"
+    failing = True
+
+    def open(self, space: Space, budget: Budget, setting: Setting) -> Any:
+        channel = counts(OptimisedLocalHashing()).open(space, budget, setting)
+        return attrs.evolve(channel, local=attrs.evolve(channel.local, amount=channel.local.amount * self.share))
+
+    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+        return 1.0
+
+
+def test_the_kit_finds_out_who_understates_what_a_report_alone_spends() -> None:
+    one_report_hides_its_row(Understated(1.0))
+    with pytest.raises(Broken, match="epsilon is at least"):
+        one_report_hides_its_row(Understated(0.6))
+
+
+def test_what_everybody_computes_is_rounded_down_to_what_all_platforms_share() -> None:
+    for value in (5.4700115434, 9.957, 1e-5, 2.0**-40, 1.0):
+        assert value * (1 - 2.0**-13) < coarse(value) <= value
+        assert coarse(value) == coarse(coarse(value)) == coarse(max(coarse(value), value * (1 - 1e-9)))

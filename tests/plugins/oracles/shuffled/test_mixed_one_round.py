@@ -1,0 +1,88 @@
+"""One-round k-means, unchanged, with oracles of many messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.accounting import epsilon_of_mu, mu_of
+from cloister.core.errors import CloisterError
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.roles import Mixing
+from cloister.core.types import Floats
+from cloister.metrics import nicv
+from cloister.run.fit import Request, fit, prepare, source
+
+N = 10_000
+MIXED = {"frequencies": "split-and-mix-counts", "vectors": "split-and-mix"}
+CURATOR = {"frequencies": "discrete-gaussian", "vectors": "discrete-gaussian"}
+
+
+def mixture(d: int, seed: int) -> tuple[Floats, Floats]:
+    """Eight tight groups, and their centres."""
+    g = np.random.default_rng(seed)
+    centers = g.standard_normal((8, d))
+    centers *= 0.9 / np.linalg.norm(centers, axis=1)[:, None]
+    rows = centers[g.integers(0, 8, N)] + g.standard_normal((N, d)) * 0.02 / np.sqrt(d)
+    return rows, centers
+
+
+def asked(
+    wires: dict[str, str], method: str = "one-round", seed: int = 1, epsilon: float = 1.0, **options: Any
+) -> Request:
+    return Request(
+        k=8,
+        method=method,
+        epsilon=epsilon,
+        delta=1e-6,
+        bounds="ball:1",
+        rows=N,
+        wires=wires,
+        options=options,
+        seed=seed,
+    )
+
+
+def cost(request: Request, rows: Floats, seed: int) -> float:
+    return nicv(rows, fit(request, source(rows, None, "refuse"), noise=NoiseRng.for_tests(seed)).centers)
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_it_costs_hardly_more_than_a_curator_who_hides_a_replaced_row(d: int) -> None:
+    """Excess cost within 1.3 times the curator's and 3 standard errors of the difference, over 10 pairs of runs with one public seed."""
+    replace = epsilon_of_mu(mu_of(1.0, 1e-6) / 2, 1e-6)
+    found = []
+    for seed in range(10):
+        rows, centers = mixture(d, seed)
+        best = nicv(rows, centers)
+        mixed = cost(asked(MIXED, seed=seed), rows, seed) - best
+        found.append((mixed, cost(asked(CURATOR, seed=seed, epsilon=replace), rows, 100 + seed) - best))
+    over = np.array([mixed - 1.3 * curator for mixed, curator in found])
+    assert over.mean() <= 3 * over.std(ddof=1) / np.sqrt(len(over))
+
+
+def test_counts_and_vectors_divide_the_budget_since_everybody_owes_noise() -> None:
+    (round,) = prepare(asked(MIXED), [str(i) for i in range(10)]).forecast(PublicRng.from_seed(1))
+    assert all(part.among is None and isinstance(part.channel, Mixing) for part in round.parts)
+    with pytest.raises(CloisterError, match="share=budget"):
+        prepare(asked(MIXED, share="users"), [str(i) for i in range(10)]).forecast(PublicRng.from_seed(1))
+
+
+def test_a_result_says_what_its_promise_rests_on() -> None:
+    rows, _ = mixture(10, 0)
+    result = fit(asked(MIXED), source(rows, None, "refuse"))
+    assert result.privacy.least == 9000
+    assert result.privacy.alone is None
+    assert "nothing holds" in result.privacy.without()[1]
+    assert result.details["simulated"] == "ideal functionality"
+
+
+@pytest.mark.parametrize("frequencies", ["split-and-mix-counts", "blanket-histogram"])
+@pytest.mark.parametrize("vectors", ["split-and-mix", "amplified-vectors"])
+def test_the_net_tree_runs_under_shuffled_trust(frequencies: str, vectors: str) -> None:
+    """Theorem 2 of Chang et al., at n = 1e4 and d' = 2; pure and Gaussian oracles together too."""
+    rows, _ = mixture(4, 0)
+    request = asked({"frequencies": frequencies, "vectors": vectors}, "one-round-net-tree", **{"tree.dimension": 2})
+    assert cost(request, rows, 3) < 0.6 * nicv(rows, np.zeros((1, 4)))

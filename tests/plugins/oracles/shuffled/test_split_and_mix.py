@@ -1,0 +1,369 @@
+"""Sums from shuffled shares: exact integers, the noise that is promised, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from functools import cache, reduce
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.accounting.composition import Spent
+from cloister.accounting.gaussian import delta_of_mu, mu_of
+from cloister.core.aggregated import to_integers
+from cloister.core.budget import Budget
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.lattice import Bound
+from cloister.core.questions import Placed, Setting, Space
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.types import AnyArray, Ints
+from cloister.plugins.oracles.shuffled.hashed_buckets import chosen
+from cloister.plugins.oracles.shuffled.mixing import MixingChannel
+from cloister.plugins.oracles.shuffled.secrecy import log2_distance, most_distance, price
+from cloister.plugins.oracles.shuffled.shares import Mixed, Shares, added_up, split
+from cloister.plugins.oracles.shuffled.split_and_mix import SplitAndMix, SplitAndMixCounts
+from cloister.testing.statistics import proportion
+
+EPSILON, DELTA = 1.0, 1e-6
+BUDGET = Budget("gaussian", mu_of(EPSILON, DELTA / 2) ** 2, delta=DELTA / 2)
+BOUND = Bound(1000, 3)
+
+
+def setting(people: int = 1000, seed: int = 1) -> Setting:
+    return Setting(people, 0.5, PublicRng.from_seed(seed))
+
+
+def opened(sizes: tuple[int, ...] = (5, 3), people: int = 1000, bound: Bound = BOUND, **options: Any) -> MixingChannel:
+    return SplitAndMix(**options).open(Space(sizes), bound, BUDGET, setting(people))
+
+
+def silent(channel: MixingChannel) -> MixingChannel:
+    """The same without noise."""
+    return attrs.evolve(channel, sigma=1e-9)
+
+
+def rows(sizes: tuple[int, ...], n: int, bound: Bound = BOUND, seed: int = 0) -> Placed:
+    g = np.random.default_rng(seed)
+    buckets = np.stack([g.integers(-1, size, n) for size in sizes], axis=1)
+    most = int(bound.l2 / math.sqrt(bound.dimension))
+    return Placed(buckets, g.integers(-most, most, (n, bound.dimension), endpoint=True))
+
+
+def users(n: int) -> Any:
+    return np.arange(n, dtype=np.uint64) * np.uint64(7919) + np.uint64(5)
+
+
+def truth(items: Placed, level: int, size: int) -> Ints:
+    total = np.zeros((size + 1, items.values.shape[1]), np.int64)
+    np.add.at(total, items.buckets[:, level], items.values)
+    return total[:-1]
+
+
+def shuffled(report: Shares, seed: int) -> Shares:
+    order = np.random.default_rng(seed).permutation(len(report.slots))
+    return Shares.load({name: column[order] for name, column in report.columns().items()})
+
+
+def test_shares_add_up_and_all_but_the_last_are_the_words() -> None:
+    g = np.random.default_rng(1)
+    values, words = g.integers(0, 2**63, (4, 6)).astype(np.uint64), g.integers(0, 2**63, (4, 6, 9)).astype(np.uint64)
+    for bits in (1, 7, 32, 41, 62):
+        cut, mask = split(values, words, bits), np.uint64(2**bits - 1)
+        assert cut.shape == (4, 6, 10)
+        assert ((cut.sum(axis=-1, dtype=np.uint64) - values) & mask == 0).all()
+        assert (cut[..., :-1] == words & mask).all()
+        slots = np.repeat(np.arange(6), 10)[None].repeat(4, 0).reshape(-1)
+        total = added_up(slots, cut.reshape(-1), 6, bits)
+        assert ((total - values.sum(axis=0, dtype=np.uint64)) & mask == 0).all()
+
+
+def test_no_two_numbers_are_cut_with_the_same_words() -> None:
+    """Else equal shares say which numbers are one person's, and what is left over are the numbers. Secret words of 500 people: shares of two
+    numbers, and any two shares of one, are equal by chance once in 2^30."""
+    channel, n = opened(), 500
+    sent = channel.encode(rows((5, 3), n), users(n), NoiseRng.secret())
+    shares = sent.shares.reshape(n, channel.slots * channel.each)
+    assert channel.bits > 30
+    ordered = np.sort(shares, axis=1)
+    assert (ordered[:, 1:] == ordered[:, :-1]).sum() <= 2
+    assert len(np.unique(shares)) >= shares.size - 200  # nor are two people's
+
+
+def test_every_number_has_noise_of_its_own() -> None:
+    """Else the difference of two numbers is exact. What 4,000 people in no bucket send for each two of 8 numbers is uncorrelated, in size
+    too (56 correlations within 6 standard errors; false alarm: 2e-7)."""
+    channel, n = opened((2, 2), people=4000, bound=Bound(1000, 2)), 4000
+    nowhere = Placed(np.full((n, 2), -1), np.zeros((n, 2), np.int64))
+    shares = channel.encode(nowhere, users(n), NoiseRng.for_tests(8)).shares.reshape(n, channel.slots, channel.each)
+    numbers = to_integers(shares.astype(np.uint64).sum(axis=2, dtype=np.uint64), channel.bits).astype(np.float64)
+    assert numbers.std() > 0.9 * channel.share
+    for values in (numbers, np.abs(numbers)):
+        found = np.corrcoef(values.T)[~np.eye(channel.slots, dtype=bool)]
+        assert np.abs(found).max() < 6 / math.sqrt(n)
+
+
+def test_the_shares_of_all_numbers_together_cost_the_delta() -> None:
+    """What each number's shares say adds up over all of them: 1 number and 24 use the same delta up, 24 with more shares each."""
+    for sizes in ((1,), (5, 3)):
+        channel = opened(sizes)
+        (event,) = channel.events
+        numbers = sum(sizes) * BOUND.dimension
+        assert channel.slots == numbers
+        assert log2_distance(channel.least, channel.bits, channel.each) <= -channel.security
+        assert numbers * 2.0**-channel.security <= most_distance(BUDGET.delta, BUDGET.mu)
+        assert event.delta >= price(numbers * 2.0**-channel.security, BUDGET.mu)
+        assert 0.999 * BUDGET.delta <= event.delta <= BUDGET.delta
+
+
+def test_as_many_integers_as_a_replaced_row_can_change_are_declared() -> None:
+    """All coordinates, in the bucket that it leaves and in the one that it goes to, on every level."""
+    channel = opened((5, 3))
+    vectors = np.array([[400, -300, 200]])
+    before, after = (
+        channel.pooled(Placed(np.array([ids]), vectors), users(1), NoiseRng.secret()) for ids in ((0, 0), (4, 2))
+    )
+    (event,) = channel.events
+    assert event.touched == np.count_nonzero(before.vector != after.vector) == 12
+
+
+def test_without_noise_the_shuffled_messages_add_up_to_exact_sums() -> None:
+    sizes, n = (5, 3), 60
+    channel, items = silent(opened(sizes)), rows((5, 3), 60)
+    report = shuffled(channel.encode(items, users(n), NoiseRng.secret()), 3)
+    table = channel.decode(channel.absorb(report), NoiseRng.secret())
+    for level, size in enumerate(sizes):
+        assert (table.at(np.arange(size), level) == truth(items, level, size) * 0.5).all()
+
+
+def test_without_noise_the_ideal_functionality_gives_the_same_integers_as_the_messages() -> None:
+    channel, items = silent(opened((40, 2), bound=Bound(1000, 2))), rows((40, 2), 90, Bound(1000, 2))
+    wire = channel.absorb(channel.encode(items, users(90), NoiseRng.for_tests(1)))
+    pooled = channel.pooled(items, users(90), NoiseRng.for_tests(2))
+    mask = np.uint64(2**channel.bits - 1)
+    assert ((wire.vector - pooled.vector) & mask == 0).all()
+    assert (wire.counts == pooled.counts).all()
+    assert pooled.owed == 90
+    assert wire.owed == 0
+
+
+def test_messages_come_in_any_pieces() -> None:
+    channel, items = opened(), rows((5, 3), 30)
+    report = channel.encode(items, users(30), NoiseRng.for_tests(1))
+    whole = channel.absorb(report)
+    cuts = np.array_split(np.random.default_rng(0).permutation(len(report.slots)), 7)
+    parts = [channel.absorb(Shares(report.question, report.slots[c], report.shares[c])) for c in cuts]
+    merged = reduce(Mixed.merge, parts)
+    assert (merged.vector == whole.vector).all()
+    assert (
+        channel.decode(merged, NoiseRng.secret()).at(np.arange(5))
+        == channel.decode(whole, NoiseRng.secret()).at(np.arange(5))
+    ).all()
+    with pytest.raises(Refused, match="some are missing"):
+        channel.decode(reduce(Mixed.merge, parts[1:]), NoiseRng.secret())
+
+
+@cache
+def normalised(on_the_wire: bool) -> AnyArray:
+    """Noise of every number, over 60 runs with 200 users, in declared standard deviations."""
+    channel, people, repeats = opened((20,), people=200), 200, 60
+    nobody = Placed(np.full((people, 1), -1), np.zeros((people, BOUND.dimension), np.int64))
+    found = []
+    for i in range(repeats):
+        rng = NoiseRng.for_tests(100 + i)
+        summary = (
+            channel.absorb(channel.encode(nobody, users(people), rng))
+            if on_the_wire
+            else channel.pooled(nobody, users(people), rng)
+        )
+        found.append(channel.decode(summary, rng.child("decode")).at(np.arange(20)).ravel())
+    return np.concatenate(found) / channel.deviation
+
+
+@pytest.mark.parametrize("on_the_wire", [True, False])
+def test_messages_and_the_ideal_functionality_have_the_declared_noise(on_the_wire: bool) -> None:
+    """Mean and variance within 5.5 standard errors: a false alarm in 1e7 runs."""
+    channel, noise = opened((20,), people=200), normalised(on_the_wire)
+    assert abs(noise.mean()) < 5.5 / math.sqrt(len(noise))
+    assert abs(noise.var() - 1) < 5.5 * math.sqrt(2 / len(noise))
+    assert channel.deviation**2 == pytest.approx(SplitAndMix().variance(Space((20,)), BOUND, BUDGET, setting(200)))
+
+
+def test_messages_and_the_ideal_functionality_have_one_law() -> None:
+    """Kolmogorov and Smirnov at 1e-6."""
+    from scipy.stats import ks_2samp
+
+    assert ks_2samp(normalised(True), normalised(False)).pvalue > 1e-6
+
+
+def test_secret_noise_is_as_wide_as_declared() -> None:
+    """4000 exact draws: variance within 5.5 standard errors, a false alarm in 1e7 runs."""
+    channel = opened((5,), people=1000, bound=Bound(1000, 1))
+    noise = NoiseRng.secret().discrete_gaussian_each(users(800), channel.share, channel.slots) / channel.share
+    assert noise.shape == (800, 5)
+    assert abs(noise.var() - 1) < 5.5 * math.sqrt(2 / 4000)
+
+
+@pytest.mark.parametrize("honest", [0.3, 0.9, 1.0])
+def test_the_honest_share_of_the_noise_meets_the_stated_guarantee(honest: bool) -> None:
+    """All noise of the others is taken off: what is left, with the secrecy of the least number of shares, is within (epsilon, delta)."""
+    for channel, moved in (
+        (opened((5, 3), honest=honest), 2 * BOUND.l2),
+        (SplitAndMixCounts(honest=honest).open(Space((5, 3)), BUDGET, setting()), math.sqrt(2)),
+    ):
+        assert channel.least == math.ceil(honest * 1000)
+        left = channel.share * math.sqrt(channel.least)
+        mu = moved * math.sqrt(2) * 2.0**channel.shift / left
+        (event,) = channel.events
+        assert event.sigma == pytest.approx(left)
+        assert delta_of_mu(mu, EPSILON) + event.delta <= DELTA
+        assert mu > 0.999 * BUDGET.mu
+        assert Spent.on(channel.events).epsilon(DELTA) <= EPSILON * 1.0002
+
+
+def test_a_replaced_row_is_hidden_as_declared() -> None:
+    """Worst neighbours, a vector and its opposite in one bucket: no half-space tells them apart better than mu allows, at 1e-6, with the
+    noise of the honest users only. Half the noise would be found out."""
+    budget = Budget("gaussian", 1.0, delta=1e-3)
+    channel = SplitAndMix().open(Space((4000,)), Bound(1000, 1), budget, setting(1000))
+    alone = attrs.evolve(channel, people=channel.least)
+    for noise, caught in ((1.0, False), (0.7, True)):
+        found = attrs.evolve(alone, sigma=alone.sigma * noise)
+        sides = []
+        for sign in (1, -1):
+            items = Placed(np.arange(4000)[:, None], np.full((4000, 1), sign * 1000))
+            summary = attrs.evolve(found.pooled(items, users(4000), NoiseRng.for_tests(1)), owed=found.least)
+            summary = attrs.evolve(summary, counts=summary.counts // 4)
+            sides.append(found.decode(summary, NoiseRng.for_tests(3 + sign)).at(np.arange(4000))[:, 0] > 0)
+        low, high = proportion(int(sides[0].sum()), 4000, 4)[0], proportion(int(sides[1].sum()), 4000, 4)[1]
+        worst = max(low - math.exp(e) * high - delta_of_mu(1.0, e) for e in (0.0, 0.2, 0.5))
+        assert (worst > 0) == caught
+
+
+@pytest.mark.parametrize("buckets", [None, 16])
+def test_no_replaced_row_moves_counts_further_than_the_noise_pays_for(buckets: int | None) -> None:
+    """Every pair of buckets, also two that share a place with opposite signs, which moves it by 2 and not by sqrt(2)."""
+    space = Space((40, 9))
+    channel = SplitAndMixCounts(buckets=buckets).open(space, BUDGET, setting())
+    ids = np.stack([np.arange(-1, 40), np.arange(-1, 40) % 10 - 1], axis=1)
+    numbers = channel._numbers(channel.layout.placed(ids)).astype(float)
+    moved = max(float(np.linalg.norm(numbers - one, axis=1).max()) for one in numbers)
+    assert channel.layout.hashed == ((False, False) if buckets is None else (True, False))
+    assert moved == pytest.approx(math.sqrt(4 if buckets is None else 6) * 2.0**channel.shift)
+    assert moved <= BUDGET.mu * channel.sigma
+
+
+def test_large_spaces_are_laid_over_fewer_places_without_bias() -> None:
+    """Over many public hashes, a bucket's sum is unbiased and as far off as noise and collisions say: 5.5 standard errors."""
+    n, size, bound = 400, 2**40, Bound(1000, 1)
+    g = np.random.default_rng(2)
+    ids = np.where(np.arange(n) < 200, 7, g.integers(8, size, n))
+    items = Placed(ids[:, None], np.full((n, 1), 500))
+    errors, places = [], 0
+    for seed in range(200):
+        channel = silent(SplitAndMix(buckets=64).open(Space((size,)), bound, BUDGET, setting(n, seed)))
+        places = channel.layout.places[0]
+        table = channel.decode(channel.pooled(items, users(n), NoiseRng.secret()), NoiseRng.secret())
+        errors.append(table.at(np.array([7]))[0, 0] / 250 - 200)
+    assert places == 64
+    wanted = 200 / 64
+    assert abs(np.mean(errors)) < 5.5 * math.sqrt(wanted / 200)
+    assert abs(np.var(errors) / wanted - 1) < 5.5 * math.sqrt(2 / 200)
+
+
+def test_the_number_of_places_follows_from_accuracy() -> None:
+    assert chosen(10**6, 10.0) == 1024
+    assert chosen(100, 10.0) == 128
+    assert chosen(10, 10.0) == 64
+    assert opened((2**14,), people=10**6, bound=Bound(1000, 1)).layout.places == (2**14,)
+    assert opened((2**14,), people=10**6, bound=Bound(1000, 1), most_messages=2**15).layout.places == (1024,)
+    assert opened((2048, 2**17), people=10**6, bound=Bound(1000, 1)).layout.places == (2048, 1024)
+    assert opened((2**40, 5), bound=Bound(1000, 1)).layout.places == (1024, 5)
+
+
+def test_messages_and_bytes_are_stated_and_absurd_plans_refused() -> None:
+    channel = opened((50,), people=10_000, bound=Bound(2**17, 10))
+    assert channel.messages == channel.slots * channel.each == 500 * channel.each
+    assert 7 <= channel.each <= 12
+    report = channel.encode(rows((50,), 3, Bound(2**17, 10)), users(3), NoiseRng.for_tests(1))
+    assert len(report.slots) == 3 * channel.messages
+    assert report.slots.itemsize + report.shares.itemsize == channel.message_bytes
+    with pytest.raises(InvalidInput, match="limit is 1000"):
+        opened((50,), bound=Bound(2**17, 10), most_messages=1000)
+
+
+def test_the_ring_has_room_for_all_users_and_far_noise() -> None:
+    channel = opened((2,), people=10**6, bound=Bound(2**20, 4))
+    largest = 4 * 10**6 * 2.0**20 * 2.0**channel.shift + 60 * channel.sigma
+    assert largest < 2.0 ** (channel.bits - 1) <= 4 * largest
+    small = opened((2,))
+    crowd = Mixed(np.zeros(6, np.uint64), np.full(6, 4001 * small.each))
+    with pytest.raises(Refused, match="has room for 4000"):
+        small.decode(crowd, NoiseRng.secret())
+
+
+def test_what_no_user_sends_is_refused() -> None:
+    channel = opened((2,))
+    report = channel.encode(rows((2,), 4), users(4), NoiseRng.for_tests(1))
+    beyond = report.shares.copy()
+    beyond[5] = 2**channel.bits
+    nowhere = report.slots.copy()
+    nowhere[5] = channel.slots
+    for bad, message in (
+        (Shares(report.question + 1, report.slots, report.shares), "another question"),
+        (Shares(report.question, nowhere, report.shares), "in no slot"),
+        (Shares(report.question, report.slots, beyond), "not in the ring"),
+        (Shares(report.question, report.slots.astype(np.int64), report.shares), "two lines"),
+    ):
+        with pytest.raises(Refused, match=message):
+            channel.absorb(bad)
+    columns = report.columns()
+    for wrong in (
+        {name: c for name, c in columns.items() if name != "slot"},
+        {**columns, "share": columns["share"][:-1]},
+        {**columns, "slot": columns["slot"].astype(np.int32)},
+        {**columns, "question": np.arange(len(report.slots), dtype=np.uint64)},
+    ):
+        with pytest.raises(Refused):
+            Shares.load(wrong)
+
+
+def test_a_shuffler_can_tell_whose_messages_are_whole() -> None:
+    channel = opened((2,))
+    report = channel.encode(rows((2,), 4), users(4), NoiseRng.for_tests(1))
+    slots, shares = report.slots.copy(), report.shares.copy()
+    slots[0] = slots[-1]  # of the first user
+    shares[2 * channel.messages] = 2**channel.bits  # of the third
+    assert channel.whole(report).all()
+    assert channel.whole(Shares(report.question, slots, shares)).tolist() == [False, True, False, True]
+
+
+def test_questions_that_it_cannot_answer_are_refused() -> None:
+    space = Space((4,))
+    with pytest.raises(InvalidInput, match="share=budget"):
+        SplitAndMix().open(space, BOUND, BUDGET, Setting(500, 0.5, PublicRng.from_seed(1), 1000))
+    with pytest.raises(InvalidInput, match="19 honest users"):
+        SplitAndMix().open(space, BOUND, BUDGET, setting(20))
+    with pytest.raises(InvalidInput, match="delta of its own"):
+        SplitAndMix().open(space, BOUND, Budget("gaussian", 0.04), setting())
+
+
+def test_the_wire_protocol_runs_end_to_end_for_ten_thousand_users() -> None:
+    """K (d + 1) = 440 numbers, 4000 messages of each user: the integers are those of the ideal functionality with the same noise off."""
+    n, bound = 10_000, Bound(2**17, 10)
+    sums = silent(opened((40,), people=n, bound=bound))
+    counts = silent(SplitAndMixCounts().open(Space((40,)), BUDGET, setting(n)))
+    items = rows((40,), n, bound)
+    for channel, given in ((sums, items), (counts, items.buckets)):
+        total: Mixed | None = None
+        for start in range(0, n, 500):
+            some = slice(start, start + 500)
+            mine: Any = Placed(items.buckets[some], items.values[some]) if channel is sums else items.buckets[some]
+            report = channel.encode(mine, users(n)[some], NoiseRng.for_tests(start))
+            found = channel.absorb(shuffled(report, start) if start < 1000 else report)
+            total = found if total is None else total.merge(found)
+        assert total is not None
+        wire = channel.decode(total, NoiseRng.secret()).at(np.arange(40))
+        ideal = channel.decode(channel.pooled(given, users(n), NoiseRng.secret()), NoiseRng.secret()).at(np.arange(40))
+        assert (wire == ideal).all()

@@ -1,0 +1,384 @@
+"""Rows in memory: what is used of them, what is refused, and that neither order nor chunks matter."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import io
+import subprocess
+import sys
+import tracemalloc
+from functools import cache
+from typing import Any
+from unittest.mock import patch
+
+import attrs
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays as any_array
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Problem
+from cloister.core.domains import Ball, Box, Domain
+from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.questions import Part, Round
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.session import forecast
+from cloister.plugins.methods.lloyd import Lloyd
+from cloister.plugins.methods.sphere_packing import SpherePacking
+from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.populations import arrays
+from cloister.plugins.populations.arrays import Arrays
+
+
+def unit_box(dimension: int) -> Box:
+    return Box((0.0,) * dimension, (1.0,) * dimension)
+
+
+@cache
+def round_of(domain: Domain, k: int = 3) -> Round[Any]:
+    """The second round of an exact Lloyd: rows beyond the radius count nowhere."""
+    method = Lloyd(start=SpherePacking(), counts=ExactCounts(), sums=ExactSums(), rounds=2)
+    return forecast(method, Problem(k, domain, 1000, Budget("exact", 1.0)), PublicRng.from_seed(7))[1]
+
+
+def totals(population: Any, domain: Domain) -> list[list[int]]:
+    return [s.vector.tolist() for s in population.gather(round_of(domain), NoiseRng.for_tests(0))]
+
+
+def some_rows(n: int, dimension: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).random((n, dimension))
+
+
+@attrs.frozen
+class Numbers:
+    """A summary of user numbers."""
+
+    users: tuple[int, ...]
+
+    def merge(self, other: Numbers) -> Numbers:
+        return Numbers(self.users + other.users)
+
+
+@attrs.frozen
+class Roll:
+    """A channel whose answer is who was asked."""
+
+    events = ()
+
+    def encode(self, items: Any, users: Any, rng: NoiseRng) -> Numbers:
+        assert users.dtype == np.uint64
+        return Numbers(tuple(users.tolist()))
+
+    def absorb(self, report: Numbers) -> Numbers:
+        return report
+
+    def decode(self, summary: Numbers, rng: NoiseRng) -> Any:
+        raise NotImplementedError
+
+
+def asked(population: Any, domain: Domain) -> tuple[int, ...]:
+    round = round_of(domain)
+    roll = attrs.evolve(round, parts=(Part(round.parts[0].cells, None, None, Roll()),))
+    return population.gather(roll, NoiseRng.for_tests(0))[0].users
+
+
+cells = st.floats(-0.5, 1.5) | st.sampled_from([0.0, 0.5, 1.0, np.nan, np.inf])
+tables = st.integers(1, 3).flatmap(
+    lambda d: any_array(np.float64, st.tuples(st.integers(0, 40), st.just(d)), elements=cells)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=tables, size=st.integers(1, 50), shuffle=st.randoms(use_true_random=False))
+def test_any_order_and_any_chunks_of_the_rows_give_the_same_summaries(
+    rows: np.ndarray, size: int, shuffle: Any
+) -> None:
+    domain = unit_box(rows.shape[1])
+    order = list(range(len(rows)))
+    shuffle.shuffle(order)
+    with patch.object(arrays, "chunk_rows", lambda dimension: size):
+        other = totals(Arrays(rows[order]), domain)
+    assert other == totals(Arrays(rows), domain)
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=tables)
+def test_the_summaries_add_up_row_by_row(rows: np.ndarray) -> None:
+    domain = unit_box(rows.shape[1])
+    single = [np.zeros(len(t), np.int64) for t in totals(Arrays(rows[:0]), domain)]
+    for row in rows:
+        single = [a + b for a, b in zip(single, totals(Arrays(row[None]), domain), strict=True)]
+    assert [s.tolist() for s in single] == totals(Arrays(rows), domain)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "i8", "f2", "f4", "f8", "g", ">f8", ">i4"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_every_type_of_number_means_its_value(dtype: str, order: Any) -> None:
+    rows = (some_rows(300, 3) > 0.4).astype(dtype, order=order)
+    assert totals(Arrays(rows), unit_box(3)) == totals(Arrays(rows.astype(float)), unit_box(3))
+
+
+@pytest.mark.parametrize("domain", [unit_box(2), Ball((0.5, 0.5), 0.5)], ids=["box", "ball"])
+def test_rows_outside_the_bounds_are_clipped_and_pass_the_check(domain: Domain) -> None:
+    population = Arrays(np.array([[9.0, 0.5], [-1e300, 0.5], [0.5, 0.5]]))
+    population.check()
+    assert totals(population, domain) == totals(Arrays(np.array([[1.0, 0.5], [0.0, 0.5], [0.5, 0.5]])), domain)
+
+
+def test_columns_of_an_array_are_positions_in_the_order_asked() -> None:
+    rows = some_rows(50, 4)
+    population = Arrays(rows, columns=[2, 0])
+    assert (population.columns, population.dimension) == (("2", "0"), 2)
+    assert totals(population, unit_box(2)) == totals(Arrays(rows[:, [2, 0]].copy()), unit_box(2))
+    assert Arrays(rows, columns=["2", "0"]).columns == ("2", "0")
+    assert Arrays(rows).columns == ("0", "1", "2", "3")
+
+
+def frames(rows: np.ndarray) -> list[Any]:
+    data = {"a": rows[:, 0], "b": rows[:, 1], "yes": rows[:, 2] > 0.5}
+    return [pd.DataFrame(data), pl.DataFrame(data), pa.table(data), pd.DataFrame(data).convert_dtypes()]
+
+
+@pytest.mark.parametrize("kind", range(4))
+def test_a_frame_gives_what_its_numbers_give(kind: int) -> None:
+    rows = some_rows(200_000, 3)
+    frame = frames(rows)[kind]
+    rows[:, 2] = rows[:, 2] > 0.5
+    population = Arrays(frame)
+    assert population.columns == ("a", "b", "yes")
+    population.check()
+    assert totals(population, unit_box(3)) == totals(Arrays(rows), unit_box(3))
+    assert totals(Arrays(frame, columns=["b", "a"]), unit_box(2)) == totals(Arrays(rows[:, [1, 0]].copy()), unit_box(2))
+
+
+def read_csv(library: Any, text: str) -> Any:
+    source = io.BytesIO(text.encode())
+    return pyarrow.csv.read_csv(source) if library is pa else library.read_csv(source)
+
+
+@pytest.mark.parametrize("library", [pd, pl, pa])
+def test_one_cell_of_text_never_decides_which_columns_are_released(library: Any) -> None:
+    """Every reader makes a column's type from its cells: a column that is passed over would tell that one row is not a number."""
+    clean, other = "a,b\n1,2\n3,4\n", "a,b\n1,2\n3,x\n"
+    assert Arrays(read_csv(library, clean)).columns == ("a", "b")
+    with pytest.raises(InvalidInput, match=r"column 'b' does not hold numbers.*columns=.*"):
+        Arrays(read_csv(library, other))
+    for text in (clean, other):
+        assert Arrays(read_csv(library, text), columns=["a"]).columns == ("a",)
+    with pytest.raises(InvalidInput, match="column 'b' does not hold numbers"):
+        Arrays(read_csv(library, other), columns=["a", "b"])
+
+
+DAY = datetime.datetime(2020, 1, 1)
+UNNUMBERED: dict[str, Any] = {
+    "objects that are numbers": pd.DataFrame({"a": [1.0], "b": pd.Series([1.0], dtype=object)}),
+    "objects, numbers and text": pd.DataFrame({"a": [1.0, 2.0], "b": pd.Series([1.0, "x"], dtype=object)}),
+    "objects, yes and no": pd.DataFrame({"a": [1.0, 2.0], "b": pd.Series([True, None], dtype=object)}),
+    "objects, all missing": pd.DataFrame({"a": [1.0], "b": pd.Series([None], dtype=object)}),
+    "text of pandas": pd.DataFrame({"a": [1.0], "b": pd.array(["x"], "string")}),
+    "text of pyarrow in pandas": pd.DataFrame({"a": [1.0], "b": pd.array(["x"], "string[pyarrow]")}),
+    "categories that are numbers": pd.DataFrame({"a": [1.0], "b": pd.Categorical([1])}),
+    "times of pandas": pd.DataFrame({"a": [1.0], "b": [DAY]}),
+    "no cells in polars": pl.DataFrame({"a": [1.0], "b": [None]}),
+    "text of polars": pl.DataFrame({"a": [1.0], "b": ["x"]}),
+    "objects of polars": pl.DataFrame({"a": [1.0], "b": pl.Series([object()], dtype=pl.Object)}),
+    "times of polars": pl.DataFrame({"a": [1.0], "b": [DAY]}),
+    "categories of polars": pl.DataFrame({"a": [1.0], "b": pl.Series(["x"], dtype=pl.Categorical)}),
+    "no cells in pyarrow": pa.table({"a": [1.0], "b": pa.nulls(1)}),
+    "text of pyarrow": pa.table({"a": [1.0], "b": ["x"]}),
+    "a dictionary of pyarrow": pa.table({"a": [1.0], "b": pa.array(["x"]).dictionary_encode()}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNNUMBERED)
+def test_a_frame_is_read_by_its_types_alone_and_no_column_is_passed_over(name: str) -> None:
+    frame = UNNUMBERED[name]
+    with pytest.raises(InvalidInput, match="column 'b' does not hold numbers"):
+        Arrays(frame)
+    with pytest.raises(InvalidInput, match="column 'b' does not hold numbers"):
+        Arrays(frame, columns=["b"])
+    population = Arrays(frame, columns=["a"])
+    population.check()
+    assert population.columns == ("a",)
+
+
+def test_nulls_in_frames_are_missing_cells() -> None:
+    whole = {"i": [1, None, 0], "b": [True, False, None], "f": [0.25, 0.5, 0.75]}
+    nullable = pd.DataFrame({"i": pd.array([1, None, 0], "Int64"), "b": pd.array([True, False, None], "boolean"),
+                             "f": pd.array([0.25, 0.5, 0.75], "double[pyarrow]")})  # fmt: skip
+    for frame in (pl.DataFrame(whole), pa.table(whole), nullable):
+        with pytest.raises(InvalidInput, match="missing or infinite"):
+            Arrays(frame).check()
+        population = Arrays(frame, missing="drop")
+        population.check()
+        assert asked(population, unit_box(3)) == (0,)
+        assert totals(population, unit_box(3)) == totals(Arrays(np.array([[1, 1, 0.25]])), unit_box(3))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.decimals(-1000, 1000, places=9), min_size=1, max_size=5))
+def test_decimals_are_rounded_correctly(values: list[decimal.Decimal]) -> None:
+    table = pa.table({"x": pa.array(values, pa.decimal128(30, 9))})
+    for frame in (table, pl.from_arrow(table)):
+        got = np.concatenate([c.copy() for c in Arrays(frame)._chunks()])[:, 0]
+        assert got.tolist() == [float(v) for v in values]
+
+
+def test_large_integers_are_rounded_correctly() -> None:
+    values = [2**53 + 1, 2**63 - 1, -(2**53) - 3]
+    for rows in (np.array(values)[:, None], pd.DataFrame({"x": values}), pl.DataFrame({"x": [*values, None]})):
+        got = np.concatenate([c.copy() for c in Arrays(rows)._chunks()])[:, 0]
+        assert got[:3].tolist() == [float(v) for v in values]
+
+
+def test_names_that_are_not_text_can_be_asked_for() -> None:
+    frame = pd.DataFrame(some_rows(10, 2))
+    assert Arrays(frame).columns == ("0", "1")
+    assert totals(Arrays(frame, columns=[1]), unit_box(1)) == totals(Arrays(frame.to_numpy()[:, 1:]), unit_box(1))
+
+
+def test_a_column_that_is_not_there_is_named_with_its_neighbours() -> None:
+    with pytest.raises(UnknownName, match=r"no column 'agee': did you mean age\?") as caught:
+        Arrays(pl.DataFrame({"age": [1.0], "size": [2.0]}), columns=["size", "agee"])
+    assert (caught.value.kind, caught.value.name) == ("column", "agee")
+    for position in (3, -1):
+        with pytest.raises(UnknownName, match=f"no column '{position}'"):
+            Arrays(some_rows(5, 3), columns=[position])
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "message"),
+    [
+        (np.zeros(3), None, r"rows\.reshape\(-1, 1\)"),
+        (np.zeros((2, 2, 2)), None, "not 3-dimensional"),
+        (np.array([["a", "b"]]), None, "convert it to numbers"),
+        (np.array([[1, None]], object), None, "convert it to numbers"),
+        (np.zeros((2, 2), complex), None, "convert it to numbers"),
+        (np.ma.masked_array(np.zeros((2, 2)), True), None, "fill masked cells"),
+        (np.zeros((3, 0)), None, "no column holds numbers"),
+        (np.zeros((3, 2)), [], "no column was asked for"),
+        (np.zeros((3, 2)), [1, 1], "more than once"),
+        ([[1.0]], None, "rows are a list: give a NumPy array"),
+        (pd.Series([1.0]), None, "rows are a Series"),
+        (pl.LazyFrame({"a": [1.0]}), None, "in memory"),
+        (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), None, "different names"),
+        (pl.DataFrame({"a": ["x"]}), None, "no column holds numbers: there are a"),
+        (pl.DataFrame({"a": ["x"], "b": [1]}), "a", "column 'a' does not hold numbers"),
+        (
+            pl.DataFrame({"a": ["x"], "b": [1]}),
+            None,
+            "its type may follow from its cells.*choose the columns of numbers",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_advice(rows: Any, columns: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        Arrays(rows, columns)
+
+
+def test_options_out_of_range_are_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"missing is 'ignore': choose from refuse \| drop"):
+        Arrays(some_rows(2, 2), missing="ignore")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="first user's number"):
+        Arrays(some_rows(2, 2), first=-1)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", [0, 61_803])
+def test_the_check_refuses_a_missing_cell_without_saying_which_or_how_many(bad: float, where: int) -> None:
+    rows = some_rows(70_000, 2)
+    clean = rows.copy()
+    rows[where, 1] = bad
+    with pytest.raises(InvalidInput, match="--missing drop") as caught:
+        Arrays(rows).check()
+    assert not any(c.isdigit() for c in str(caught.value))
+    Arrays(clean).check()
+    Arrays(rows, missing="drop").check()
+
+
+def test_the_check_refuses_a_table_without_rows_to_use() -> None:
+    for rows in (np.zeros((0, 2)), np.full((5, 2), np.nan), pl.DataFrame({"a": pl.Series([], dtype=pl.Float64)})):
+        with pytest.raises(InvalidInput, match="there are no rows to use"):
+            Arrays(rows, missing="drop").check()
+
+
+def test_more_rows_than_the_cap_are_refused_before_they_are_read() -> None:
+    rows = np.broadcast_to(np.zeros((1, 1)), (2**31 + 1, 1))
+    with pytest.raises(InvalidInput, match="more than 2147483648 rows"):
+        Arrays(rows).check()
+    with pytest.raises(InvalidInput, match="more than 2147483648 rows"):
+        totals(Arrays(rows), unit_box(1))
+
+
+def test_zero_rows_are_valid_input_of_a_round() -> None:
+    for domain in (unit_box(2), Ball((0.0, 0.0), 1.0)):
+        assert all(not any(t) for t in totals(Arrays(np.zeros((0, 2))), domain))
+
+
+def test_bounds_for_another_number_of_columns_are_refused() -> None:
+    """A single column would be stretched over all bounds in silence."""
+    with pytest.raises(InvalidInput, match="bounds for 3 columns, but the rows have 1"):
+        totals(Arrays(some_rows(5, 1)), unit_box(3))
+
+
+def test_a_dropped_row_leaves_the_numbers_of_the_others() -> None:
+    rows = some_rows(20, 2)
+    rows[[0, 7, 19], [0, 1, 0]] = np.nan
+    kept = tuple(i for i in range(20) if i not in (0, 7, 19))
+    for size in (1, 3, 100):
+        with patch.object(arrays, "chunk_rows", lambda dimension, size=size: size):
+            assert asked(Arrays(rows, missing="drop"), unit_box(2)) == kept
+            assert asked(Arrays(rows, first=2**63), unit_box(2)) == tuple(2**63 + i for i in kept)
+
+
+def test_progress_is_told_about_every_row_of_every_round() -> None:
+    rows = some_rows(50_000, 2)
+    rows[3] = np.nan
+    told: list[int] = []
+    population = Arrays(rows, missing="drop", progress=told.append)
+    population.check()
+    assert not told
+    totals(population, unit_box(2))
+    totals(population, unit_box(2))
+    assert sum(told) == 2 * len(rows)
+
+
+def test_rows_are_put_on_the_lattice_once_per_domain() -> None:
+    rows = some_rows(100, 2)
+    population, before = Arrays(rows), totals(Arrays(rows.copy()), unit_box(2))
+    assert totals(population, unit_box(2)) == before
+    rows[:] = 0.0
+    assert totals(population, unit_box(2)) == before
+    other = Box((0.0, 0.0), (2.0, 1.0))
+    assert totals(population, other) == totals(Arrays(rows), other)
+
+
+@pytest.mark.parametrize("kind", ["array", "columns", "frame"])
+def test_a_million_rows_need_little_more_than_their_lattice(kind: str) -> None:
+    rows: Any = some_rows(1_000_000, 10)
+    if kind == "frame":
+        rows = pl.DataFrame(rows)
+    tracemalloc.start()
+    try:
+        population = Arrays(rows, columns=list(range(9, -1, -1)) if kind == "columns" else None)
+        population.check()
+        totals(population, unit_box(10))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 80e6, "the lattice is 40 MB"
+
+
+def test_arrays_are_read_without_any_data_frame_library() -> None:
+    code = (
+        "import sys, numpy; from cloister.plugins.populations.arrays import Arrays;"
+        "Arrays(numpy.zeros((2, 2))).check(); print({'narwhals', 'pandas', 'polars', 'pyarrow'} & set(sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

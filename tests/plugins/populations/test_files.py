@@ -1,0 +1,610 @@
+"""Rows in files: every format gives the same answers as memory does, in bounded memory, or an error that names the file."""
+
+from __future__ import annotations
+
+import decimal
+import gzip
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import zipfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Problem
+from cloister.core.domains import Ball, Box, Domain
+from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.session import forecast
+from cloister.plugins.methods.lloyd import Lloyd
+from cloister.plugins.methods.sphere_packing import SpherePacking
+from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.populations import arrow, files, npy, reading
+from cloister.plugins.populations.arrays import Arrays
+from cloister.plugins.populations.files import Files
+
+SQUARE, CUBE = Box((0.0,) * 2, (1.0,) * 2), Box((0.0,) * 3, (1.0,) * 3)
+
+
+@cache
+def round_of(domain: Domain) -> Round[Any]:
+    method = Lloyd(start=SpherePacking(), counts=ExactCounts(), sums=ExactSums(), rounds=2)
+    return forecast(method, Problem(3, domain, 1000, Budget("exact", 1.0)), PublicRng.from_seed(7))[1]
+
+
+def totals(population: Any, domain: Domain) -> list[list[int]]:
+    return [s.vector.tolist() for s in population.gather(round_of(domain), NoiseRng.for_tests(0))]
+
+
+def values(population: Files) -> np.ndarray:
+    return np.concatenate([rows.copy() for _, rows in population._chunks()])
+
+
+def table(rows: np.ndarray) -> pa.Table:
+    return pa.table({str(j): np.ascontiguousarray(rows[:, j]) for j in range(rows.shape[1])})
+
+
+def as_csv(rows: np.ndarray) -> bytes:
+    lines = [",".join(str(j) for j in range(rows.shape[1]))]
+    lines += [",".join("" if np.isnan(x) else repr(float(x)) for x in row) for row in rows]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def write_stream(path: Path, rows: np.ndarray) -> None:
+    with pa.ipc.new_stream(path, table(rows).schema) as sink:
+        sink.write_table(table(rows), max_chunksize=77)
+
+
+WRITERS: dict[str, Callable[[Path, np.ndarray], Any]] = {
+    "one.parquet": lambda path, rows: pyarrow.parquet.write_table(table(rows), path),
+    "many.parquet": lambda path, rows: pyarrow.parquet.write_table(table(rows), path, row_group_size=37),
+    "polars.parquet": lambda path, rows: pl.from_arrow(table(rows)).write_parquet(path),  # type: ignore[union-attr]
+    "lz4.feather": lambda path, rows: pyarrow.feather.write_feather(table(rows), str(path), chunksize=91),
+    "plain.arrow": lambda path, rows: pyarrow.feather.write_feather(table(rows), str(path), compression="uncompressed"),
+    "polars.arrow": lambda path, rows: pl.from_arrow(table(rows)).write_ipc(path),  # type: ignore[union-attr]
+    "stream.arrow": write_stream,
+    "text.csv": lambda path, rows: path.write_bytes(as_csv(rows)),
+    "text.csv.gz": lambda path, rows: path.write_bytes(gzip.compress(as_csv(rows))),
+    "UPPER.CSV": lambda path, rows: path.write_bytes(as_csv(rows)),
+    "rows.npy": lambda path, rows: np.save(path, np.ascontiguousarray(rows)),
+    "columns.npy": lambda path, rows: np.save(path, np.asfortranarray(rows)),
+    "rows.npz": lambda path, rows: np.savez(path, X=np.ascontiguousarray(rows), y=np.zeros(len(rows))),
+    "columns.npz": lambda path, rows: np.savez(path, y=np.zeros(len(rows)), only=np.asfortranarray(rows)),
+    "packed.npz": lambda path, rows: np.savez_compressed(path, X=np.ascontiguousarray(rows), Z=np.zeros((9, 9))),
+    "packed_columns.npz": lambda path, rows: np.savez_compressed(path, X=np.asfortranarray(rows)),
+}
+
+
+def write(path: Path, rows: np.ndarray) -> Path:
+    WRITERS[path.name](path, rows)
+    return path
+
+
+def some_rows(n: int, dimension: int, seed: int = 0) -> np.ndarray:
+    rows = np.random.default_rng(seed).random((n, dimension)) * 1.2 - 0.1
+    rows[:: max(1, n // 7), 0] = np.nan
+    return rows
+
+
+@pytest.fixture(params=[2**20, 2000], ids=["large pieces", "small pieces"])
+def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Every reader with the pieces of real life, and with pieces that end in the middle of everything."""
+    if request.param < 2**20:
+        monkeypatch.setattr(npy, "PIECE", request.param)
+        monkeypatch.setattr(arrow, "BLOCK", request.param)
+        monkeypatch.setattr(arrow, "BUFFERS", request.param)
+        monkeypatch.setattr(arrow, "piece_rows", lambda dimension: 53)
+        monkeypatch.setattr(files, "chunk_rows", lambda dimension: 101)
+    return int(request.param)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("domain", [CUBE, Ball((0.5,) * 3, 0.6)], ids=["box", "ball"])
+def test_every_format_gives_the_bits_that_memory_gives(name: str, domain: Domain, pieces: int, tmp_path: Path) -> None:
+    rows = some_rows(5000, 3)
+    population = Files(write(tmp_path / name, rows), missing="drop")
+    assert (population.columns, population.dimension) == (("0", "1", "2"), 3)
+    population.check()
+    expected = totals(Arrays(rows), domain)
+    assert totals(population, domain) == expected
+    assert totals(population, domain) == expected, "a second round reads the same"
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_gives_the_columns_asked_for_in_that_order(name: str, pieces: int, tmp_path: Path) -> None:
+    rows = some_rows(500, 4)
+    got = values(Files(write(tmp_path / name, rows), columns=["3", "1"]))
+    np.testing.assert_array_equal(got, rows[:, [3, 1]])
+    with pytest.raises(UnknownName, match="no column '4'"):
+        Files(tmp_path / name, columns=[4])
+
+
+@pytest.mark.parametrize("name", [n for n in WRITERS if not n.lower().endswith((".csv", ".csv.gz"))])
+@pytest.mark.parametrize("dtype", ["?", "i1", "u8", "i8", "f2", "f4"])
+def test_every_type_of_number_means_its_value(name: str, dtype: str, tmp_path: Path) -> None:
+    if name.startswith("polars") and dtype == "f2":
+        pytest.skip("polars writes no 16-bit floats")
+    rows = (np.random.default_rng(1).random((200, 3)) * 2).astype(dtype)
+    np.testing.assert_array_equal(values(Files(write(tmp_path / name, rows))), rows.astype(float))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    cuts=st.lists(st.integers(0, 60), max_size=5),
+    names=st.lists(st.sampled_from(sorted(WRITERS)), min_size=6, max_size=6),
+    size=st.integers(1, 40),
+    order=st.permutations(range(60)),
+)
+def test_any_files_any_chunks_and_any_order_give_the_same_summaries(
+    cuts: list[int], names: list[str], size: int, order: list[int]
+) -> None:
+    rows = some_rows(60, 2)
+    bounds = [0, *sorted(cuts), 60]
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for i, (name, low, high) in enumerate(zip(names, bounds, bounds[1:], strict=False)):
+            if low == high:
+                continue
+            os.makedirs(f"{folder}/{i}")
+            paths.append(write(Path(f"{folder}/{i}/{name}"), rows[order][low:high]))
+        with patch.object(files, "chunk_rows", lambda dimension: size):
+            got = totals(Files(paths, missing="drop"), SQUARE)
+    assert got == totals(Arrays(rows), SQUARE)
+
+
+def test_nulls_of_every_arrow_type_are_missing_cells(tmp_path: Path) -> None:
+    data = pa.table({
+        "i": pa.array([1, None, 2**53 + 1], pa.int64()),
+        "b": pa.array([True, False, None]),
+        "d": pa.array([decimal.Decimal("0.1"), None, decimal.Decimal("2.5")], pa.decimal128(20, 5)),
+        "h": pa.array(np.array([0.5, 0.25, 1.0], np.float16)),
+        "when": pa.array([1, 2, 3], pa.date32()),
+        "list": pa.array([[1.0], [2.0], None]),
+    })  # fmt: skip
+    pyarrow.parquet.write_table(data, tmp_path / "a.parquet")
+    pyarrow.feather.write_feather(data, str(tmp_path / "a.feather"))
+    for name in ("a.parquet", "a.feather"):
+        population = Files(tmp_path / name)
+        assert population.columns == ("i", "b", "d", "h")
+        nan = np.nan
+        expected = [[1, 1, 0.1, 0.5], [nan, 0, nan, 0.25], [2.0**53, nan, 2.5, 1.0]]
+        np.testing.assert_array_equal(values(population), expected)
+        with pytest.raises(InvalidInput, match="missing or infinite"):
+            population.check()
+        Files(tmp_path / name, missing="drop").check()
+        with pytest.raises(InvalidInput, match="'when' does not hold numbers"):
+            Files(tmp_path / name, columns=["when"])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.decimals(-1000, 1000, places=9), min_size=1, max_size=5))
+def test_decimals_are_rounded_correctly(numbers: list[decimal.Decimal]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "d.parquet"
+        pyarrow.parquet.write_table(pa.table({"x": pa.array(numbers, pa.decimal128(30, 9))}), path)
+        assert values(Files(path))[:, 0].tolist() == [float(x) for x in numbers]
+
+
+def test_a_csv_file_may_be_written_in_many_ways(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    texts = [
+        b'x,word,y\r\n1,"a, b",2\r\n3,c,4', b"\xef\xbb\xbfx,y\n1,2\n3,4\n", b'"x","y"\n "1" , 2 \n3.0,4e0\n\n',
+        b"y,x\n2,1\n4,3\n", b"x,name,y\n1,\xe9,2\n3,b,4\n", b"x,y,z\n1,2,no\n3,4,\n",
+    ]  # fmt: skip
+    for text in texts:
+        path.write_bytes(text.replace(b' "1" ', b"1"))
+        assert values(Files(path, columns=["x", "y"])).tolist() == [[1, 2], [3, 4]]
+    path.write_bytes(b"x,y\n1,true\n,false\nNA,true\nnan,false\ninf,\n")
+    np.testing.assert_array_equal(
+        values(Files(path)), [[1, 1], [np.nan, 0], [np.nan, 1], [np.nan, 0], [np.inf, np.nan]]
+    )
+
+
+def test_a_csv_column_may_go_on_with_other_numbers_than_it_began(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    with patch.object(arrow, "BLOCK", 64):
+        path.write_bytes(b"x,y\n" + b"1,\n" * 100 + b"1.5,7\n")
+        got = values(Files(path))
+    assert got[0, 0] == 1
+    assert np.isnan(got[0, 1])
+    assert got[-1].tolist() == [1.5, 7.0]
+
+
+def test_a_csv_file_without_names_is_refused_without_quoting_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    for text in (
+        b"5.1,3.5,1.4,setosa\n4.9,3.0,1.4,setosa\n",
+        b"71,12\n3,4\n",
+        b"-3\n4\n",
+        b"1e3\n2\n",
+        b"2019,2020\n5,6\n",
+        b"x,1\n5,6\n",
+    ):
+        path.write_bytes(text)
+        with pytest.raises(InvalidInput, match="looks like a row") as caught:
+            Files(path)
+        assert "5.1" not in str(caught.value)
+        assert "71" not in str(caught.value)
+    path.write_bytes(b"0,1\n5,6\n")  # what a frame without names writes
+    assert values(Files(path)).tolist() == [[5, 6]]
+
+
+def test_a_column_of_text_in_a_csv_file_is_refused_and_never_passed_over(tmp_path: Path) -> None:
+    """One row must not decide which columns a result has."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"x,y\n1,2\n3,word\n")
+    assert Files(path).columns == ("x", "y")
+    with pytest.raises(InvalidInput, match="has a cell that is not a number") as caught:
+        Files(path, missing="drop").check()
+    assert "word" not in str(caught.value)
+    assert values(Files(path, ["x"])).tolist() == [[1], [3]]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_a_column_whose_type_no_cell_has_told_is_refused_and_never_passed_over(name: str, tmp_path: Path) -> None:
+    """One number in it would make it a column of numbers. Types that were declared say so whatever the cells are."""
+    without = pa.table({"x": [1.0], "when": pa.array([1], pa.date32()), "text": ["a"], "b": pa.nulls(1)})
+    number = without.set_column(3, "b", pa.array([2.0]))
+
+    def stored(table: Any) -> Path:
+        path = tmp_path / name
+        write = pyarrow.parquet.write_table if name.endswith("parquet") else pyarrow.feather.write_feather
+        write(table, str(path))
+        return path
+
+    assert Files(stored(number)).columns == ("x", "b")
+    assert Files(stored(without), ["x"]).columns == ("x",)
+    with pytest.raises(
+        InvalidInput, match=r"column 'b' does not hold numbers.*choose the columns of numbers \(--columns"
+    ):
+        Files(stored(without))
+    with pytest.raises(InvalidInput, match="column 'b' does not hold numbers"):
+        Files(stored(without), ["b"])
+
+
+def test_a_pattern_is_read_in_sorted_order_and_a_list_in_its_own(tmp_path: Path) -> None:
+    for name, value in (("b", 2.0), ("a", 1.0), ("c", 3.0)):
+        np.save(tmp_path / f"{name}.npy", np.full((2, 1), value))
+    assert values(Files(str(tmp_path / "*.npy")))[:, 0].tolist() == [1, 1, 2, 2, 3, 3]
+    assert values(Files([tmp_path / "c.npy", str(tmp_path / "[ab].npy")]))[:, 0].tolist() == [3, 3, 1, 1, 2, 2]
+    starts = [start for start, _ in Files(str(tmp_path / "*.npy"))._chunks()]
+    assert starts == [0, 2, 4]
+
+
+def test_users_are_numbered_over_the_files(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([[0.1], [np.nan], [0.3]]))
+    np.save(tmp_path / "b.npy", np.array([[0.4], [0.5]]))
+    seen: list[list[int]] = []
+
+    def summarise(round: Any, rows: Any, users: Any, rng: Any) -> Any:
+        seen.append(users.tolist())
+        return real(round, rows, users, rng)
+
+    real = files.summarise_rows
+    with patch.object(files, "summarise_rows", summarise):
+        totals(Files(str(tmp_path / "*.npy"), missing="drop", first=2**63), Box((0.0,), (1.0,)))
+    assert seen == [[2**63, 2**63 + 1, 2**63 + 2], [2**63 + 3, 2**63 + 4]]
+
+
+def test_progress_is_told_about_every_row(tmp_path: Path) -> None:
+    told: list[int] = []
+    population = Files(write(tmp_path / "many.parquet", some_rows(40_000, 2)), missing="drop", progress=told.append)
+    population.check()
+    assert not told
+    totals(population, SQUARE)
+    assert sum(told) == 40_000
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: p / "a.xlsx", "extension that is not known: .parquet, .arrow, .feather, .csv, .csv.gz, .npy, .npz"),
+        (lambda p: p / "gone.csv", "gone.csv' cannot be opened: No such file"),
+        (lambda p: p / "*.feather", "no file matches '.*feather'"),
+        (lambda p: p, "is a folder: give its files"),
+        (lambda p: [], "no file was given"),
+        (lambda p: [p / "a.npy", p / ".." / p.name / "a.npy"], "given twice: its rows would count twice"),
+        (lambda p: p / "empty.csv", "empty.csv' is empty"),
+        (lambda p: p / "empty.parquet", "empty.parquet' is empty"),
+        (lambda p: p / "flat.npy", r"flat.npy' holds an array of float64 with 1 dimensions"),
+        (lambda p: p / "words.npy", "words.npy' holds an array of str"),
+        (lambda p: p / "two.npz", "two.npz' holds more than one array"),
+        (lambda p: p / "none.npz", "none.npz' holds no array"),
+    ],
+)
+def test_what_is_no_table_is_refused_by_name(make: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
+    (tmp_path / "a.xlsx").write_bytes(b"x")
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "empty.parquet").touch()
+    (tmp_path / "wordy.csv").write_bytes(b"a,b\nx,y\n")
+    np.save(tmp_path / "a.npy", np.zeros((2, 2)))
+    np.save(tmp_path / "flat.npy", np.zeros(2))
+    np.save(tmp_path / "words.npy", np.array([["a"]]))
+    np.savez(tmp_path / "two.npz", a=np.zeros((2, 2)), b=np.zeros((2, 2)))
+    np.savez(tmp_path / "none.npz", a=np.zeros(2))
+    with pytest.raises(InvalidInput, match=message):
+        Files(make(tmp_path))
+
+
+def test_pickled_arrays_are_never_loaded(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([[print]], object))
+    with pytest.raises(InvalidInput, match="array of object"):
+        Files(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"x,y\n1,2\n314159\n", "lines with more or fewer cells"),
+        (b"x,y\n1,2\n3,314159,5\n", "lines with more or fewer cells"),
+        (b"x,y\n" + b"1,2\n" * 400 + b"314159\n", "lines with more or fewer cells"),
+        (b"x,y\n" + b"1,2\n" * 400 + b"secret-314159,3\n", "has a cell that is not a number"),
+        (b"x,y\n" + b"1,2\n" * 400 + b"3," + b"314159" * 500 + b"\n1,2\n", "a line of more than"),
+        (b"\n\n\n", "lines with more or fewer cells"),
+    ],
+)
+def test_a_bad_csv_file_is_named_and_never_quoted(text: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(text)
+    with patch.object(arrow, "BLOCK", 1000), pytest.raises(InvalidInput, match=message) as caught:
+        Files(tmp_path / "a.csv").check()
+    assert "a.csv" in str(caught.value)
+    assert "314159" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def silent(name: str, share: float) -> bool:
+    """Whether a cut cannot be seen: text may end anywhere."""
+    return name.lower().endswith(".csv") and share > 0.1
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("share", [0.001, 0.3, 0.6, 0.999])
+def test_a_file_that_is_cut_short_is_refused_by_name(name: str, share: float, tmp_path: Path) -> None:
+    path = write(tmp_path / name, some_rows(3000, 3))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: max(1, int(share * len(whole)))])
+    if silent(name, share):
+        return
+    with pytest.raises(InvalidInput, match=name):
+        Files(path, missing="drop").check()
+
+
+@pytest.mark.parametrize("name", ["stream.arrow", "plain.arrow", "many.parquet"])
+def test_no_cut_whatever_loses_rows_in_silence(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path / name, some_rows(300, 1))
+    whole = path.read_bytes()
+    for length in range(1, len(whole), 7):
+        path.write_bytes(whole[:length])
+        with pytest.raises(InvalidInput, match=name):
+            Files(path, missing="drop").check()
+
+
+@pytest.mark.parametrize("name", ["text.csv.gz", "packed.npz", "rows.npz", "packed_columns.npz"])
+def test_a_flipped_bit_is_found_where_the_format_has_a_checksum(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path / name, some_rows(3000, 3))
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 4
+    path.write_bytes(damaged)
+    with pytest.raises(InvalidInput, match=name):
+        Files(path, missing="drop").check()
+
+
+def test_a_flipped_bit_is_found_in_parquet_pages_with_checksums(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(table(some_rows(3000, 3)), path, write_page_checksum=True, compression="none")
+    Files(path, missing="drop").check()
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 4
+    path.write_bytes(damaged)
+    with pytest.raises(InvalidInput, match=r"a\.parquet' cannot be read"):
+        Files(path, missing="drop").check()
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_rubbish_with_a_good_extension_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(np.random.default_rng(0).bytes(5000))
+    with pytest.raises(InvalidInput, match=r"." if "csv" in name.lower() else name):
+        Files(path).check()
+
+
+def test_all_files_must_have_the_same_columns_of_numbers(tmp_path: Path) -> None:
+    for name, text in (("a", b"x,y\n1,2\n"), ("b", b"x,z\n1,2\n"), ("c", b"x,y\n1,no\n"), ("d", b"x,y,z\n1,2,3\n"),
+                       ("e", b"y,word,x\n2.5,no,1\n")):  # fmt: skip
+        (tmp_path / f"{name}.csv").write_bytes(text)
+
+    def both(other: str, columns: Any = None) -> Files:
+        return Files([tmp_path / "a.csv", tmp_path / f"{other}.csv"], columns)
+
+    for other in "bde":
+        with pytest.raises(InvalidInput, match=rf"{other}\.csv' .*files before it"):
+            both(other)
+    with pytest.raises(InvalidInput, match=r"b\.csv' does not go .* no column 'y'"):
+        both("b", ["x", "y"])
+    with pytest.raises(InvalidInput, match=r"c\.csv' has a cell that is not a number"):
+        both("c").check()
+    assert values(both("d", ["y", "x"])).tolist() == [[2, 1], [2, 1]]
+    assert values(both("e", ["x", "y"])).tolist() == [[1, 2], [1, 2.5]]
+
+
+def test_a_file_without_rows_may_stand_among_others(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).random((10, 2))
+    for name in ("many.parquet", "plain.arrow", "stream.arrow", "text.csv", "rows.npy", "columns.npy", "packed.npz"):
+        (tmp_path / name).mkdir()
+        paths = [tmp_path / name / folder for folder in ("a", "b", "c")]
+        for path, some in zip(paths, (rows[:4], rows[:0], rows[4:]), strict=True):
+            path.mkdir()
+            write(path / name, some)
+        assert totals(Files([path / name for path in paths]), SQUARE) == totals(Arrays(rows), SQUARE), name
+
+
+def test_one_name_may_begin_another(tmp_path: Path) -> None:
+    """pyarrow also finds fields of nested columns by such names."""
+    data = pa.table({"a": [1.0], "a.b": [2.0], "ab": [3.0], "n": [{"m": 4.0}]})
+    pyarrow.parquet.write_table(data, tmp_path / "t.parquet")
+    assert Files(tmp_path / "t.parquet").columns == ("a", "a.b", "ab")
+    for name, value in (("a", 1.0), ("a.b", 2.0), ("ab", 3.0)):
+        assert values(Files(tmp_path / "t.parquet", columns=name)).tolist() == [[value]]
+    with pytest.raises(UnknownName):
+        Files(tmp_path / "t.parquet", columns=["n.m"])
+
+
+def test_the_check_refuses_no_rows_and_says_nothing_of_missing_cells(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((0, 2)))
+    with pytest.raises(InvalidInput, match="there are no rows to use"):
+        Files(tmp_path / "a.npy").check()
+    assert not any(map(any, totals(Files(tmp_path / "a.npy"), SQUARE)))
+    path = write(tmp_path / "many.parquet", some_rows(50_000, 2))
+    with pytest.raises(InvalidInput, match="--missing drop") as caught:
+        Files(path).check()
+    assert not any(c.isdigit() for c in str(caught.value))
+
+
+def test_more_rows_than_the_cap_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((10, 2)))
+    with patch.object(reading, "CAP", 9):
+        for act in (Files.check, lambda population: totals(population, SQUARE)):
+            with pytest.raises(InvalidInput, match="more than 9 rows"):
+                act(Files(tmp_path / "a.npy"))
+
+
+def test_bounds_for_another_number_of_columns_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((10, 1)))
+    with pytest.raises(InvalidInput, match="bounds for 3 columns, but the rows have 1"):
+        totals(Files(tmp_path / "a.npy"), CUBE)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("how", ["other rows", "replaced", "vanished"])
+def test_a_file_that_changes_between_rounds_raises(name: str, how: str, tmp_path: Path) -> None:
+    path = write(tmp_path / name, some_rows(200, 2))
+    population = Files([path, write(tmp_path.joinpath("x").mkdir() or tmp_path / "x" / name, some_rows(99, 2))])
+    before = totals(population, SQUARE)
+    if how == "vanished":
+        path.unlink()
+    elif how == "replaced":
+        aside = tmp_path / "aside"
+        aside.write_bytes(path.read_bytes())
+        facts = path.stat()
+        os.replace(aside, path)
+        os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    else:
+        write(path, some_rows(201, 2))
+    with pytest.raises(InvalidInput, match="cannot be opened" if how == "vanished" else "not what it was"):
+        totals(population, SQUARE)
+    write(path, some_rows(200, 2))
+    assert totals(Files([path, tmp_path / "x" / name]), SQUARE) == before
+
+
+@pytest.mark.parametrize("name", ["rows.npy", "text.csv", "many.parquet", "packed.npz"])
+def test_a_file_that_changes_while_it_is_read_raises(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path / name, some_rows(50_000, 2))
+
+    def grow(_: int) -> None:
+        with path.open("ab") as file:
+            file.write(b"1,1\n")
+
+    population = Files(path, progress=grow)
+    with pytest.raises(InvalidInput, match=f"{name}' is not what it was"):
+        totals(population, SQUARE)
+
+
+def run(code: str, *arguments: str) -> str:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), *arguments], capture_output=True, text=True, env=environment,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_numpy_files_need_no_pyarrow_and_the_others_say_what_to_install(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((3, 2)))
+    np.savez(tmp_path / "a.npz", X=np.zeros((3, 2)))
+    (tmp_path / "a.csv").write_bytes(b"x\n1\n")
+    out = run(
+        """
+        import os, sys
+        sys.modules["pyarrow"] = None
+        os.chdir(sys.argv[1])
+        from cloister.core.errors import MissingExtra
+        from cloister.plugins.populations.files import Files
+        Files("a.npy").check()
+        Files("a.npz").check()
+        try:
+            Files("a.csv")
+        except MissingExtra as error:
+            print(error)
+        """,
+        str(tmp_path),
+    )
+    assert out == "reading Parquet, Arrow and CSV needs pyarrow: pip install 'cloister[files]'\n"
+
+
+def test_importing_the_population_imports_no_reader() -> None:
+    out = run("import sys, cloister.plugins.populations.files; print('pyarrow' in sys.modules)")
+    assert out == "False\n"
+
+
+def packed(path: Path, rows: np.ndarray) -> None:
+    """What ``np.savez_compressed`` writes, seven times as fast."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file, file.open("X.npy", "w") as out:
+        np.lib.format.write_array(out, rows)
+
+
+BIG: dict[str, Callable[[Path, np.ndarray], Any]] = {
+    **{name: WRITERS[name] for name in ("rows.npy", "columns.npy")},
+    "one.parquet": lambda path, rows: pyarrow.parquet.write_table(table(rows), path, row_group_size=len(rows)),
+    "packed.npz": lambda path, rows: packed(path, np.round(rows)),
+    "plain.arrow": lambda path, rows: pyarrow.feather.write_feather(
+        table(rows), str(path), compression="uncompressed", chunksize=len(rows)
+    ),
+}
+"""Files with a single row group, or record batch, among them."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("name", BIG)
+def test_memory_does_not_grow_with_the_file(name: str, tmp_path: Path) -> None:
+    """After a round over a tenth of it, a round over 110 MB of a file's columns needs hardly any more memory."""
+    rows = np.random.default_rng(0).random((2_500_000, 12), np.float32)
+    for folder, some in (("small", rows[: len(rows) // 10]), ("large", rows)):
+        (tmp_path / folder).mkdir()
+        BIG[name](tmp_path / folder / name, some)
+    out = run(
+        """
+        import sys
+        sys.path.insert(0, sys.argv[1])
+        from tests.plugins.populations.test_files import Box, Files, Path, totals
+
+        def peak():  # not getrusage, whose peak includes that of the process before exec
+            return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+
+        for path in sys.argv[2:]:
+            before, population = peak(), Files(path, columns=range(11))
+            population.check()
+            totals(population, Box((0.0,) * 11, (1.0,) * 11))
+        print(peak() - before)
+        """,
+        str(Path(__file__).parent), str(tmp_path / "small" / name), str(tmp_path / "large" / name),
+    )  # fmt: skip
+    assert int(out) < 40_000

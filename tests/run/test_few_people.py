@@ -1,0 +1,86 @@
+"""Trust Shuffled with too few people: nothing is asked, charged or released, whichever way their rows or messages come in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cloister as package
+from cloister.collection.server.aggregator import decode
+from cloister.collection.shuffler.shuffler import shuffle
+from cloister.core.errors import Refused
+from cloister.run.fit import Request, fit, source
+from tests.collection.shuffled_plans import WIRES, folder_of, sent, small_plan
+from tests.in_process import cloister
+
+MIXED = {"frequencies": "split-and-mix-counts", "vectors": "split-and-mix"}
+LOCAL = {"frequencies": "hadamard-response", "vectors": "hadamard-vector"}
+FEW = 300
+
+
+def rows(n: int = FEW) -> Any:
+    return np.random.default_rng(0).normal(0, 0.3, (n, 2))
+
+
+def asked(planned: int, wires: dict[str, str] = MIXED) -> Request:
+    return Request(k=2, method="one-round", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=planned, wires=wires, seed=1)
+
+
+def test_fit_says_how_many_there_are_how_many_are_needed_and_what_to_do(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", rows())
+    given = ("--method", "one-round", "-k", 2, "--epsilon", 1, "--delta", 1e-6, "--bounds", "ball:1", "--rows", 10**6)
+    mixed = tuple(part for slot, name in MIXED.items() for part in ("--with", f"{slot}={name}"))
+    done = cloister("fit", "rows.npy", *given, *mixed, "--out", "result.json", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.strip().splitlines()[-1] == (
+        "cloister: there are 300 people, and the guarantee needs at least 900,000 who hide each other: nothing is released. Wait for "
+        "more, or plan for as many as there are (--rows 300; under trust Shuffled their number is public)"
+    )
+    assert not (tmp_path / "result.json").exists()
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("wires", [MIXED, WIRES, {**MIXED, "frequencies": "blanket-histogram"}], ids=str)
+def test_rows_in_memory_of_too_few_people_are_refused_before_anything_starts(wires: dict[str, str]) -> None:
+    """1,000 are planned, 900 of them are counted on."""
+
+    def started(*_: Any) -> None:
+        raise AssertionError("the run has started")
+
+    with pytest.raises(Refused, match="there are 899 people, and the guarantee needs at least 900"):
+        fit(asked(1000, wires), source(rows(899), None, "refuse"), started=started)
+    assert fit(asked(1000, wires), source(rows(900), None, "refuse")).privacy.least == 900
+    assert fit(asked(1000, LOCAL), source(rows(20), None, "refuse")).privacy.least == 0
+
+
+def test_rows_that_are_dropped_hide_nobody() -> None:
+    some = rows(1000)
+    some[:101, 0] = np.nan
+    with pytest.raises(Refused, match="there are 899 people"):
+        fit(asked(1000), source(some, None, "drop"))
+    assert source(some, None, "drop").people == 899
+
+
+def test_the_estimator_refuses_too_few_people() -> None:
+    model = package.KMeans(
+        n_clusters=2, method="one-round", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=1000, components=MIXED
+    )
+    with pytest.raises(Refused, match="there are 300 people, and the guarantee needs at least 900"):
+        model.fit(rows())
+
+
+def test_the_server_refuses_what_too_few_people_could_have_sent(tmp_path: Path) -> None:
+    """The shuffler counted 1,000; the messages of 101 of them, whatever they were asked, answer another plan, which only the server sees."""
+    plan, theirs = small_plan(), sent(small_plan())
+    theirs.bodies[np.linspace(0, len(theirs.bodies) - 1, 101).astype(int), 8:16] ^= 1
+    shuffle(plan, folder_of(tmp_path / "reports", plan, theirs), tmp_path / "out")
+    with pytest.raises(Refused, match="there are 899 people, and the guarantee needs at least 900"):
+        decode(plan, tmp_path / "out")
+    plan.write(tmp_path / "plan", "")
+    done = cloister("decode", "plan", "out", "--out", "result.json", folder=tmp_path)
+    assert done.returncode == 2
+    assert "there are 899 people" in done.stderr
+    assert not (tmp_path / "result.json").exists()

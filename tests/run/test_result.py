@@ -1,0 +1,262 @@
+"""Results that come back bit by bit, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.core.errors import Damaged, InvalidInput
+from cloister.run.result import Result, checked_target
+from cloister.run.statement import PrivacyStatement, Spend
+
+STATEMENT = PrivacyStatement(
+    "Central", 1 / 3, 1e-6, (Spend(0, "question 1 (counts)", "m", "gaussian", 0.1 + 0.2),), rows=1000
+)
+ODD = [0.1 + 0.2, 1 / 3, -0.0, 5e-324, 1.7976931348623157e308, -1e-17, 2.0**53 + 2]
+RESULT = Result(
+    np.array([ODD[:3], [ODD[3], ODD[4], 1.0]]), np.array([0.0, 1e6 + 1 / 7]), ("a", "grün", "c\n"),
+    {"name": "fastlloyd", "options": {"rounds": None, "rate": 0.1}, "slots": {}}, {"k": 2, "bounds": {"lower": [-1.0]}}, STATEMENT,
+    {"rounds": 3, "iterates": np.array([[ODD[5:]]]), "list": [1, 2]}, "0.1.0",
+)  # fmt: skip
+ENDINGS = ["json", "npz"]
+
+
+def saved(tmp_path: Path, ending: str, result: Result = RESULT) -> Path:
+    path = tmp_path / f"result.{ending}"
+    result.save(path)
+    return path
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_result_comes_back_bit_by_bit(tmp_path: Path, ending: str) -> None:
+    path = saved(tmp_path, ending)
+    back = Result.load(str(path))
+    assert back.weights is not None
+    assert RESULT.weights is not None
+    assert back.centers.tobytes() == RESULT.centers.tobytes()
+    assert back.weights.tobytes() == RESULT.weights.tobytes()
+    for name in ("columns", "method", "problem", "privacy", "version"):
+        assert getattr(back, name) == getattr(RESULT, name)
+    assert np.array(back.details["iterates"]).tobytes() == RESULT.details["iterates"].tobytes()
+    assert (back.details["rounds"], back.details["list"]) == (3, [1, 2])
+    again = tmp_path / f"again.{ending}"
+    back.save(again)
+    assert Result.load(again).as_dict() == back.as_dict()
+    assert os.listdir(tmp_path) == [path.name, again.name] or os.listdir(tmp_path) == [again.name, path.name]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_result_without_weights_or_with_numbers_that_are_none_comes_back(tmp_path: Path, ending: str) -> None:
+    odd = attrs.evolve(RESULT, weights=None, centers=np.array([[np.nan, np.inf, -np.inf]]))
+    back = Result.load(saved(tmp_path, ending, odd))
+    assert back.weights is None
+    assert np.array_equal(back.centers, odd.centers, equal_nan=True)
+
+
+def test_an_npz_holds_the_arrays_for_readers_without_cloister(tmp_path: Path) -> None:
+    with np.load(saved(tmp_path, "npz"), allow_pickle=False) as arrays:
+        assert np.array_equal(arrays["centers"], RESULT.centers)
+        assert np.array_equal(arrays["weights"], RESULT.weights)
+
+
+def test_a_json_holds_plain_data_for_readers_without_cloister(tmp_path: Path) -> None:
+    plain = json.loads(saved(tmp_path, "json").read_text())["result"]
+    assert plain["centers"] == RESULT.centers.tolist()
+    assert plain["privacy"]["headline"] == STATEMENT.headline
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    changed = bytearray(data)
+    changed[bit // 8] ^= 1 << (bit % 8)
+    return bytes(changed)
+
+
+def damage(data: bytes, seed: int) -> list[bytes]:
+    """150 files with one bit changed, and 60 that end early; never the last byte alone, which may be a line end."""
+    g = np.random.default_rng(seed)
+    bits, ends = g.choice(8 * len(data), 150, replace=False), g.choice(np.arange(1, len(data) - 1), 60, replace=False)
+    return [flipped(data, int(bit)) for bit in bits] + [data[: int(end)] for end in ends]
+
+
+def test_a_damaged_json_is_found_out(tmp_path: Path) -> None:
+    """What is read is what was written: a changed bit is an error, or one (the case of an e, say) that changes nothing."""
+    path = saved(tmp_path, "json")
+    data, found = path.read_bytes(), 0
+    for changed in damage(data, 0):
+        path.write_bytes(changed)
+        try:
+            assert Result.load(path).as_dict() == RESULT.as_dict()
+        except Damaged:
+            found += 1
+    assert found > 200
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+def test_a_damaged_npz_never_gives_other_values(tmp_path: Path) -> None:
+    path = saved(tmp_path, "npz")
+    data, found = path.read_bytes(), 0
+    for changed in damage(data, 2):
+        path.write_bytes(changed)
+        try:
+            assert Result.load(path).as_dict() == RESULT.as_dict()
+        except AssertionError:
+            raise
+        except Exception:
+            found += 1
+    assert found > 150
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+def test_a_damaged_npz_is_found_out(tmp_path: Path) -> None:
+    path = saved(tmp_path, "npz")
+    data = path.read_bytes()
+    for changed in damage(data, 2):
+        path.write_bytes(changed)
+        with contextlib.suppress(Damaged):
+            assert Result.load(path).as_dict() == RESULT.as_dict()
+
+
+def positions(data: bytes, what: bytes) -> int:
+    start = data.rindex(what)
+    assert start > 0
+    return start
+
+
+@pytest.mark.parametrize("kind", ["empty", "encrypted", "compressed", "version"])
+def test_an_npz_with_a_damaged_directory_is_found_out(tmp_path: Path, kind: str) -> None:
+    path = saved(tmp_path, "npz")
+    data = path.read_bytes()
+    entry = positions(data, b"PK\x01\x02")
+    place = {"encrypted": 8 * (entry + 8), "compressed": 8 * (entry + 10), "version": 8 * (entry + 6) + 6}
+    path.write_bytes(b"" if kind == "empty" else flipped(data, place[kind]))
+    with pytest.raises(Damaged):
+        Result.load(path)
+
+
+def test_an_npz_with_a_damaged_array_is_found_out(tmp_path: Path) -> None:
+    path = saved(tmp_path, "npz")
+    data = path.read_bytes()
+    path.write_bytes(flipped(data, 8 * positions(data, RESULT.centers.tobytes())))
+    with pytest.raises(Damaged):
+        Result.load(path)
+
+
+def test_a_damaged_npz_is_closed_again(tmp_path: Path) -> None:
+    path = saved(tmp_path, "npz")
+    path.write_bytes(path.read_bytes()[:-30])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(Damaged):
+            Result.load(path)
+        gc.collect()
+    assert not caught
+
+
+def test_a_file_of_another_kind_is_no_result(tmp_path: Path) -> None:
+    path = tmp_path / "other.json"
+    for text in (
+        "",
+        "[]",
+        "{}",
+        "null",
+        "3",
+        '"text"',
+        "{",
+        '{"sha256": 1}',
+        '{"sha256": "", "result": {}}',
+        "\xff\xfe",
+    ):
+        path.write_bytes(text.encode("latin-1"))
+        with pytest.raises(Damaged, match="is not a result of cloister, or it is damaged"):
+            Result.load(path)
+    np.savez(tmp_path / "other.npz", centers=np.zeros((2, 2)))
+    with pytest.raises(Damaged):
+        Result.load(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "cloister-result-2"}, {"centers": [1.0, 2.0]}, {"centers": [[1.0, 2.0]]}, {"weights": [1.0]}, {"columns": ["a"]},
+        {"columns": 3}, {"centers": None}, {"centers": [["x", "y", "z"]]}, {"privacy": None}, {"privacy": {}}, {"format": None},
+    ],
+)  # fmt: skip
+def test_a_sealed_file_with_other_content_is_no_result(tmp_path: Path, change: dict[str, Any]) -> None:
+    """The seal finds accidents; whoever writes a file of this kind can seal it."""
+    import hashlib
+
+    content = {**RESULT.as_dict(), **change}
+    seal = hashlib.sha256(json.dumps(content, indent=1).encode()).hexdigest()
+    path = tmp_path / "made.json"
+    path.write_text(json.dumps({"sha256": seal, "result": content}))
+    with pytest.raises(Damaged):
+        Result.load(path)
+
+
+def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
+    for name in ("none.json", "none.npz"):
+        with pytest.raises(InvalidInput, match="cannot read"):
+            Result.load(tmp_path / name)
+    with pytest.raises(InvalidInput, match="cannot read"):
+        Result.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["result.csv", "result", "result.json.gz"])
+def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInput, match=r"saved as \.json or \.npz"):
+        RESULT.save(tmp_path / name)
+
+
+def test_a_place_that_cannot_be_written_is_found_before_a_row_is_read(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="there is no folder"):
+        checked_target(tmp_path / "nowhere" / "result.json")
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(InvalidInput, match="cannot write"):
+        checked_target(tmp_path / "folder.json")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match="there is no folder"):
+        checked_target(tmp_path / "file" / "result.json")
+    assert checked_target(str(tmp_path / "result.npz")) == tmp_path / "result.npz"
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder.json"]
+
+
+@pytest.mark.parametrize("denied", ["target", "folder"])
+def test_a_place_without_permission_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, denied: str) -> None:
+    """Asked of the system through ``os.access``, which says yes to root: here it says no."""
+    path = saved(tmp_path, "json")
+    forbidden = path if denied == "target" else tmp_path
+    monkeypatch.setattr(os, "access", lambda place, mode: Path(place) != forbidden)
+    with pytest.raises(InvalidInput, match="no permission"):
+        checked_target(path)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_crash_while_writing_leaves_the_old_result_and_no_litter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    path = saved(tmp_path, ending)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InvalidInput, match=r"cannot write .*No space left on device"):
+        attrs.evolve(RESULT, version="2").save(path)
+    monkeypatch.undo()
+    assert Result.load(path).version == RESULT.version
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_saving_replaces_what_was_there(tmp_path: Path) -> None:
+    path = saved(tmp_path, "json")
+    attrs.evolve(RESULT, version="2").save(path)
+    assert Result.load(path).version == "2"

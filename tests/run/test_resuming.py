@@ -1,0 +1,279 @@
+"""Runs that go on, with the rows that they began with, and finished ones whose results are asked for again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.accounting.ledger.run import Run
+from cloister.core.errors import InvalidInput, Refused
+from cloister.run.fit import Account, Request, fit, parties, source
+from cloister.run.result import Result
+from tests.in_process import cloister
+
+REQUEST = Request(k=3, method="su-lloyd", epsilon=1.0, bounds=(-1, 1), rows=2000, options={"rounds": 2})
+KEY = bytes(range(32))
+
+
+class Killed(BaseException):
+    """The process dies here."""
+
+
+def table(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, 0.3, (2000, 2))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    book = Ledger.open(tmp_path / "budget.db", create=True)
+    book.declare("mine", 10.0, 1e-5)
+    return book
+
+
+def run(ledger: Ledger, population: Any, request: Request = REQUEST, **more: Any) -> Result:
+    return fit(request, population, account=Account(ledger=ledger.path, dataset="mine", **more))
+
+
+def cut_off(ledger: Ledger, population: Any, looks: int = 3) -> str:
+    """A run that is killed after so many looks."""
+    written, original = 0, Run.write
+
+    def write(self: Run, look: Any) -> None:
+        nonlocal written
+        original(self, look)
+        written += 1
+        if written == looks:
+            raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "write", write)
+        with pytest.raises(Killed):
+            run(ledger, population)
+    return ledger.runs()[-1].id
+
+
+# rows
+
+
+def test_a_run_does_not_go_on_with_other_rows_in_memory(ledger: Ledger) -> None:
+    name = cut_off(ledger, source(table(), None, "refuse"))
+    one_moved = table()
+    one_moved[7, 1] += 0.1
+    with pytest.raises(Refused, match="began with other rows, or they have moved: the rows differ"):
+        run(ledger, source(one_moved, None, "refuse"), resume=name)
+    with pytest.raises(Refused, match="the number of rows, the rows differ"):
+        run(ledger, source(table()[:-1], None, "refuse"), resume=name)
+    assert ledger.runs()[-1].state == "open"
+    run(ledger, source(table(), None, "refuse"), resume=name)
+    assert ledger.runs()[-1].state == "done"
+
+
+def test_rows_in_memory_are_the_same_however_they_lie_there() -> None:
+    rows = table()
+    marks = [source(some, None, "refuse").marks(KEY) for some in (rows, np.asfortranarray(rows), rows[::-1][::-1])]
+    assert marks[0] == marks[1] == marks[2]
+    assert source(rows, None, "refuse").marks(bytes(32)) != marks[0]
+    others = [rows[::-1], rows[:, ::-1], -rows, rows.reshape(-1, 1)]
+    assert all(source(some, None, "refuse").marks(KEY)["the rows"] != marks[0]["the rows"] for some in others)
+
+
+def written(folder: Path, name: str = "a.npy", seed: int = 0) -> Path:
+    np.save(folder / name, table(seed))
+    return folder / name
+
+
+def touched(path: Path) -> None:
+    os.utime(path, ns=(1, 1))
+
+
+def shortened(path: Path) -> None:
+    np.save(path, table()[:-1])
+
+
+def changed_at_the_end(path: Path) -> None:
+    facts, rows = path.stat(), table()
+    rows[-1] += 0.1
+    np.save(path, rows)
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    ("change", "differs"),
+    [
+        (touched, "the times of their last change differ"),
+        (shortened, "the sizes of files, the times of their last change, how files begin and end differ"),
+        (changed_at_the_end, "how files begin and end differ"),
+    ],
+)
+def test_a_run_does_not_go_on_with_files_that_changed(
+    ledger: Ledger, tmp_path: Path, change: Callable[[Path], None], differs: str
+) -> None:
+    path = written(tmp_path)
+    name = cut_off(ledger, source(path, None, "refuse"))
+    change(path)
+    with pytest.raises(Refused, match=f"they have moved: {differs}"):
+        run(ledger, source(path, None, "refuse"), resume=name)
+    run(ledger, source(path, None, "refuse"), resume=name, same_rows=True)
+    assert ledger.runs()[-1].state == "done"
+
+
+def test_files_in_another_order_or_number_are_other_rows(tmp_path: Path) -> None:
+    paths = [written(tmp_path, f"{name}.npy", seed) for seed, name in enumerate("abc")]
+    found = [source(some, None, "refuse").marks(KEY) for some in (paths, paths[::-1], paths[:2])]
+    differ = [[what for what in marks if marks[what] != found[0][what]] for marks in found]
+    assert "the names of files, or their order" in differ[1]
+    assert "the number of files" in differ[2]
+
+
+def test_a_folder_that_was_moved_holds_the_same_files(ledger: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    path = written(tmp_path / "here")
+    name = cut_off(ledger, source(path, None, "refuse"))
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    run(ledger, source(tmp_path / "there" / path.name, None, "refuse"), resume=name)
+    assert ledger.runs()[-1].state == "done"
+
+
+def test_parties_are_known_again_each_by_its_own_rows() -> None:
+    def pooled(second: int) -> dict[str, bytes]:
+        members = {"north": source(table(0), None, "refuse"), "south": source(table(second), None, "refuse")}
+        return dict(parties(members).marks(KEY))
+
+    assert pooled(1) == pooled(1)
+    assert [what for what, mark in pooled(2).items() if mark != pooled(1)[what]] == ["the rows (south)"]
+
+
+class Strange:
+    """A population that cannot be known again."""
+
+    def __init__(self) -> None:
+        self._rows = source(table(), None, "refuse")
+        self.columns = self._rows.columns
+        self.check, self.gather = self._rows.check, self._rows.gather
+
+
+def test_a_population_that_cannot_be_known_again_needs_somebody_who_says_that_it_is_the_same(ledger: Ledger) -> None:
+    name = cut_off(ledger, Strange())
+    with pytest.raises(Refused, match="nobody can tell whether"):
+        run(ledger, Strange(), resume=name)
+    run(ledger, Strange(), resume=name, same_rows=True)
+
+
+def test_marks_are_in_no_result_and_no_status(ledger: Ledger) -> None:
+    result = run(ledger, source(table(), None, "refuse"))
+    key = ledger.path.with_name("budget.db.key").read_bytes()
+    shown = json.dumps(result.as_dict()) + repr(ledger.status())
+    assert key.hex() not in shown
+    assert not any(mark.hex() in shown for mark in source(table(), None, "refuse").marks(key).values())
+
+
+def test_same_rows_is_said_of_a_run_that_goes_on() -> None:
+    with pytest.raises(InvalidInput, match="give --resume too"):
+        Account.of("budget.db", "mine", same_rows=True)
+
+
+FIT = ("fit", "a.npy", "-k", "3", "--epsilon", "1", "--bounds=-1:1", "--rows", "2000", "--method", "su-lloyd", "--set", "rounds=2",
+       "--ledger", "budget.db", "--dataset", "mine", "--json")  # fmt: skip
+
+
+def test_the_command_line_asks_for_same_rows(ledger: Ledger, tmp_path: Path) -> None:
+    path = written(tmp_path)
+    name = cut_off(ledger, source(path, ["0", "1"], "refuse"))
+    touched(path)
+    refused = cloister(*FIT, "--resume", name, folder=tmp_path)
+    assert refused.returncode == 2
+    assert "go on with --same-rows" in refused.stderr
+    assert cloister(*FIT, "--resume", name, "--same-rows", folder=tmp_path).returncode == 0
+
+
+# finished runs
+
+
+class Gone:
+    """A population whose rows are not there any more."""
+
+    def __init__(self, columns: tuple[str, ...]) -> None:
+        self.columns = columns
+
+    def check(self) -> None:
+        raise AssertionError("rows were read")
+
+    def marks(self, key: bytes) -> dict[str, bytes]:
+        raise AssertionError("rows were read")
+
+    def gather(self, round: Any, rng: Any) -> tuple[Any, ...]:
+        raise AssertionError("rows were read")
+
+
+REQUESTS = [
+    REQUEST,
+    Request(k=4, method="hst-means", epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=2000),
+    Request(k=2, method="tree-coreset", epsilon=0.5, delta=1e-6, bounds=(-1, 1), rows=2000, options={"grid_up_to": 0}),
+    Request(k=3, method="hst-median", epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=2000),
+]
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: request.method)
+def test_a_finished_run_is_computed_again_from_its_record_for_nothing(ledger: Ledger, request_: Request) -> None:
+    first = run(ledger, source(table(), None, "refuse"), request_)
+    (done,) = ledger.runs()
+    before = ledger.path.read_bytes()
+    kept: list[Result] = []
+    account = Account(ledger=ledger.path, dataset="mine", resume=done.id)
+    again = fit(request_, Gone(first.columns), account=account, keep=kept.append)
+    assert again.as_dict() == kept[0].as_dict() == first.as_dict()
+    assert again.centers.tobytes() == first.centers.tobytes()
+    assert again.privacy.text() == first.privacy.text()
+    assert ledger.path.read_bytes() == before
+
+
+def test_a_finished_run_is_not_computed_again_under_other_options(ledger: Ledger) -> None:
+    first = run(ledger, source(table(), None, "refuse"))
+    other = Request(k=4, method="su-lloyd", epsilon=1.0, bounds=(-1, 1), rows=2000, options={"rounds": 2})
+    with pytest.raises(Refused, match="give it the same options"):
+        run(ledger, Gone(first.columns), other, resume=ledger.runs()[0].id)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (
+            "delete from looks where number = 3",
+            "the replay of round 0 looks elsewhere|ends early, and there are no rows",
+        ),
+        (
+            "delete from looks where round = 1 and number = (select max(number) from looks)",
+            "ends early, and there are no rows",
+        ),
+        ("delete from rounds where number = 1", "its record lacks round 2"),
+    ],
+)
+def test_a_finished_run_whose_record_ends_early_reads_no_row(ledger: Ledger, damage: str, message: str) -> None:
+    import sqlite3
+
+    first = run(ledger, source(table(), None, "refuse"))
+    db = sqlite3.connect(ledger.path)
+    with db:
+        db.execute(damage)
+    db.close()
+    with pytest.raises(Refused, match=message):
+        run(ledger, Gone(first.columns), resume=ledger.runs()[0].id)
+
+
+def test_the_command_line_prints_a_finished_run_again(ledger: Ledger, tmp_path: Path) -> None:
+    path = written(tmp_path)
+    first = cloister(*FIT, folder=tmp_path)
+    (done,) = ledger.runs()
+    path.write_bytes(path.read_bytes()[:128] + bytes(len(path.read_bytes()) - 128))  # its header alone is what it was
+    again = cloister(*FIT, "--resume", done.id, "--out", "again.json", folder=tmp_path)
+    assert (again.returncode, again.stdout) == (0, first.stdout)
+    assert Result.load(tmp_path / "again.json").as_dict() == json.loads(first.stdout)
+    assert ledger.runs() == (done,)

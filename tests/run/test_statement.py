@@ -1,0 +1,118 @@
+"""What a run promises, in data and in words, and never more than was paid for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Problem
+from cloister.core.questions import count
+from cloister.core.randomness import NoiseRng
+from cloister.core.session import Session, forecast
+from cloister.run.statement import PrivacyStatement, Spend, state
+from tests.core.core_fakes import BOX, SEED, Explorer, InMemory, LocalCounts, Strips
+
+PROBLEM = Problem(3, BOX, 200, Budget("gaussian", 0.4))
+SPENDS = (Spend(0, "question 1 (counts)", "discrete-laplace", "pure", 0.25),)
+
+
+def statement(**changes: Any) -> PrivacyStatement:
+    base = PrivacyStatement("Central", 1.0, 1e-6, SPENDS, rows=1000)
+    return attrs.evolve(base, **changes)
+
+
+def test_it_is_written_from_the_rounds_that_were_asked() -> None:
+    told = state(forecast(Explorer(), PROBLEM, SEED), 1.5, 1e-6, trust="Central", rows=200, seeded=False, private=True)
+    assert [(s.round, s.question, s.mechanism, s.measure, s.users) for s in told.spends] == [
+        (r, f"question {q}", "discrete-gaussian", "gaussian", 1.0) for r in (0, 1) for q in ("1 (counts)", "2 (sums)")
+    ]
+    assert [s.amount for s in told.spends] == pytest.approx([0.05, 0.15] * 2)
+    assert (told.trust, told.epsilon, told.delta, told.seeded, told.private) == ("Central", 1.5, 1e-6, False, True)
+
+
+def test_shares_of_the_users_are_told() -> None:
+    session: Session[Any] = Session(PROBLEM, SEED, InMemory(np.zeros((5, 2))), noise=NoiseRng.for_tests(0))
+    for spend in Budget("pure", 1.0).split_users(SEED, 1, 3):
+        session.ask(count(Strips(BOX.reach), via=LocalCounts(), spend=spend))
+    told = state(session.rounds, 1.0, 0.0, trust="Local", rows=200, seeded=False, private=True)
+    assert [s.users for s in told.spends] == pytest.approx([0.25, 0.75])
+    assert "of 25.0% of the users" in told.text()
+    assert "of 75.0% of the users" in told.text()
+    assert "users" not in statement().text().split("Budget, by round and question:")[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "headline"),
+    [
+        ({}, "(add-or-remove one row) epsilon = 1, delta = 1e-06, Central trust"),
+        ({"delta": 0.0}, "(add-or-remove one row) epsilon = 1, Central trust"),
+        ({"trust": "Local"}, "(replace one row) epsilon = 1, delta = 1e-06, Local trust"),
+        ({"trust": "Shuffled", "delta": 0.0}, "(replace one row) epsilon = 1, Shuffled trust"),
+        ({"trust": "Aggregated", "delta": 0.0}, "(add-or-remove one row) epsilon = 1, Aggregated trust"),
+        ({"seeded": True}, "not private: seeded (the noise can be repeated)"),
+        ({"private": False}, "NOT PRIVATE: exact answers were released"),
+        ({"private": False, "seeded": True}, "NOT PRIVATE: exact answers were released"),
+    ],
+)
+def test_the_headline_is_the_guarantee(changes: dict[str, Any], headline: str) -> None:
+    told = statement(**changes)
+    assert told.headline == headline
+    assert told.text().startswith(headline + "\n")
+
+
+@pytest.mark.parametrize("changes", [{"seeded": True}, {"private": False}])
+def test_a_run_that_protects_nobody_promises_nothing(changes: dict[str, Any]) -> None:
+    text = statement(**changes).text()
+    assert "epsilon = 1" not in text
+    assert "does not learn" not in text
+    assert "One row is one person" not in text
+    assert "does not learn" in statement().text()
+
+
+@pytest.mark.parametrize(
+    ("delta", "rows", "warned"), [(1e-3, 999, False), (1e-3, 1000, True), (0.5, 1000, True), (0.0, 1000, False)]
+)
+def test_a_delta_that_lets_whole_rows_out_is_warned_of(delta: float, rows: int, warned: bool) -> None:
+    text = statement(delta=delta, rows=rows).text()
+    assert ("WARNING: delta is not below 1 / rows" in text) == warned
+
+
+def test_every_spend_is_a_line_of_the_text() -> None:
+    spends = (*SPENDS, Spend(1, "question 2 (sums)", "discrete-gaussian", "gaussian", 1 / 3, 0.1))
+    lines = statement(spends=spends).text().splitlines()
+    assert lines[-3:] == [
+        "  round 1, question 1 (counts): discrete-laplace, epsilon 0.25",
+        "  round 2, question 2 (sums): discrete-gaussian, mu^2 0.333333 of 10.0% of the users",
+        "mu^2 measures Gaussian differential privacy: epsilon and delta above follow from all lines together.",
+    ]
+
+
+def test_questions_of_a_round_that_cost_the_same_share_a_line() -> None:
+    """Candidates by hashing ask two dozen: their lines hid what else the statement says."""
+    asked = [
+        ("question 1 (counts)", 4.0),
+        ("question 2 (sums)", 4.0),
+        ("question 3 (counts)", 4.0),
+        ("question 4 (counts)", 2.0),
+    ]
+    spends = [Spend(0, name, "m", "pure", amount, 0.25) for name, amount in asked]
+    again = Spend(1, "question 1 (counts)", "m", "pure", 4.0, 0.25)
+    assert statement(spends=(*spends, again)).text().splitlines()[-4:] == [
+        "  round 1, 2 questions (counts): m, each epsilon 4 of 25.0% of the users",
+        "  round 1, question 2 (sums): m, epsilon 4 of 25.0% of the users",
+        "  round 1, question 4 (counts): m, epsilon 2 of 25.0% of the users",
+        "  round 2, question 1 (counts): m, epsilon 4 of 25.0% of the users",
+    ]
+
+
+def test_it_survives_json() -> None:
+    told = statement(epsilon=1 / 3, spends=(*SPENDS, Spend(1, "q", "m", "zcdp", 0.1 + 0.2, 1 / 7)))
+    plain = json.loads(json.dumps(told.as_dict()))
+    assert PrivacyStatement.from_dict(plain) == told
+    assert plain["headline"] == told.headline
+    assert plain["relation"] == "add-or-remove one row"
