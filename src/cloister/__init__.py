@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cloister._version import __version__
+
 if TYPE_CHECKING:
     from cloister.estimators import KMeans as KMeans
 
-__version__ = "0.1.0"
 __all__ = ["KMeans", "__version__"]
 
 

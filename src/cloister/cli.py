@@ -80,7 +80,7 @@ def main() -> None:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from cloister import __version__
+        from cloister._version import __version__
 
         typer.echo(__version__)
         raise typer.Exit

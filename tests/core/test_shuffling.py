@@ -343,7 +343,7 @@ def installed() -> Registry:
     """The built-ins, the toy, and a method with two slots of one trust model."""
     toys = [
         Spec("asking", "Method", f"{__name__}:Asking", "asks"),
-        Spec("toy-hidden", "FrequencyOracle", "shuffled_fakes:ToyHidden", "hides", "Shuffled"),
+        Spec("toy-hidden", "FrequencyOracle", "tests.core.shuffled_fakes:ToyHidden", "hides", "Shuffled"),
     ]
     return Registry((Plugin("toys", "here", tuple(toys)), *registry().plugins))
 

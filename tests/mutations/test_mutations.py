@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +51,6 @@ def _mutated(entry: dict[str, Any]) -> str:
     return text.replace(entry["old"], entry["new"])
 
 
-def _ran(command: list[str], environment: dict[str, str], limit: float) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit, check=False
-    )
-
-
 @pytest.mark.parametrize("entry", MUTATIONS)
 def test_a_fault_still_applies_and_names_tests_that_exist(entry: dict[str, Any]) -> None:
     assert set(entry) == {"name", "file", "old", "new", "tests"}
@@ -66,17 +61,40 @@ def test_a_fault_still_applies_and_names_tests_that_exist(entry: dict[str, Any])
         assert f"def {name.partition('[')[0]}(" in (ROOT / path).read_text()
 
 
+@cache
+def _pass(tests: tuple[str, ...]) -> bool:
+    """Whether these tests pass without any fault."""
+    return _ran(ROOT, tests, 10 * LIMIT).returncode == 0
+
+
+def _ran(root: Path, tests: tuple[str, ...], limit: float) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        "-B",
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-m",
+        "not mutations",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        "0",
+        *tests,
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(root / "src")}
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit, check=False
+    )
+
+
 @pytest.mark.mutations
 @pytest.mark.parametrize("entry", MUTATIONS)
 def test_a_fault_fails_a_test_within_a_minute(entry: dict[str, Any], tmp_path: Path) -> None:
+    tests = tuple(entry["tests"])
+    assert _pass(tests), "its tests fail without it"
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    mutant = tmp_path / Path(entry["file"])
-    text = _mutated(entry)
-    arguments = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-m", "not mutations", "-p", "no:cacheprovider"]
-    run = [*arguments, "-n", "0", *entry["tests"]]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
-    honest = _ran(run, environment, 10 * LIMIT)
-    assert honest.returncode == 0, f"without the fault:\n{honest.stdout[-3000:]}"
-    mutant.write_text(text)
-    faulty = _ran(run, environment, LIMIT)
+    (tmp_path / Path(entry["file"])).write_text(_mutated(entry))
+    faulty = _ran(tmp_path, tests, LIMIT)
     assert faulty.returncode == 1, f"no test saw it:\n{faulty.stdout[-3000:]}{faulty.stderr[-1000:]}"

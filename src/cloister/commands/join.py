@@ -189,9 +189,9 @@ def make_certificates(
     days: Annotated[int, typer.Option(help="How long they are valid.")] = 30,
 ) -> None:
     """Make a test authority, and certificates and pooling keys for everybody. For trials: no one machine should hold them all."""
+    from cloister.federated.protocol.agreement import COORDINATOR_NAME
     from cloister.federated.protocol.streams import new_private_key, public_key
     from cloister.federated.transport.certificates import make_test_certificates, write_secret
-    from cloister.federated.transport.tls import COORDINATOR_NAME
 
     make_test_certificates(folder, tuple(party), days)
     public = dict[str, str]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
-from typing import Any, TypeVar, final
+from typing import Any, TypeAlias, TypeVar, final
 
 import attrs
 import numpy as np
@@ -20,11 +20,22 @@ from cloister.core.types import AnyArray, Bools, Ids, Ints
 
 P = TypeVar("P")
 V = TypeVar("V")
+Progress: TypeAlias = Callable[[int], None]
+"""Told how many rows, or reports, were read since the last time."""
 
 
 def chunk_rows(dimension: int) -> int:
     """How many rows of this dimension to encode at once: what stays in a core's second-level cache."""
     return max(256, min(16_384, 131_072 // dimension))
+
+
+def keep_memory() -> None:
+    """Make glibc keep the memory of one chunk for the next one.
+
+    A chunk's arrays are of a size that is mapped, zeroed and unmapped again each time, which was a quarter of a round. The
+    thresholds follow the largest block that was ever freed; no page of this one is touched. Elsewhere it does nothing.
+    """
+    np.empty(2**25 - 2**16, np.uint8)
 
 
 def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:

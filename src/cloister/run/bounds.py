@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cloister.collection.plan.canonical_json import parsed
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.strict_json import parsed
 
 HELP = (
     "give one pair (-1:1), one pair per column (0:120,0:1), a .toml or .json file with a pair per column name, or ball:RADIUS; "

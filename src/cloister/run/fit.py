@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from cloister import __version__
+from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.budgeting import problem_of
 from cloister.accounting.ledger.ledger import Ledger

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 from cloister.core.errors import Damaged, InvalidInput, Refused
 
@@ -69,11 +69,6 @@ def load(path: Path, what: str, most: int) -> bytes:
     return content
 
 
-def parsed(content: bytes) -> Any:
-    """JSON without names that stand twice and without numbers that are none. Raises ValueError."""
-    return json.loads(content.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_no_constant)
-
-
 def write(file: BinaryIO, text: str) -> None:
     """A text and a line break, durably."""
     file.write(text.encode() + b"\n")
@@ -113,14 +108,3 @@ def text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("not text")
     return value
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names differ: readers disagree about which of two equal names counts."""
-    if len(dict(pairs)) != len(pairs):
-        raise ValueError("a name stands twice")
-    return dict(pairs)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")

@@ -37,6 +37,7 @@ from cloister.core.record import Record
 from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.registry import Registry, built_in, registry
 from cloister.core.session import forecast, next_round
+from cloister.core.strict_json import parsed
 
 FORMAT, FORMAT_OF_ROUNDS = 1, 2
 FILE, WORDS = "plan.json", "README.txt"
@@ -246,7 +247,7 @@ class PublishedPlan:
         path = Path(folder) / FILE
         content = sealed.load(path, "plan", MOST)
         try:
-            facts = sealed.parsed(content)
+            facts = parsed(content)
             return cls.from_dict(facts)
         except CloisterError as error:
             raise Damaged(f"{path} cannot be used: {error}") from error

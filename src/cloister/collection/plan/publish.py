@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, cast
 
-from cloister import __version__
+from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.composition import Spent
 from cloister.collection.plan.anonymity import Crowd

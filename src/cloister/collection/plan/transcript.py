@@ -31,6 +31,7 @@ from cloister.collection.plan.plan import PublishedPlan
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.record import Look, Record
+from cloister.core.strict_json import parsed
 from cloister.core.types import AnyArray
 
 FORMAT = 1
@@ -217,7 +218,7 @@ def _numbers(folder: Path) -> set[int]:
 def _read(path: Path) -> Answers:
     content = sealed.load(path, "round", MOST)
     try:
-        found = Answers.from_dict(sealed.parsed(content))
+        found = Answers.from_dict(parsed(content))
         if content != found.content.encode() + b"\n":
             raise Refused("it is not written as cloister writes it")
     except CloisterError as error:

@@ -18,14 +18,15 @@ from typing import Any, TypeAlias, final
 
 import attrs
 
-from cloister import __version__
+from cloister._version import __version__
 from cloister.collection.plan.plan import PublishedPlan
 from cloister.collection.plan.transcript import Answers, Transcript
+from cloister.collection.server.messages import Released
+from cloister.collection.server.reports import Collected
 from cloister.core.clustering import Clustering
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Session
 from cloister.core.shares import doubts
 from cloister.run.result import Result
@@ -223,7 +224,7 @@ class _Open:
 
 
 def _collected(transcript: Transcript, reports: Paths, strict: bool, progress: Callable[[int], None] | None) -> Any:
-    kind = registry().load(registry().spec("Population", "messages" if transcript.plan.crowd else "reports"))
+    kind = Released if transcript.plan.crowd else Collected
     return kind(reports, transcript.head, transcript.plan.rows, strict, progress, transcript.heads[:-1])
 
 

@@ -10,14 +10,13 @@ import numpy as np
 from cloister.collection.server.reports import SPLIT, Intake
 from cloister.collection.wire.messages import Messages, from_batch, schema, shuffle_of
 from cloister.collection.wire.reports import plan_of
-from cloister.core.encoding import absorb
+from cloister.core.encoding import Progress, absorb, keep_memory
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.shuffling import messages as each
 from cloister.core.shuffling import roles
 from cloister.core.types import Ints
-from cloister.plugins.populations.reading import Progress, keep_memory
 
 if TYPE_CHECKING:
     from cloister.collection.wire.files import Path

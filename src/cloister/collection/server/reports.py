@@ -12,12 +12,11 @@ import numpy as np
 
 from cloister.collection.wire import reports as wire
 from cloister.collection.wire.user_set import TRIES, Roll, first_of
-from cloister.core.encoding import absorb, merge_summaries
+from cloister.core.encoding import Progress, absorb, keep_memory, merge_summaries
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Bools, Ids, Ints
-from cloister.plugins.populations.reading import Progress, keep_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa

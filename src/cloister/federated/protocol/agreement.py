@@ -9,8 +9,9 @@ import attrs
 
 from cloister.core.errors import InvalidInput
 from cloister.federated.protocol.collusion import Masks
-from cloister.federated.transport.tls import COORDINATOR_NAME
 
+COORDINATOR_NAME = "coordinator"
+"""The name in the coordinator's certificate, wherever it listens: no party's certificate may hold it."""
 MOST_PARTIES = 1024
 NONCE = 32
 """Bytes of a hello's nonce: a public X25519 key that the party makes for this session alone, for its secret with the coordinator."""

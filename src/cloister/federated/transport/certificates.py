@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cloister.core.errors import InvalidInput, MissingExtra
-from cloister.federated.transport.tls import COORDINATOR_NAME
+from cloister.federated.protocol.agreement import COORDINATOR_NAME
 
 try:
     from cryptography import x509

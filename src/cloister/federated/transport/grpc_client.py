@@ -11,7 +11,8 @@ import time
 from typing import Any, final
 
 from cloister.core.errors import MissingExtra, Refused
-from cloister.federated.transport.tls import ALIVE, COORDINATOR_NAME, PATH, Credentials
+from cloister.federated.protocol.agreement import COORDINATOR_NAME
+from cloister.federated.transport.tls import ALIVE, PATH, Credentials
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log lines are not ours: errors arrive as exceptions
 

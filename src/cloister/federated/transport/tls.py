@@ -13,8 +13,6 @@ SERVICE, METHOD = "cloister.Pool", "Exchange"
 PATH = f"/{SERVICE}/{METHOD}"
 ALIVE = 20
 """Seconds after which a party asks whether a silent connection still stands: firewalls forget those on which others are waited for."""
-COORDINATOR_NAME = "coordinator"
-"""The name in the coordinator's certificate, wherever it listens: no party's certificate may hold it."""
 
 
 @final

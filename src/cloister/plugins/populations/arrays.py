@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core.domains import Domain
-from cloister.core.encoding import chunk_rows, map_merge, merge_summaries, summarise_lattice
+from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge, merge_summaries, summarise_lattice
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
 from cloister.core.marks import mark, mark_of
@@ -21,14 +21,12 @@ from cloister.plugins.populations.reading import (
     Known,
     Missing,
     Piece,
-    Progress,
     as_first,
     as_missing,
     chosen,
     collected,
     finite,
     fit,
-    keep_memory,
     piece_rows,
     refuse_too_many,
     regroup,

@@ -11,7 +11,7 @@ from typing import Any, Generic, Self, TypeVar, final
 import attrs
 import numpy as np
 
-from cloister.core.encoding import chunk_rows, map_merge, merge_summaries, summarise_rows
+from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge, merge_summaries, summarise_rows
 from cloister.core.lattice import CAP
 from cloister.core.marks import mark, mark_of
 from cloister.core.questions import Round
@@ -21,13 +21,11 @@ from cloister.plugins.populations.engines import Engine, engine_of
 from cloister.plugins.populations.listing import Path, listed
 from cloister.plugins.populations.reading import (
     Missing,
-    Progress,
     as_first,
     as_missing,
     chosen,
     collected,
     fit,
-    keep_memory,
     refuse_too_many,
     refuse_unfit,
     usable,

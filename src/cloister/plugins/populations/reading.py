@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -14,9 +14,6 @@ from cloister.core.types import AnyArray, Bools, Floats, Ids
 
 Missing: TypeAlias = Literal["refuse", "drop"]
 """What the validation pass says to rows with a missing or infinite cell."""
-
-Progress: TypeAlias = Callable[[int], None]
-"""Told how many more rows are done."""
 
 Piece: TypeAlias = Sequence[AnyArray] | AnyArray
 """Some rows, column by column: d numeric arrays (m,), or one array (d, m). A missing cell is NaN."""
@@ -185,15 +182,6 @@ def collected(chunks: Iterable[Floats], dimension: int) -> Floats:
 def piece_rows(dimension: int) -> int:
     """How many rows of this dimension to convert at once: 8 MB."""
     return max(1024, min(65_536, 2**20 // dimension))
-
-
-def keep_memory() -> None:
-    """Make glibc keep the memory of one chunk for the next one.
-
-    A chunk's arrays are of a size that is mapped, zeroed and unmapped again each time, which was a quarter of a round. The
-    thresholds follow the largest block that was ever freed; no page of this one is touched. Elsewhere it does nothing.
-    """
-    np.empty(2**25 - 2**16, np.uint8)
 
 
 def refuse_too_many(rows: int) -> None:
