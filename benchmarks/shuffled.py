@@ -26,8 +26,8 @@ from halves import halves
 from one_round import SEEDS, Kept, columns, mixture
 
 from cloister.accounting import epsilon_of_mu, epsilon_of_shuffled, local_of_shuffled, mu_of
+from cloister.core.capabilities import Mixing
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.roles import Mixing
 from cloister.metrics import nicv
 from cloister.run.fit import Plan, Request, fit, prepare, source
 
@@ -140,7 +140,7 @@ def sent(case: Case) -> tuple[float, float, float]:
 
 
 def _nobody(part: Any) -> Any:
-    from cloister.core.questions import Placed
+    from cloister.core.buckets import Placed
 
     buckets = np.full((1, part.cells.space.levels), -1)
     return buckets if part.vectors is None else Placed(buckets, np.zeros((1, part.vectors.bound.dimension), np.int64))

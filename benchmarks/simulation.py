@@ -8,10 +8,11 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Setting
 from cloister.core.clustering import Problem, Released
 from cloister.core.encoding import encode_lattice
 from cloister.core.lattice import shrink
-from cloister.core.questions import Round, Setting
+from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats, Ints
 

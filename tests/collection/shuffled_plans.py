@@ -17,10 +17,11 @@ from cloister.collection.plan.plan import PublishedPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.wire import messages
 from cloister.collection.wire.messages import Messages
+from cloister.core.buckets import Placed, Space
 from cloister.core.budget import Budget, Event
 from cloister.core.domains import Ball
 from cloister.core.errors import Refused
-from cloister.core.questions import Part, Placed, Round, Space
+from cloister.core.questions import Part, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Bools, Ids, Ints

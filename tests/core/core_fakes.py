@@ -8,12 +8,13 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.lattice import Bound
-from cloister.core.questions import Question, Round, Space, add_up, count
+from cloister.core.questions import Question, Round, add_up, count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Look, Record
 from cloister.core.session import Session

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import Refused
-from cloister.core.questions import Setting, Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle

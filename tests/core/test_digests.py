@@ -17,11 +17,11 @@ import pytest
 
 import cloister
 from cloister.core import digests
+from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Share
 from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Space
 from cloister.core.randomness import PublicRng
 from cloister.core.trust import Central, Local
 

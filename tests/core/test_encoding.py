@@ -8,13 +8,14 @@ import attrs
 import numpy as np
 import pytest
 
+from cloister.core.buckets import Placed, Setting
 from cloister.core.budget import Budget, Share
 from cloister.core.domains import Ball
 from cloister.core.encoding import absorb, chunk_rows, encode_lattice, encode_rows, map_merge, merge_summaries
 from cloister.core.errors import Refused
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Part, Placed, Round, Setting
+from cloister.core.questions import Part, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Central, Local, Shuffled
 from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums

@@ -8,10 +8,11 @@ import attrs
 import numpy as np
 import pytest
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.encoding import encode_lattice, encode_owned, encode_rows, summarise_lattice
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.questions import Part, Round, Rows, Setting, Space
+from cloister.core.questions import Part, Round, Rows
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import Spec
 from cloister.core.registry.compose import compose

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.lattice import Bound
-from cloister.core.questions import Part, Round, Rows, Setting, Space
+from cloister.core.questions import Part, Round, Rows
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.shares import SIGNIFICANCE, Portion, doubts
 from cloister.core.shuffling import asked, messages, numbers

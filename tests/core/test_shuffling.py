@@ -13,17 +13,19 @@ from scipy.stats import chi2
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.composition import Spent
 from cloister.accounting.total import Total
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Event
+from cloister.core.capabilities import Hiding, Mixing, Sorting
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import absorb, encode_lattice, encode_owned, summarise_lattice
 from cloister.core.errors import Refused, WrongComposition
-from cloister.core.questions import Question, Round, Setting, Space, count
+from cloister.core.questions import Question, Round, count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import Spec, component, slot
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import Plugin, Registry, registry
-from cloister.core.roles import FrequencyOracle, Hiding, Mixing, Sorting
+from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Pending, Session
 from cloister.core.shuffling import least as people_needed
 from cloister.core.shuffling import roles

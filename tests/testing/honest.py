@@ -15,13 +15,14 @@ from typing import Any, ClassVar, NoReturn
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.clustering import Clustering, Coreset, Leaves, Problem, Released
 from cloister.core.encoding import absorb, encode_rows, merge_summaries
 from cloister.core.errors import Refused
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Placed, Round, Rows, Setting, Space, add_up, count
+from cloister.core.questions import Round, Rows, add_up, count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import Counts, FrequencyOracle, VectorSumOracle

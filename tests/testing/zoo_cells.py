@@ -7,10 +7,11 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.clustering import Coreset, Problem
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Rows, Space
+from cloister.core.questions import Rows
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.roles import Counts

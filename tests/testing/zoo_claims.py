@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import attrs
 
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import Option, component, option
 from cloister.core.types import Ids, Ints

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import Refused
-from cloister.core.questions import Setting, Space
 from cloister.core.randomness import NoiseRng, unit_floats
 from cloister.core.registry.components import component
 from cloister.core.trust import Local

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Measure
-from cloister.core.questions import Setting, Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Ids

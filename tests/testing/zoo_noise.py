@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
-from cloister.core.questions import Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ints
 from tests.testing.honest import (

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Round, Rows, Space, add_up, count
+from cloister.core.questions import Round, Rows, add_up, count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import component
 from cloister.core.session import Session

@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget
-from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
 from tests.testing.honest import (

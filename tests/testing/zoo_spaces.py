@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.core.questions import Placed, Space
+from cloister.core.buckets import Placed, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ids, Ints
 from cloister.testing.checks.large_spaces import FAR, FarTable

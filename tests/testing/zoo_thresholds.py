@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Event
-from cloister.core.questions import Setting, Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ints
 from tests.testing.honest import Channel, HonestCounts, Totals

@@ -6,15 +6,16 @@ import numpy as np
 from stubs import CentralCounts, CentralSums, Collected, Curator, LocalCounts, LocalSums, Party, PooledSums, TwoSlots
 
 from cloister.accounting import Accountant, Total
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Coreset, Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import encode_rows
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Question, Round, Setting, Space, add_up, count
+from cloister.core.questions import Question, Round, add_up, count
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.roles import Counts, Method, NonPrivateSolver, Sums
-from cloister.core.session import Session, forecast
+from cloister.core.roles import Counts, NonPrivateSolver, Sums
+from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import Aggregated, Central, Local
 from cloister.core.types import Floats, Ids
 from cloister.plugins.methods.lloyd import Lloyd

@@ -19,23 +19,15 @@ from stubs import (
 )
 
 from cloister.accounting import Accountant, Total
+from cloister.core.buckets import Bucketing, Setting, Space, Vectors
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Coreset, Problem, Released
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Bucketing, Question, Round, Setting, Space, Vectors, add_up, count
+from cloister.core.questions import Question, Round, add_up, count
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.roles import (
-    Charging,
-    Counts,
-    FrequencyOracle,
-    Method,
-    NonPrivateSolver,
-    Population,
-    Sums,
-    VectorSumOracle,
-)  # fmt: skip
-from cloister.core.session import Session, forecast, next_round
+from cloister.core.roles import Counts, FrequencyOracle, NonPrivateSolver, Sums, VectorSumOracle
+from cloister.core.session import Charging, Method, Population, Session, forecast, next_round
 from cloister.core.trust import Aggregated, Central, Local
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.lloyd import Lloyd

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Generic
 
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed, Round, Setting, Space
+from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import component, slot
 from cloister.core.roles import Channel, Counts, FrequencyOracle, Sums, VectorSumOracle

@@ -6,11 +6,11 @@ from typing import Any, Generic, TypeVar, final
 
 import attrs
 
+from cloister.core.buckets import Setting
 from cloister.core.budget import Budget, Event
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
-from cloister.core.questions import Setting
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.registry.components import own_number
 from cloister.core.types import Floats, Ints

@@ -9,11 +9,13 @@ from typing import Any, TypeAlias, TypeVar, final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Bucketing, Placed
+from cloister.core.capabilities import Mixing
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import shrink
-from cloister.core.questions import Bucketing, Part, Placed, Round
+from cloister.core.questions import Part, Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.roles import Channel, Mixing
+from cloister.core.roles import Channel
 from cloister.core.shuffling import asked as whom
 from cloister.core.shuffling import numbers
 from cloister.core.types import AnyArray, Bools, Ids, Ints

@@ -7,8 +7,8 @@ from typing import final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.lattice import EXACT, Bound
-from cloister.core.questions import Space
 from cloister.core.types import Floats, Ints
 
 

@@ -8,93 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 import attrs
 
+from cloister.core.buckets import Bucketing, Setting, Vectors
 from cloister.core.budget import Budget, Currency, Event, Share, drawings
 from cloister.core.digests import digest
 from cloister.core.domains import Domain
-from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.randomness import PublicRng
 from cloister.core.roles import Channel, Counts, FrequencyOracle, Sums, VectorSumOracle
 from cloister.core.trust import Shuffled, T, T_co
 from cloister.core.types import Ints
 
 V_co = TypeVar("V_co", covariant=True)
-
-
-@final
-@attrs.frozen
-class Space:
-    """How many buckets there are: ids of level l are 0 <= id < sizes[l]; -1 means 'in no bucket'.
-
-    Args:
-        sizes: buckets per level, coarse levels first.
-        nested: each level halves the next one: a row's id at level l is its id at level l + 1, shifted right by one bit (and -1
-            at all levels or none). Then whoever counts rows needs to look at the deepest level only.
-
-    Raises:
-        InvalidInput: a nested level that has not half as many buckets as the next one, rounded up.
-    """
-
-    sizes: tuple[int, ...]
-    nested: bool = False
-
-    def __attrs_post_init__(self) -> None:
-        halves = tuple((size + 1) // 2 for size in self.sizes[1:])
-        if self.nested and self.sizes[:-1] != halves:
-            raise InvalidInput(f"a nested space halves from level to level, which {self.sizes} does not")
-
-    @property
-    def levels(self) -> int:
-        return len(self.sizes)
-
-
-@final
-@attrs.frozen
-class Setting:
-    """Public facts about one question, the same on every machine.
-
-    Args:
-        rows: the public number of rows (users) that are asked: where a share of them is, the expected number.
-        unit: the lattice's spacing in the caller's units.
-        seed: of this question alone.
-        people: the public number of users of the round, asked this question or not. Where a shuffler mixes their messages and roles are
-            private, all of them hide each other. By default those who are asked.
-    """
-
-    rows: int
-    unit: float
-    seed: PublicRng
-    people: int = attrs.field(default=attrs.Factory(lambda self: self.rows, takes_self=True))
-
-
-class Bucketing(Protocol):
-    """Which bucket a row falls in: a function of that row alone, on exact integers, ties to the lowest id. Ids that its space does not have
-    are refused, whatever oracle is asked (``core.encoding``)."""
-
-    @property
-    def space(self) -> Space: ...
-
-    def locate(self, rows: Ints) -> Ints:
-        """Lattice rows (n, d) to bucket ids (n, levels), -1 for none."""
-        ...
-
-
-class Vectors(Protocol):
-    """One vector per row, to be added up per bucket of ``cells``. Vectors beyond ``bound`` are clipped to it."""
-
-    @property
-    def cells(self) -> Bucketing: ...
-
-    @property
-    def bound(self) -> Bound: ...
-
-    def values(self, rows: Ints, buckets: Ints) -> Ints:
-        """Lattice rows (n, d) and their bucket ids (n, levels) to vectors (n, dimension)."""
-        ...
 
 
 @final
@@ -113,15 +40,6 @@ class Rows:
 
     def values(self, rows: Ints, buckets: Ints) -> Ints:
         return rows
-
-
-@final
-@attrs.frozen(eq=False)
-class Placed:
-    """Vectors (n, dimension) with the buckets (n, levels) that they are added to."""
-
-    buckets: Ints = attrs.field(repr=False)
-    values: Ints = attrs.field(repr=False)
 
 
 @final

@@ -9,26 +9,51 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, NoReturn, TypeVar, final, overload
+from typing import Any, Generic, NoReturn, Protocol, TypeVar, final, overload
 
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.budget import Currency, Event
-from cloister.core.clustering import Problem, Released
+from cloister.core.clustering import Clustering, Problem, Released
 from cloister.core.errors import InvalidInput, Refused
-from cloister.core.questions import Part, Question, Round, Space
+from cloister.core.questions import Part, Question, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Journal, Look, Record
-from cloister.core.roles import Charging, Method, Population, Table
+from cloister.core.roles import Table
 from cloister.core.shuffling import check_shuffled, refuse_few
-from cloister.core.trust import Aggregated, Central, Shuffled, T
+from cloister.core.trust import Aggregated, Central, Shuffled, T, T_contra
 from cloister.core.types import Floats, Ints
 
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
 V = TypeVar("V")
+
+
+class Method(Protocol[T]):
+    """A clustering algorithm: a short program that asks questions in rounds.
+
+    Laws: the schedule (rounds, questions, what each spends) does not depend on answers. It sees no row and no exact
+    figure. It is a pure function of the problem, ``rng`` and the answers.
+    """
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering: ...
+
+
+class Population(Protocol[T_contra]):
+    """Where the rows are. The round is opaque to it: one merged summary per question, in one pass."""
+
+    def gather(self, round: Round[T_contra], rng: NoiseRng) -> tuple[Any, ...]: ...
+
+
+class Charging(Protocol):
+    """An accountant, as a session sees it."""
+
+    def charge(self, index: int, events: tuple[Event, ...]) -> None:
+        """Pay for round ``index``, or raise ``BudgetExceeded`` or ``Refused`` before any row is read."""
+        ...
 
 
 class Pending(BaseException):

@@ -23,8 +23,8 @@ from typing import Any, final
 
 import attrs
 
+from cloister.core.capabilities import Dividing
 from cloister.core.questions import Round
-from cloister.core.roles import Dividing
 from cloister.core.shuffling import messages, roles
 
 SIGNIFICANCE = 1e-9

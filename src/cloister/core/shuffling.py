@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 from cloister.core.budget import drawings
+from cloister.core.capabilities import Counted, Hiding, Mixing
 from cloister.core.errors import Refused
 from cloister.core.questions import Part, Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.roles import Counted, Hiding, Mixing
 from cloister.core.trust import Shuffled
 from cloister.core.types import Bools, Ids
 

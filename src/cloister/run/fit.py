@@ -20,6 +20,7 @@ from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
 from cloister.accounting.total import Total
 from cloister.core.aggregated import most_rows
+from cloister.core.capabilities import Mixing
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
@@ -30,7 +31,6 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import own_number
 from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.registry import registry
-from cloister.core.roles import Mixing
 from cloister.core.session import Pending, Session, forecast
 from cloister.core.shuffling import refuse_few
 from cloister.core.trust import TRUSTS, Aggregated

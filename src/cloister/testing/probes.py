@@ -10,11 +10,11 @@ import attrs
 import numpy as np
 
 from cloister.core.aggregated import Pooled, whole_noise
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget, Measure
+from cloister.core.capabilities import Mixing
 from cloister.core.lattice import Bound, shrink
-from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.roles import Mixing
 from cloister.core.trust import Local, Shuffled
 from cloister.core.types import Floats, Ids, Ints
 from cloister.testing.check import require

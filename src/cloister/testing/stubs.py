@@ -7,11 +7,12 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import summarise_rows
 from cloister.core.lattice import Bound
-from cloister.core.questions import Question, Round, Space, add_up, count
+from cloister.core.questions import Question, Round, add_up, count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ints

@@ -8,9 +8,10 @@ import attrs
 import numpy as np
 
 from cloister.core.aggregated import Words, to_words
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.domains import Box
-from cloister.core.questions import Part, Round, Setting, Space
+from cloister.core.questions import Part, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids, Ints

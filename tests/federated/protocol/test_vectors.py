@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from cloister.core.aggregated import Words, to_integers
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Part, Round, Setting, Space
+from cloister.core.questions import Part, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from cloister.accounting import Total
+from cloister.core.buckets import Space
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Round, Space
+from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry

@@ -9,10 +9,10 @@ import attrs
 import numpy as np
 import pytest
 
+from cloister.core.buckets import Space
 from cloister.core.clustering import Coreset, Errors, Leaves
 from cloister.core.encoding import encode_lattice
 from cloister.core.errors import WrongComposition
-from cloister.core.questions import Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 
+from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
-from cloister.core.questions import Rows, Space, add_up, count
+from cloister.core.questions import Rows, add_up, count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
 from cloister.core.registry.registry import registry
-from cloister.plugins.populations import engines, sources
-from cloister.plugins.populations.engines import Engine, Failure, attempt, engine_of, packed, settled
+from cloister.plugins.populations import engine_tasks, sources
+from cloister.plugins.populations.engine_tasks import Failure, attempt, packed, settled
+from cloister.plugins.populations.engines import Engine, engine_of
 from cloister.plugins.populations.files import Files
 from cloister.run.fit import source
 from tests.plugins.populations.engine_rows import NAMES, Halves, NotForTravel, answers, some_rows, write
@@ -204,7 +205,7 @@ def test_a_component_that_does_not_pickle_is_refused_in_one_line(shared: dict[st
 def test_a_worker_of_another_version_refuses() -> None:
     work = pickle.dumps(("0.0.1", len))
     assert attempt(work, []) == Failure(
-        f"a worker runs cloister {engines.own_version()}, this process 0.0.1: install the same version there"
+        f"a worker runs cloister {engine_tasks.own_version()}, this process 0.0.1: install the same version there"
     )
     assert attempt(packed(len), [1, 2]) == 2
     lacking = packed(len).replace(b"builtins", b"nowhere_")

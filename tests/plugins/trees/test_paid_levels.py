@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cloister.core.buckets import Setting
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
-from cloister.core.questions import Setting
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ints
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts

@@ -14,13 +14,13 @@ from cloister.accounting.composition import Spent
 from cloister.collection.plan.anonymity import Crowd
 from cloister.collection.plan.costs import Size, Step
 from cloister.collection.plan.plan import TRUSTS, Outlook, PublishedPlan, loud
+from cloister.core.capabilities import Predicting
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
-from cloister.core.roles import Predicting
 from cloister.core.trust import Shuffled
 from cloister.run.fit import Plan, Request, prepare
 from cloister.run.statement import state

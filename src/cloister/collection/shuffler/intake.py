@@ -14,9 +14,9 @@ from cloister.collection.plan.costs import covered
 from cloister.collection.plan.plan import PublishedPlan
 from cloister.collection.wire.messages import Messages, from_batch, schema
 from cloister.collection.wire.user_set import TRIES, Roll, first_of
+from cloister.core.capabilities import Sorting
 from cloister.core.errors import MissingExtra, Refused
 from cloister.core.questions import Round
-from cloister.core.roles import Sorting
 from cloister.core.shuffling import messages as each
 from cloister.core.shuffling import roles
 from cloister.core.types import Bools, Ids, Ints

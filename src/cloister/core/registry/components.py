@@ -17,6 +17,8 @@ import attrs
 
 from cloister.core.errors import InvalidInput
 
+GROUP = "cloister"
+
 Role: TypeAlias = Literal[
     "Method", "FrequencyOracle", "VectorSumOracle", "TreeBuilder", "NonPrivateSolver", "Population"
 ]

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import pluggy
 
-from cloister.core.registry.components import ROLES, Spec
-from cloister.core.registry.registry import GROUP
+from cloister.core.registry.components import GROUP, ROLES, Spec
 
 hookspec = pluggy.HookspecMarker(GROUP)
 hookimpl = pluggy.HookimplMarker(GROUP)

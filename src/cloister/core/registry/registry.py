@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
-from cloister.core.registry.components import ROLES, Role, Spec
+from cloister.core.registry.components import GROUP, ROLES, Role, Spec
 
 if TYPE_CHECKING:
     from cloister.core.registry.hooks import hookimpl as hookimpl
 
-GROUP = "cloister"
 MANIFEST = "cloister.plugins.manifest"
 BUILT_IN = "cloister.plugins.hook"
 

@@ -28,13 +28,15 @@ from typing import Any, Generic, final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.budget import Budget
+from cloister.core.capabilities import Costing, Cutting
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem, Released
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Rows, Space, add_up, count
+from cloister.core.questions import Rows, add_up, count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import Costing, Cutting, FrequencyOracle, NonPrivateSolver, Tree, TreeBuilder, VectorSumOracle
+from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Tree, TreeBuilder, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Bools, Floats, Ints

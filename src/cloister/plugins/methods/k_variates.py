@@ -26,9 +26,10 @@ from typing import Generic, final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Bucketing, Space
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Bucketing, Rows, Space, add_up, count
+from cloister.core.questions import Rows, add_up, count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, TreeBuilder, VectorSumOracle

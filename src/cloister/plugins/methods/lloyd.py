@@ -20,16 +20,17 @@ from typing import Generic, Literal
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Space, Vectors
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Rows, Space, Vectors, add_up, count
+from cloister.core.questions import Rows, add_up, count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import FrequencyOracle, Method, VectorSumOracle
-from cloister.core.session import Session
+from cloister.core.roles import FrequencyOracle, VectorSumOracle
+from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Floats
 from cloister.plugins.methods.post_processing import kept

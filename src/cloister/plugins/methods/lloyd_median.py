@@ -21,8 +21,8 @@ import numpy as np
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import FrequencyOracle, Method, VectorSumOracle
-from cloister.core.session import Session
+from cloister.core.roles import FrequencyOracle, VectorSumOracle
+from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.plugins.methods.median_step import MedianStep, median_round, median_shares
 from cloister.plugins.methods.radius import equal_cells

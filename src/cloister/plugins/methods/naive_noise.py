@@ -16,11 +16,12 @@ from typing import ClassVar, NoReturn, final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.clustering import Clustering, Coreset, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed, Rows, Setting, Space, add_up
+from cloister.core.questions import Rows, add_up
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import component, slot
 from cloister.core.roles import NonPrivateSolver
@@ -29,7 +30,7 @@ from cloister.core.trust import Local
 from cloister.core.types import Floats, Ids, Ints
 from cloister.plugins.oracles.local.reports import Kept, Reports
 from cloister.plugins.oracles.local.vectors.answers import VectorAnswers
-from cloister.plugins.oracles.local.vectors.vector_sums import Randomised, answers, randomiser_option
+from cloister.plugins.oracles.local.vectors.randomisers import Randomised, answers, randomiser_option
 
 MOST = 2**28
 """Numbers in all noised rows together."""

@@ -39,10 +39,11 @@ from typing import Any, Generic, Literal, TypeAlias, final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem
 from cloister.core.domains import Domain
-from cloister.core.questions import Question, Rows, Space, add_up, count
+from cloister.core.questions import Question, Rows, add_up, count
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Sums, Tree, TreeBuilder, VectorSumOracle

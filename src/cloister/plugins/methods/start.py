@@ -7,8 +7,7 @@ from typing import Any
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
-from cloister.core.roles import Method
-from cloister.core.session import Session
+from cloister.core.session import Method, Session
 
 
 def begun(

@@ -15,7 +15,7 @@ import distributed
 from distributed.client import FutureCancelledError
 
 from cloister.core.errors import InvalidInput
-from cloister.plugins.populations.engines import GUARD, attempt, packed, settled
+from cloister.plugins.populations.engine_tasks import GUARD, attempt, packed, settled
 
 P = TypeVar("P")
 V = TypeVar("V")

@@ -6,20 +6,16 @@ Nothing of it is noised: noise is drawn once, here, after the merge. So the mach
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
 import multiprocessing
 import os
-import pickle
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
-import attrs
-
-from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, UnknownName
+from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
+from cloister.plugins.populations.engine_tasks import GUARD, attempt, packed, settled
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -30,8 +26,6 @@ V = TypeVar("V")
 ENGINES = ("serial", "processes", "dask")
 
 MOST_WORKERS = 1024
-
-GUARD = "a script that starts workers does so under if __name__ == '__main__'"
 
 
 class Engine(Protocol):
@@ -204,57 +198,3 @@ def _end_quietly() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if os.name == "posix":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-
-@attrs.frozen
-class Failure:
-    """Why a part failed, as text: not every error can be pickled, and a foreign one may quote rows."""
-
-    text: str
-
-
-@functools.cache
-def own_version() -> str:
-    """Of cloister, in this process."""
-    return importlib.metadata.version("cloister")
-
-
-def packed(fn: Callable[[Any], Any]) -> bytes:
-    """A function with all that it needs, pickled once for all parts.
-
-    Raises:
-        InvalidInput: some component cannot travel.
-    """
-    try:
-        return pickle.dumps((own_version(), fn), pickle.HIGHEST_PROTOCOL)
-    except (pickle.PicklingError, TypeError, AttributeError) as error:
-        raise InvalidInput(f"a round of this method cannot be sent to workers: {error}. Use engine 'serial'") from None
-
-
-@functools.lru_cache(maxsize=1)
-def _unpacked(work: bytes) -> Any:
-    """Once per worker and round: what bucketings compute when they are first used is then kept."""
-    return pickle.loads(work)
-
-
-def attempt(work: bytes, part: Any) -> Any:
-    """In a worker: the part's value, or a ``Failure``."""
-    try:
-        version, fn = _unpacked(work)
-    except (ImportError, AttributeError) as error:
-        return Failure(f"a worker lacks what this run needs ({error}): install the same packages there")
-    if version != own_version():
-        return Failure(
-            f"a worker runs cloister {own_version()}, this process {version}: install the same version there"
-        )
-    try:
-        return fn(part)
-    except CloisterError as error:
-        return Failure(str(error))
-
-
-def settled(result: Any) -> Any:
-    """Raises: InvalidInput in place of a ``Failure``."""
-    if isinstance(result, Failure):
-        raise InvalidInput(result.text)
-    return result

@@ -15,10 +15,10 @@ from typing import final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.domains import Ball, Domain
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Space
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.roles import Counts

@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
 from cloister.testing.checks import oracle_noise, oracle_privacy, oracle_rows

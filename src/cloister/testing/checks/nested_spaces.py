@@ -10,8 +10,8 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ints
 from cloister.testing.check import require

@@ -24,9 +24,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from cloister.core.buckets import Placed
 from cloister.core.budget import Event
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ints
 from cloister.testing.check import require

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from cloister.core.buckets import Placed
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Bools, Floats, Ints

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from cloister.core.capabilities import Hiding, Mixing, Sorting
 from cloister.core.lattice import shrink
 from cloister.core.randomness import NoiseRng
-from cloister.core.roles import Hiding, Mixing, Sorting
 from cloister.core.types import AnyArray, Bools, Floats
 from cloister.testing.check import Broken, require
 from cloister.testing.probes import Probe, budget_of, length, spread, wide_shapes

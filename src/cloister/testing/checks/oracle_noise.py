@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Placed
 from cloister.core.lattice import shrink
-from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats, Ints

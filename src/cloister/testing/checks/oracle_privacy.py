@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from cloister.accounting.gaussian import delta_of_mu
+from cloister.core.buckets import Placed
 from cloister.core.budget import Budget, Measure
-from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ints
 from cloister.testing.check import require

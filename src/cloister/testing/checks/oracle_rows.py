@@ -12,9 +12,10 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Placed
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.questions import Part, Placed, Round
+from cloister.core.questions import Part, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats, Ints

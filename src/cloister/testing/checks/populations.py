@@ -7,13 +7,14 @@ from typing import Any, TypeAlias, final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Setting
 from cloister.core.budget import Budget, Event
+from cloister.core.capabilities import Counted
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.lattice import Bound
-from cloister.core.questions import Part, Round, Setting
+from cloister.core.questions import Part, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.registry import registry
-from cloister.core.roles import Counted
 from cloister.core.trust import Central, Local
 from cloister.core.types import Floats, Ids
 from cloister.testing.check import require

@@ -11,10 +11,10 @@ import pytest
 
 from cloister.accounting.composition import Spent
 from cloister.core.aggregated import Words, pooled, to_integers, to_words, whole_noise
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP, Bound
-from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng, skellam_ratio
 from cloister.core.types import Ids
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts, MaskedGaussianSums

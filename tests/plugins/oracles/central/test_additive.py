@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
-from cloister.core.questions import Setting, Space
 from cloister.core.randomness import PublicRng
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts, MaskedGaussianSums
 from cloister.plugins.oracles.aggregated.skellam import SkellamCounts, SkellamSums

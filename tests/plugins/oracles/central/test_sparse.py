@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import map_merge
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP, Bound
-from cloister.core.questions import Placed, Setting, Space, count
+from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
 from cloister.core.session import Session

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from cloister.accounting import Accountant, Cost, Ledger, Spent, Total, epsilon_of_rho
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
-from cloister.core.questions import Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ints
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts

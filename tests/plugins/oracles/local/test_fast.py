@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy.special import erf, erfc, gammaln
 
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray
 from cloister.plugins.oracles.local import fast

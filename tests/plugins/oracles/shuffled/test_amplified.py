@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from cloister.accounting.amplification import delta_of_shuffled, epsilon_of_shuffled, local_of_shuffled
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget, Share
+from cloister.core.capabilities import Hiding
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.roles import Hiding
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse

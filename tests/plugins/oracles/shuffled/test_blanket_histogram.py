@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused
-from cloister.core.questions import Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ids, Ints
 from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from cloister.accounting import epsilon_of_mu, mu_of
+from cloister.core.capabilities import Mixing
 from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.roles import Mixing
 from cloister.core.types import Floats
 from cloister.metrics import nicv
 from cloister.run.fit import Request, fit, prepare, source

@@ -13,10 +13,10 @@ import pytest
 from cloister.accounting.composition import Spent
 from cloister.accounting.gaussian import delta_of_mu, mu_of
 from cloister.core.aggregated import to_integers
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Ints
 from cloister.plugins.oracles.shuffled.hashed_buckets import chosen

@@ -8,8 +8,8 @@ from typing import final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Space
 from cloister.core.types import Bools, Ints
 from cloister.plugins.methods.weighted_centers.buckets import Created, squared
 

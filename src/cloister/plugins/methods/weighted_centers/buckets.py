@@ -7,8 +7,8 @@ from typing import final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.lattice import Bound
-from cloister.core.questions import Space
 from cloister.core.types import Ints
 from cloister.plugins.methods.weighted_centers.boxes import Intervals, inside
 from cloister.plugins.methods.weighted_centers.heavy_hitters import Prefixes

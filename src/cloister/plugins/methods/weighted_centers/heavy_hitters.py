@@ -20,8 +20,8 @@ from typing import final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Space
 from cloister.core.roles import Counts
 from cloister.core.types import Floats, Ints
 

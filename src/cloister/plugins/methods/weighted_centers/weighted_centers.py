@@ -29,10 +29,11 @@ from typing import Any, Generic, Literal, TypeAlias
 
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Question, Space, count
+from cloister.core.questions import Question, count
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle

@@ -15,9 +15,9 @@ Source: Diaa, Humphries, Kerschbaum 2024, Figure 1, with integer noise in place 
 
 from __future__ import annotations
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.lattice import Bound
-from cloister.core.questions import Setting, Space
 from cloister.core.registry.components import component, option
 from cloister.core.trust import Aggregated
 from cloister.plugins.oracles.aggregated.ring_channel import RingChannel, most_rows_option

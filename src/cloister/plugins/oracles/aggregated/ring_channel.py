@@ -13,10 +13,10 @@ import attrs
 import numpy as np
 
 from cloister.core.aggregated import WORD, Words, to_integers, to_words
+from cloister.core.buckets import Placed
 from cloister.core.budget import Event
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP
-from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import option
 from cloister.core.types import Ids, Ints

@@ -12,10 +12,10 @@ from typing import Protocol, final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP, Bound
-from cloister.core.questions import Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ints
 

@@ -11,8 +11,8 @@ from typing import Any, NoReturn, final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Placed, Space
 from cloister.core.errors import InvalidInput, Refused
-from cloister.core.questions import Placed, Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
 from cloister.plugins.oracles.central.additive import Additive, Gaussian, Laplace

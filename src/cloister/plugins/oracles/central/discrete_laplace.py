@@ -10,9 +10,9 @@ Steinke 2020).
 
 from __future__ import annotations
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.lattice import Bound
-from cloister.core.questions import Setting, Space
 from cloister.core.registry.components import component
 from cloister.core.trust import Central
 from cloister.plugins.oracles.central.additive import UP, Laplace

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.lattice import Bound
-from cloister.core.questions import Setting, Space
 from cloister.core.registry.components import component
 from cloister.core.trust import Central
 from cloister.plugins.oracles.central.dense import TensorChannel

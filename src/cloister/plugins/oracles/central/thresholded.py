@@ -29,9 +29,9 @@ from __future__ import annotations
 
 import math
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Setting, Space
 from cloister.core.registry.components import component
 from cloister.core.trust import Central
 from cloister.plugins.oracles.central.additive import UP, Laplace, Threshold

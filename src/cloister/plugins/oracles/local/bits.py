@@ -9,6 +9,9 @@ from cloister.core.types import AnyArray, Bools, Ints
 BLOCK = 2**22
 """Bits that are unpacked at once."""
 
+TILE = 32
+"""Users whom a compiled kernel takes together."""
+
 
 def packed(sets: Bools) -> AnyArray:
     """Sets (n, m) to bytes (n, ceil(m / 8))."""

@@ -29,8 +29,6 @@ PLAIN = "CLOISTER_PLAIN"
 ENOUGH = 100_000
 """Users after which a kernel is compiled, or read from numba's cache."""
 
-TILE = 32
-"""Users whom a kernel takes together."""
 
 _passed: Counter[str] = Counter()
 _broken: set[str] = set()

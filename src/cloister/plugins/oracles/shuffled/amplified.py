@@ -27,13 +27,14 @@ from typing import Any, ClassVar, final
 import attrs
 
 from cloister.accounting.amplification import local_of_shuffled
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget, Event, Measure
+from cloister.core.capabilities import Dividing, Responding
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import Channel, Dividing, FrequencyOracle, Responding, VectorSumOracle
+from cloister.core.roles import Channel, FrequencyOracle, VectorSumOracle
 from cloister.core.trust import Local, Shuffled
 from cloister.core.types import Ids, Ints
 

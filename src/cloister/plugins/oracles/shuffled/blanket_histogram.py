@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import math
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Setting, Space
 from cloister.core.registry.components import component, option
 from cloister.core.trust import Shuffled
 from cloister.plugins.oracles.local.counts.hashed_response import LARGEST

@@ -17,7 +17,7 @@ from typing import NoReturn, final
 import attrs
 import numpy as np
 
-from cloister.core.questions import Placed, Space
+from cloister.core.buckets import Placed, Space
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import Table
 from cloister.core.types import Floats, Ids, Ints

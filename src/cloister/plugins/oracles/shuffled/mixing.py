@@ -10,11 +10,11 @@ import attrs
 import numpy as np
 
 from cloister.core.aggregated import to_integers, to_words
+from cloister.core.buckets import Placed
 from cloister.core.budget import Budget, Event
 from cloister.core.digests import stamp
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Table
 from cloister.core.types import AnyArray, Bools, Ids, Ints

@@ -35,10 +35,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.questions import Setting, Space
 from cloister.core.registry.components import component, option
 from cloister.core.trust import Shuffled
 from cloister.plugins.oracles.central.additive import UP, enough_bits

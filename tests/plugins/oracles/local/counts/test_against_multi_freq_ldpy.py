@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget
-from cloister.core.questions import Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray
 from cloister.plugins.oracles.local.counts.local_hashing import OptimisedLocalHashing

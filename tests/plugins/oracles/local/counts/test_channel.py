@@ -11,13 +11,14 @@ import pytest
 from scipy.linalg import hadamard
 from scipy.stats import binom
 
+from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
 from cloister.core.clustering import Problem
 from cloister.core.digests import digest
 from cloister.core.domains import Box
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import Refused
-from cloister.core.questions import Space, count
+from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.plugins.oracles.local.bits import filled, members, packed, unpacked

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
 from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram

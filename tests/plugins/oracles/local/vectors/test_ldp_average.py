@@ -10,12 +10,13 @@ from scipy.integrate import quad
 
 from cloister.accounting.composition import Spent
 from cloister.accounting.gaussian import delta_of_mu
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.domains import Ball
 from cloister.core.encoding import encode_lattice
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound, shrink
-from cloister.core.questions import Part, Placed, Round, Setting, Space
+from cloister.core.questions import Part, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Local
 from cloister.core.types import Floats, Ints

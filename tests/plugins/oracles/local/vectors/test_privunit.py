@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import Refused
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.exact_probability import WORDS, odds

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 import pytest
 
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.digests import digest
@@ -20,13 +21,14 @@ from cloister.core.domains import Ball
 from cloister.core.encoding import absorb, encode_rows, merge_summaries
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed, Round, Setting, Space, add_up
+from cloister.core.questions import Round, add_up
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session, forecast
 from cloister.core.trust import Local
 from cloister.plugins.oracles.local.levels import Share
 from cloister.plugins.oracles.local.reports import Reports
-from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector, Randomised
+from cloister.plugins.oracles.local.vectors.randomisers import Randomised
+from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
 
 SEED = PublicRng.from_seed(90)
 NOISE = NoiseRng.for_tests(91)

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Measure
-from cloister.core.questions import Setting, Space
 from cloister.core.registry.components import component
 from cloister.core.trust import Local
 from cloister.plugins.oracles.local.counts.channel import KeptChannel

@@ -13,8 +13,8 @@ Source: Wang, Blocki, Li, Jha 2017, section 4.4.
 
 from __future__ import annotations
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Measure
-from cloister.core.questions import Setting, Space
 from cloister.core.registry.components import component
 from cloister.core.trust import Local
 from cloister.plugins.oracles.local.counts.channel import TalliedChannel

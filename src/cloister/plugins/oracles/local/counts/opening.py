@@ -6,9 +6,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TypeVar
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Setting, Space
 from cloister.core.randomness import PublicRng
 from cloister.plugins.oracles.local.counts.channel import Answers
 from cloister.plugins.oracles.local.counts.support import Randomiser

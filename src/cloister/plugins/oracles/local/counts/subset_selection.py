@@ -30,8 +30,8 @@ from typing import final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Measure
-from cloister.core.questions import Setting, Space
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.trust import Local

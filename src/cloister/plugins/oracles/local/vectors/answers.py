@@ -10,10 +10,10 @@ from typing import final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Placed
 from cloister.core.budget import Budget, Event
 from cloister.core.digests import stamp
 from cloister.core.errors import Refused
-from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.plugins.oracles.local.levels import Sharing

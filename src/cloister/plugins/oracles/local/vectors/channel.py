@@ -8,8 +8,8 @@ from typing import Any, NoReturn, final
 import attrs
 import numpy as np
 
+from cloister.core.buckets import Placed
 from cloister.core.budget import Event
-from cloister.core.questions import Placed
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.fast import ran

@@ -13,8 +13,9 @@ import numpy as np
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.plugins.oracles.local.bits import TILE
 from cloister.plugins.oracles.local.exact_probability import WORDS
-from cloister.plugins.oracles.local.fast import TILE, ran, states
+from cloister.plugins.oracles.local.fast import ran, states
 from cloister.plugins.oracles.local.vectors.hadamard_transform import Rotations, rows_of_hadamard
 from cloister.plugins.oracles.local.vectors.largest import largest
 from cloister.plugins.oracles.local.vectors.unit_randomiser import Words

@@ -41,11 +41,11 @@ import numpy as np
 
 from cloister.accounting.discrete import BEYOND, eta
 from cloister.accounting.gaussian import mu_of
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.digests import stamp
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound, shrink
-from cloister.core.questions import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component
 from cloister.core.trust import Local

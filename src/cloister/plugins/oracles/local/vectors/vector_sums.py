@@ -17,57 +17,20 @@ average, in others below, by at most n per coordinate with 'privunit'; it is the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from fractions import Fraction
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import ClassVar
 
+from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.questions import Setting, Space
-from cloister.core.registry.components import component, option
+from cloister.core.registry.components import component
 from cloister.core.trust import Local
-from cloister.plugins.oracles.local.exact_probability import odds
-from cloister.plugins.oracles.local.levels import Share, Sharing, share_option
-from cloister.plugins.oracles.local.vectors.answers import VectorAnswers
+from cloister.plugins.oracles.local.levels import Share, share_option
 from cloister.plugins.oracles.local.vectors.channel import ExplicitVectorChannel, HadamardVectorChannel, filled
-from cloister.plugins.oracles.local.vectors.codebook import Codebook
-from cloister.plugins.oracles.local.vectors.duchi import Duchi
-from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
-from cloister.plugins.oracles.local.vectors.unit_randomiser import Unit
-
-Randomised: TypeAlias = Literal["one-byte", "privunit", "duchi"]
-
-RANDOMISERS: dict[Randomised, Callable[[Fraction, int], Unit]] = {
-    "one-byte": Codebook.within,
-    "privunit": PrivUnit.within,
-    "duchi": Duchi.within,
-}
+from cloister.plugins.oracles.local.vectors.randomisers import Randomised, answers, randomiser_option
 
 MOST = 2**26
 """Most numbers in a summary whose buckets are all decoded at once."""
-
-
-def randomiser_option(default: Randomised) -> Any:
-    """The option ``randomiser`` of a local vector-sum oracle."""
-    return option(
-        default=default,
-        help="of one vector: one-byte (a codeword), privunit (least variance, slow above epsilon 4) or duchi (the paper's); the "
-        "last two send 2 bytes per coordinate",
-        choices=tuple(RANDOMISERS),
-    )
-
-
-def answers(
-    mechanism: str, randomiser: Randomised, share: Share, space: Space, bound: Bound, budget: Budget, setting: Setting,
-) -> VectorAnswers:  # fmt: skip
-    """The users' half of a question."""
-    sharing = Sharing(share, space.levels, setting.seed.child("sharing"))
-    unit = RANDOMISERS[randomiser](odds(budget, sharing.parts), bound.dimension)
-    seeds = tuple(setting.seed.child("level", number) for number in range(space.levels))
-    return VectorAnswers(
-        mechanism, budget, setting.rows, space.sizes, bound.dimension, bound.l2, setting.unit, sharing, unit, seeds
-    )
 
 
 @component
