@@ -173,7 +173,7 @@ class Only(importlib.abc.MetaPathFinder):
         raise ImportError(f"{name} is not light")
 
 sys.meta_path.insert(0, Only())
-from cloister.collection.client.encoder import encode, read
+from cloister.encoder import encode, read
 plan = read(sys.argv[1])
 d = plan.dimension
 reports = encode(plan, [[0.1] * d] * 40, list(range(40)), state=sys.argv[2])
