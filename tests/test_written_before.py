@@ -1,0 +1,87 @@
+"""What an earlier cloister wrote is read by this one: a plan, its reports, states, a plan of several rounds, a ledger.
+
+The files in ``written_before`` were made by the version in which digests began to go by stable tags, before files moved. A change that
+breaks one of these tests breaks what people have published.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.transcript import Transcript
+from tests.in_process import cloister
+
+pytest.importorskip("pyarrow")
+
+import pyarrow.parquet as pq
+
+RUN = "e37408a3122a"
+FIT = ["-k", "2", "--epsilon", "1", "--delta", "1e-7", "--bounds", "-1:1", "--rows", "60", "--ledger", "budget.db", "--dataset", "people", "--method", "fastlloyd"]
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> Path:
+    """A copy of it all."""
+    return Path(shutil.copytree(Path(__file__).with_name("written_before"), tmp_path / "before"))
+
+
+def said(folder: Path, *arguments: str) -> Any:
+    done = cloister(*arguments, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_plan_asks_the_round_that_it_was_published_with(before: Path) -> None:
+    plan = PublishedPlan.read(before / "plan")
+    assert plan.round().digest() == plan.digest
+    assert Transcript.read(before / "rounds").index == 1
+
+
+def test_reports_are_decoded_to_the_same_centres(before: Path) -> None:
+    said(before, "decode", "plan", "reports", "--out", "again.json")
+    then, now = (json.loads((before / name).read_text())["result"] for name in ("centers.json", "again.json"))
+    assert now["centers"] == then["centers"]
+    assert now["details"] == then["details"]
+
+
+def test_a_state_gives_the_same_reports_and_keeps_its_lifetime(before: Path) -> None:
+    said(before, "encode", "plan", "rows.csv", "--first", "0", "--out", "again", "--state", "one.state")
+    then, now = (pq.read_table(next((before / name).iterdir())) for name in ("reports", "again"))
+    assert now.equals(then)
+    done = cloister(
+        "encode",
+        "plan",
+        "rows.csv",
+        "--first",
+        "0",
+        "--out",
+        "more",
+        "--state",
+        "one.state",
+        "--lifetime",
+        "10",
+        folder=before,
+    )
+    assert done.returncode == 2
+
+
+def test_a_plan_of_two_rounds_goes_on_where_it_was(before: Path) -> None:
+    said(before, "answer", "rounds", "rows.csv", "--first", "0", "--out", "second", "--state", "two.state")
+    said(before, "advance", "rounds", "--reports", "second", "--out", "centers2.json")
+    centers = np.array(json.loads((before / "centers2.json").read_text())["result"]["centers"])
+    assert centers.shape == (2, 2)
+
+
+def test_a_ledger_counts_its_run_and_computes_its_result_again(before: Path) -> None:
+    (people,) = json.loads(said(before, "ledger", "show", "budget.db", "--json").stdout)
+    assert [(run["id"], run["state"]) for run in people["runs"]] == [(RUN, "done")]
+    said(before, "fit", "rows.csv", *FIT, "--resume", RUN, "--out", "again.json")
+    then, now = (json.loads((before / name).read_text())["result"] for name in ("fit.json", "again.json"))
+    assert now == then
