@@ -1,0 +1,20 @@
+# What a developer runs, in an environment with '.[test]'. CI runs .ci/run.
+.PHONY: quick test mutations lint types
+
+quick:  ## tests that take less than ten seconds each
+	python -m pytest -q -n 2 -m "not slow and not mutations"
+
+test:  ## all tests, as the README has them
+	python -m pytest -q -n 2
+
+mutations:  ## deliberate faults, each of which a test must see
+	python -m pytest -q -n 2 -m mutations tests/mutations
+
+lint:  ## formatter, linter, import rules
+	ruff format --check .
+	ruff check .
+	lint-imports
+
+types:  ## both type checkers
+	mypy
+	basedpyright
