@@ -7,10 +7,11 @@ import warnings
 import numpy as np
 
 from cloister.core.clustering import Coreset, Released
-from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.core.errors import MissingExtra
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.types import Floats
+from cloister.plugins.solvers.points import each_a_center, heavy_or_all
 
 
 @component
@@ -33,13 +34,10 @@ class KMeansPlusPlus:
             from sklearn.cluster import KMeans
         except ImportError:
             raise MissingExtra("scikit-learn", "sklearn", "the solver 'kmeans++'") from None
-        points, weights = coreset.value.points, coreset.value.weights
-        if not len(points):
-            raise InvalidInput("a coreset without a point cannot be clustered: trees return at least one")
-        heavy = weights > 0
-        points, weights = (points[heavy], weights[heavy]) if heavy.any() else (points, np.ones(len(points)))
-        if len(points) <= k:  # every point is a centre; the rest stand on the heaviest
-            return points[np.r_[np.arange(len(points)), np.full(k - len(points), np.argmax(weights))]]
+        heavy, weights = heavy_or_all(coreset.value)
+        points = coreset.value.points[heavy]
+        if len(points) <= k:
+            return each_a_center(points, weights, k)
         seed = int(rng.child("k-means++").generator().integers(2**31))
         # n_init takes a number as well as the text that scikit-learn's annotation-free default suggests
         solver = KMeans(

@@ -8,10 +8,10 @@ import attrs
 import numpy as np
 
 from cloister.core.clustering import Coreset, Released
-from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.types import Floats, Ints
+from cloister.plugins.solvers.points import each_a_center, heavy_or_all
 
 BLOCK = 2**13
 """Points whose distances to all centres are held at once."""
@@ -43,13 +43,10 @@ class KMedianPlusPlus:
         Raises:
             InvalidInput: there is no point at all.
         """
-        points, weights = coreset.value.points, coreset.value.weights
-        if not len(points):
-            raise InvalidInput("a coreset without a point cannot be clustered: trees return at least one")
-        heavy = weights > 0
-        points, weights = (points[heavy], weights[heavy]) if heavy.any() else (points, np.ones(len(points)))
-        if len(points) <= k:  # every point is a centre; the rest stand on the heaviest
-            return points[np.r_[np.arange(len(points)), np.full(k - len(points), np.argmax(weights))]]
+        heavy, weights = heavy_or_all(coreset.value)
+        points = coreset.value.points[heavy]
+        if len(points) <= k:
+            return each_a_center(points, weights, k)
         rows = Weighted.of(points, weights)
         found = [self._started(rows, k, rng.child("kmedian++", i)) for i in range(self.starts)]
         centers, _ = min(found, key=lambda pair: pair[1])

@@ -29,10 +29,10 @@ import attrs
 import numpy as np
 
 from cloister.core.clustering import Coreset, Released
-from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.types import Bools, Floats, Ints
+from cloister.plugins.solvers.points import heavy_or_all
 
 TINY = 1e-300
 
@@ -78,18 +78,12 @@ class Points:
 
     @classmethod
     def of(cls, coreset: Coreset, sure: float) -> Points:
-        m, d = coreset.points.shape
-        if not m:
-            raise InvalidInput("a coreset without a point cannot be clustered: trees return at least one")
-        weights, errors = coreset.weights, coreset.errors
-        heavy = np.flatnonzero(weights > 0)
-        if not len(heavy):
-            return cls(coreset.points, np.ones(m), np.zeros(m), np.ones(m, bool))
-        order = heavy[np.argsort(-weights[heavy], kind="stable")]
-        weight = weights[order]
-        if errors is None:
+        heavy, weights = heavy_or_all(coreset)
+        ranked = np.argsort(-weights, kind="stable")
+        order, weight, errors = heavy[ranked], weights[ranked], coreset.errors
+        if errors is None or not (coreset.weights > 0).any():
             return cls(coreset.points[order], weight, np.zeros(len(order)), np.ones(len(order), bool))
-        noise = d * (errors.sums[order] / weight) ** 2
+        noise = coreset.points.shape[1] * (errors.sums[order] / weight) ** 2
         return cls(coreset.points[order], weight, noise, weight > sure * errors.weights[order])
 
     @property
