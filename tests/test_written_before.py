@@ -23,7 +23,24 @@ pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq
 
 RUN = "e37408a3122a"
-FIT = ["-k", "2", "--epsilon", "1", "--delta", "1e-7", "--bounds", "-1:1", "--rows", "60", "--ledger", "budget.db", "--dataset", "people", "--method", "fastlloyd"]
+FIT = [
+    "-k",
+    "2",
+    "--epsilon",
+    "1",
+    "--delta",
+    "1e-7",
+    "--bounds",
+    "-1:1",
+    "--rows",
+    "60",
+    "--ledger",
+    "budget.db",
+    "--dataset",
+    "people",
+    "--method",
+    "fastlloyd",
+]
 
 
 @pytest.fixture

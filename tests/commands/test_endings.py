@@ -268,7 +268,7 @@ def test_a_refusal_while_a_run_is_open_says_so_and_one_before_it_does_not(
 
 
 def test_ctrl_c_while_a_result_is_printed_says_where_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloister.commands.print_table", interrupt)
+    monkeypatch.setattr("cloister.commands.common.print_table", interrupt)
     code, told = refused(folder, *FIT)
     (kept,) = folder.glob("cloister-result-*.json")
     assert code == 130
@@ -278,7 +278,7 @@ def test_ctrl_c_while_a_result_is_printed_says_where_it_is(folder: Path, monkeyp
 def test_a_result_that_can_be_kept_nowhere_is_not_said_to_be_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cloister.commands.print_table", full)
+    monkeypatch.setattr("cloister.commands.common.print_table", full)
     monkeypatch.setattr("cloister.run.result.os.fsync", full)
     code, told = refused(folder, *FIT)
     assert code == 1

@@ -105,6 +105,8 @@ class Together:
 
 @attrs.frozen
 class ToyMixing:
+    digest_tag = "tests.shuffled_fakes.ToyMixing"
+
     budget: Budget
     size: int
     least: int

@@ -198,6 +198,8 @@ class Bits:
 class Ones:
     """How many users sent a one for each bucket, and how many sent anything."""
 
+    digest_tag = "tests.honest.Ones"
+
     ones: Ints
     users: int
 

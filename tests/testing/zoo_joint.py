@@ -32,6 +32,8 @@ STEPS = 2.0**20
 
 @attrs.frozen(eq=False)
 class Numbers:
+    digest_tag = "tests.zoo_joint.Numbers"
+
     users: Ids
     numbers: Ints
 

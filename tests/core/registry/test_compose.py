@@ -29,6 +29,8 @@ class Counts:
 class LocalCounts:
     """Local counts."""
 
+    digest_tag = "tests.test_compose.LocalCounts"
+
     trust = Local
     measure = "pure"
 

@@ -31,7 +31,7 @@ from tests.federated.protocol.played import NUMBERS, Played, cut, play
 
 ORACLES = ("skellam", "masked-gaussian")
 MODES: tuple[Masks, ...] = ("pairwise", "shared")
-PAGE = Path(__file__).parents[2] / "docs" / "federated.md"
+PAGE = Path(__file__).parents[3] / "docs" / "federated.md"
 PLAYED = dict[str, list[str]]()
 
 

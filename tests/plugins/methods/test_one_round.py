@@ -146,6 +146,8 @@ def test_the_paper_s_method_finds_clusters() -> None:
 
 @attrs.frozen
 class Table:
+    digest_tag = "tests.test_one_round.Table"
+
     values: Floats
 
     def at(self, ids: Ints, level: int = 0) -> Floats:

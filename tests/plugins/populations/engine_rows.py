@@ -36,6 +36,8 @@ class Halves:
         traps: folder; whoever takes a file out of it ends at once, as a worker does that is killed.
     """
 
+    digest_tag = "tests.engine_rows.Halves"
+
     levels: int = 4
     traps: str | None = None
 

@@ -28,6 +28,8 @@ SEED = PublicRng.from_seed(4)
 class Told:
     """Counts as given per level, all with one standard error."""
 
+    digest_tag = "tests.test_flat_trees.Told"
+
     levels: tuple[Floats, ...]
     error: float = 1.0
 

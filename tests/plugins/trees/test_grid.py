@@ -24,6 +24,8 @@ SEED = PublicRng.from_seed(34)
 class Told:
     """Counts as given, with their standard errors."""
 
+    digest_tag = "tests.test_grid.Told"
+
     values: Floats
     errors: Floats
 

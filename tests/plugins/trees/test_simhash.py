@@ -24,6 +24,8 @@ SEED = PublicRng.from_seed(33)
 class Told:
     """Counts per level; a node's standard error is its own number over 100. Remembers what was looked at."""
 
+    digest_tag = "tests.test_simhash.Told"
+
     levels: list[Floats]
     looks: list[tuple[int, tuple[int, ...]]] = attrs.field(factory=list)
 

@@ -27,6 +27,8 @@ SEED = PublicRng.from_seed(32)
 class Told:
     """Counts as given, with their standard errors."""
 
+    digest_tag = "tests.test_spread_cells.Told"
+
     values: Floats
     errors: Floats
 

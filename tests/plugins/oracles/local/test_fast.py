@@ -213,7 +213,7 @@ for name in ("scipy", "numba", "sklearn"):
 import numpy as np
 from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
-from cloister.core.questions import Placed, Setting, Space
+from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 for name in ("one-byte", "privunit", "duchi"):

@@ -237,6 +237,8 @@ def test_sets_are_packed_and_counted_bit_by_bit(size):
 class Strips:
     """The first coordinate in 4 strips, and in 8; outside the middle half a row is in no strip of the second."""
 
+    digest_tag = "tests.test_channel.Strips"
+
     reach: int
 
     @property

@@ -305,6 +305,8 @@ class Halves:
 
 @attrs.frozen
 class Whole:
+    digest_tag = "tests.test_vector_sums.Whole"
+
     cells: Halves
     bound: Bound
 
