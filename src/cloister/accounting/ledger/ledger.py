@@ -62,7 +62,7 @@ class Ledger:
         Args:
             dataset: a name for the data, whatever file it is in: two names for one data set are two budgets.
             epsilon, delta: what all runs together may cost.
-            composition: how runs add up, see ``lifetime``.
+            composition: how runs add up, see ``privacy_filter``.
 
         Raises:
             InvalidInput: figures out of range, an empty name, or ``zcdp`` with delta = 0.

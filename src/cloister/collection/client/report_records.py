@@ -1,6 +1,6 @@
 """A person's report as bytes: what is remembered of her, and what she would send on her own.
 
-The columns of all questions side by side, as ``wire.report_types`` has them; zeros where she is not asked, which is public.
+The columns of all questions side by side, as ``wire.reports.report_types`` has them; zeros where she is not asked, which is public.
 """
 
 from __future__ import annotations

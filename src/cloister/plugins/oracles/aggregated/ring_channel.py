@@ -1,6 +1,6 @@
 """Integer tensors whose noise is not drawn by ``decode``: what every Aggregated oracle on enumerable buckets is made of.
 
-Totals, clipping, scaling and the table are those of the Central oracles (``tensors``): the same code gives the same numbers,
+Totals, clipping, scaling and the table are those of the Central oracles (``central.dense``): the same code gives the same numbers,
 so that parties who pool their rows release what a curator of all rows would have.
 """
 

@@ -1,6 +1,6 @@
 """Local oracles: every person randomises her own answer, and nobody else ever sees her row.
 
-One idea per file: ``coins`` (exact probabilities), ``randomisers`` (k-ary randomised response), ``hashing`` (public hashes),
+One idea per file: ``exact_probability`` (exact probabilities), ``randomised_response`` (k-ary randomised response), ``hashing`` (public hashes),
 ``levels`` (how a row that is in several buckets is paid for), ``reports`` (what leaves a person, and how it adds up),
-``supports`` (the one estimator of counts), ``channels`` (both halves of a count question); then one file per mechanism.
+``counts.support`` (the one estimator of counts), ``counts.channel`` (both halves of a count question); then one file per mechanism.
 """

@@ -110,7 +110,7 @@ def at_place(keys: AnyArray, place: int) -> np.int32:
 
 @inline
 def lift(values: Ints, positions: Ints, signs: Floats, bound: float, buffer: Floats) -> None:
-    """``vector_units.lifted`` for a tile: rows of values (N, d) to columns of unit vectors (d + 1, TILE), ``bound`` = l2^2.
+    """``unit_randomiser.lifted`` for a tile: rows of values (N, d) to columns of unit vectors (d + 1, TILE), ``bound`` = l2^2.
 
     Positions below 0 stand for a vector that is zero. Every number is rounded as NumPy rounds it: squares and their sum are exact.
     """

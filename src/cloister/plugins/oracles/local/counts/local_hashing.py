@@ -1,7 +1,7 @@
 """Optimised local hashing: one small number per user; every bucket of an enumerable space is decoded.
 
 Guarantee (Local; replace one row, or have none; pure, no delta): a user sends randomised response on a public hash of her
-bucket into g = round(e^eps) + 1 values (``hashed``): eps-DP. A user in no bucket sends a uniform value. Over several levels
+bucket into g = round(e^eps) + 1 values (``hashed_response``): eps-DP. A user in no bucket sends a uniform value. Over several levels
 see ``levels``.
 
 Unbiased: (S_v - n / g) / (p - 1/g), where S_v users sent their hash of v. Variance with n users: n c, c = 4 e^eps / (e^eps - 1)^2

@@ -12,10 +12,10 @@ so that a uniform element of S comes to lie on her symbol x, else by a uniform r
 
     sum_r [S + r = Z] c_r      and      sum_j [S + x - s_j = Z] c'_j <= [x in Z] sum_r [S + r = Z] max c',
 
-where c_r and c'_j, about 1/M and 1/k, are whole numbers of 64-bit words: ``coins.kept`` with inside = min c / max c'. Neither
+where c_r and c'_j, about 1/M and 1/k, are whole numbers of 64-bit words: ``exact_probability.kept`` with inside = min c / max c'. Neither
 ties among the words nor the multiply-shift's unevenness add anything.
 
-Unbiased: (S_v - n q) / (p - q), where S_v sets hold v, p = t + (1 - t) k / M, q = t (k - 1) / (M - 1) + (1 - t) k / M (``supports``
+Unbiased: (S_v - n q) / (p - q), where S_v sets hold v, p = t + (1 - t) k / M, q = t (k - 1) / (M - 1) + (1 - t) k / M (``support``
 has the variance; ties change q by less than M^2 / 2^64). Over several levels see ``levels``. A report has M bits.
 
 Source: Ye, Barg 2018; Wang et al. 2016.

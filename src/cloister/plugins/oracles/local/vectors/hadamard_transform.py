@@ -63,7 +63,7 @@ def rows_of_hadamard(size: int) -> Ids:
 class Rotations:
     """A public rotation of R^D for every user: R = H S3 H S2 H S1 / D^1.5, with random signs S from the user's number.
 
-    Three rounds are not quite a random rotation. What the estimate of ``vector_codebook`` then gets wrong, measured on 1e5
+    Three rounds are not quite a random rotation. What the estimate of ``codebook`` then gets wrong, measured on 1e5
     rotations for axes, pairs, flat and spiky vectors: at D = 128 its length by at most 0.1%; its direction by less than could
     be seen (0.2%), but for vectors on four coordinates whose numbers cancel bit by bit, such as (0.8, 0.35, 0.35, 0.35) on the
     first four: 0.45%, which a fourth round removes. At D = 64 it is 0.35% and 1.1%, at D = 16 6% and 2%: no codebook is

@@ -8,7 +8,7 @@ over all blocks by at most 2 l2. So noise of sigma = 2 l2 / mu is mu-GDP, and (e
 Gaussian; her two rows differ in at most 2 d integers per level (``accounting.discrete``). With L levels that share her budget,
 2 sqrt(L) l2 and 2 d L; levels that share the users leave her one.
 
-The bound is what is *sent*: ask about rows relative to a public point of each region (``plugins.stemmer.Centred``), clipped to it, and add the
+The bound is what is *sent*: ask about rows relative to a public point of each region (``methods.weighted_centers.buckets.Centred``), clipped to it, and add the
 point back. A bound by region is a scale of the vectors, which is the asker's too.
 
 Why it counts as pure with a delta that may fail, not as Gaussian: a person answers one question, or few, and most are pure

@@ -1,14 +1,14 @@
 """Local vector sums: every person sends one randomised vector, and nobody else ever sees her row.
 
-Three independent choices: the randomiser of one unit vector (``vector_codebook``, ``vector_privunit``, ``vector_duchi``), how
-buckets are told apart (``vector_channels``), and what the levels of a tree divide (``levels``).
+Three independent choices: the randomiser of one unit vector (``codebook``, ``privunit``, ``duchi``), how
+buckets are told apart (``channel``), and what the levels of a tree divide (``levels``).
 
 Guarantee (Local; replace one row, or have none; pure, no delta): a person's unit vector is a function of her row and of public
-coins (``vector_units``). She sends it through an eps-DP randomiser once, or once per level at eps / T each. So her whole report
+coins (``unit_randomiser``). She sends it through an eps-DP randomiser once, or once per level at eps / T each. So her whole report
 is eps-DP. Bucket and vector are protected together: neither is ever sent, and the sign that holds the bucket is inside.
 
 Unbiased: E over the person's coins of z_i is s_i(b_i) x_i, and over the public ones of s_i(v) s_i(b_i) is [v = b_i]. So
-sum_i s_i(v) z_i has the mean of the x_i in bucket v. Persons in no bucket add nothing on average, see ``vector_units``.
+sum_i s_i(v) z_i has the mean of the x_i in bucket v. Persons in no bucket add nothing on average, see ``unit_randomiser``.
 
 Variance of a coordinate, n users, in units of the bound: n E |z|^2 / (d + 1) less the squares of the bucket's own rows; the
 same for all buckets, and however many there are (``VectorAnswers.variance``). In one dimension of d + 1 it can be above that
