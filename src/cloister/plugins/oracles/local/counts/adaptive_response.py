@@ -18,41 +18,28 @@ from typing import final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Setting, Space
-from cloister.core.budget import Budget, Measure
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
-from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.counts.channel import TalliedChannel
 from cloister.plugins.oracles.local.counts.hashed_response import Hashed
-from cloister.plugins.oracles.local.counts.opening import limit, opened
+from cloister.plugins.oracles.local.counts.opening import LocalCounts
 from cloister.plugins.oracles.local.counts.support import Chances, Tallied
-from cloister.plugins.oracles.local.levels import Share, share_option
 from cloister.plugins.oracles.local.randomised_response import Response
 
-NAME = "adaptive-response"
 MOST = 2**16
 
 
 @component
-class AdaptiveResponse:
+class AdaptiveResponse(LocalCounts):
     """Counts from randomised response on every user's bucket, or on a public hash of it: whichever has the less noise."""
 
-    share: Share = share_option()
+    mechanism, most = "adaptive-response", MOST
+    instead = "'hadamard-response', or 'explicit-histogram' where few buckets are looked at"
 
-    trust = Local
-
-    @property
-    def measure(self) -> Measure:
-        return "pure"
-
-    def open(self, space: Space, budget: Budget, setting: Setting) -> TalliedChannel:
-        limit(NAME, space, MOST, "'hadamard-response', or 'explicit-histogram' where few buckets are looked at")
-        return TalliedChannel(opened(NAME, space, budget, setting, self.share, _response))
-
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).asked.variance
+    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Tallied:
+        if size < 3 * odds + 2:
+            return Direct(size, Response.within(odds, size + 1))
+        return Hashed.optimised(size, odds, seed)
 
 
 @final
@@ -99,9 +86,3 @@ class Direct:
 
     def supports(self, total: Ints, reports: int) -> Ints:
         return total
-
-
-def _response(size: int, odds: Fraction, seed: PublicRng) -> Tallied:
-    if size < 3 * odds + 2:
-        return Direct(size, Response.within(odds, size + 1))
-    return Hashed.optimised(size, odds, seed)

@@ -10,30 +10,20 @@ Source: Wang, Blocki, Li, Jha 2017, section 4.4; Bassily, Nissim, Stemmer, Thaku
 
 from __future__ import annotations
 
-from cloister.core.buckets import Setting, Space
-from cloister.core.budget import Budget, Measure
+from fractions import Fraction
+
+from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
-from cloister.core.trust import Local
 from cloister.plugins.oracles.local.counts.channel import KeptChannel
 from cloister.plugins.oracles.local.counts.hashed_response import Hashed
-from cloister.plugins.oracles.local.counts.opening import opened
-from cloister.plugins.oracles.local.levels import Share, share_option
+from cloister.plugins.oracles.local.counts.opening import LocalCounts
 
 
 @component
-class AskedLocalHashing:
+class AskedLocalHashing(LocalCounts):
     """Counts from randomised response on a public hash of every user's bucket, of any bucket that is asked for."""
 
-    share: Share = share_option()
+    mechanism, channel = "asked-local-hashing", KeptChannel
 
-    trust = Local
-
-    @property
-    def measure(self) -> Measure:
-        return "pure"
-
-    def open(self, space: Space, budget: Budget, setting: Setting) -> KeptChannel:
-        return KeptChannel(opened("asked-local-hashing", space, budget, setting, self.share, Hashed.optimised))
-
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).asked.variance
+    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Hashed:
+        return Hashed.optimised(size, odds, seed)

@@ -13,32 +13,20 @@ Source: Bassily, Nissim, Stemmer, Thakurta 2020 (ExplicitHist), as in Chang, Gha
 
 from __future__ import annotations
 
-from functools import partial
+from fractions import Fraction
 
-from cloister.core.buckets import Setting, Space
-from cloister.core.budget import Budget, Measure
+from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
-from cloister.core.trust import Local
 from cloister.plugins.oracles.local.counts.channel import KeptChannel
 from cloister.plugins.oracles.local.counts.hashed_response import Hashed
-from cloister.plugins.oracles.local.counts.opening import opened
-from cloister.plugins.oracles.local.levels import Share, share_option
+from cloister.plugins.oracles.local.counts.opening import LocalCounts
 
 
 @component
-class ExplicitHistogram:
+class ExplicitHistogram(LocalCounts):
     """Counts from one randomised sign per user, of any bucket that is asked for."""
 
-    share: Share = share_option()
+    mechanism, channel = "explicit-histogram", KeptChannel
 
-    trust = Local
-
-    @property
-    def measure(self) -> Measure:
-        return "pure"
-
-    def open(self, space: Space, budget: Budget, setting: Setting) -> KeptChannel:
-        return KeptChannel(opened("explicit-histogram", space, budget, setting, self.share, partial(Hashed.into, 2)))
-
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).asked.variance
+    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Hashed:
+        return Hashed.into(2, size, odds, seed)

@@ -21,40 +21,25 @@ from typing import final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Setting, Space
-from cloister.core.budget import Budget, Measure
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
-from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.counts.channel import TalliedChannel
-from cloister.plugins.oracles.local.counts.opening import limit, opened
+from cloister.plugins.oracles.local.counts.opening import LocalCounts
 from cloister.plugins.oracles.local.counts.support import Chances
-from cloister.plugins.oracles.local.levels import Share, share_option
 from cloister.plugins.oracles.local.randomised_response import Response
 
-NAME = "hadamard-response"
 MOST = 2**24
 
 
 @component
-class HadamardResponse:
+class HadamardResponse(LocalCounts):
     """Counts from one randomised entry of the Hadamard matrix per user."""
 
-    share: Share = share_option()
+    mechanism, most = "hadamard-response", MOST
+    instead = "'explicit-histogram', which is asked bucket by bucket"
 
-    trust = Local
-
-    @property
-    def measure(self) -> Measure:
-        return "pure"
-
-    def open(self, space: Space, budget: Budget, setting: Setting) -> TalliedChannel:
-        limit(NAME, space, MOST, "'explicit-histogram', which is asked bucket by bucket")
-        return TalliedChannel(opened(NAME, space, budget, setting, self.share, _signed))
-
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).asked.variance
+    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Signed:
+        return Signed(size, seed, Response.within(odds, 2))
 
 
 @final
@@ -133,7 +118,3 @@ def transformed(values: Ints) -> Ints:
         pairs[:, 1] = difference
         half *= 2
     return out
-
-
-def _signed(size: int, odds: Fraction, seed: PublicRng) -> Signed:
-    return Signed(size, seed, Response.within(odds, 2))

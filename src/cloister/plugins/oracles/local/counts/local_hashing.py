@@ -13,35 +13,23 @@ Source: Wang, Blocki, Li, Jha 2017, section 4.4.
 
 from __future__ import annotations
 
-from cloister.core.buckets import Setting, Space
-from cloister.core.budget import Budget, Measure
-from cloister.core.registry.components import component
-from cloister.core.trust import Local
-from cloister.plugins.oracles.local.counts.channel import TalliedChannel
-from cloister.plugins.oracles.local.counts.hashed_response import Hashed
-from cloister.plugins.oracles.local.counts.opening import limit, opened
-from cloister.plugins.oracles.local.levels import Share, share_option
+from fractions import Fraction
 
-NAME = "optimised-local-hashing"
+from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import component
+from cloister.plugins.oracles.local.counts.hashed_response import Hashed
+from cloister.plugins.oracles.local.counts.opening import LocalCounts
+
 MOST = 2**16
 """Buckets per level: decoding looks at every one for every user."""
 
 
 @component
-class OptimisedLocalHashing:
+class OptimisedLocalHashing(LocalCounts):
     """Counts from randomised response on a public hash of every user's bucket."""
 
-    share: Share = share_option()
+    mechanism, most = "optimised-local-hashing", MOST
+    instead = "'hadamard-response', or 'explicit-histogram' where few buckets are looked at"
 
-    trust = Local
-
-    @property
-    def measure(self) -> Measure:
-        return "pure"
-
-    def open(self, space: Space, budget: Budget, setting: Setting) -> TalliedChannel:
-        limit(NAME, space, MOST, "'hadamard-response', or 'explicit-histogram' where few buckets are looked at")
-        return TalliedChannel(opened(NAME, space, budget, setting, self.share, Hashed.optimised))
-
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).asked.variance
+    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Hashed:
+        return Hashed.optimised(size, odds, seed)

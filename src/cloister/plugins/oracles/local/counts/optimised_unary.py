@@ -25,20 +25,14 @@ from typing import final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Setting, Space
-from cloister.core.budget import Budget, Measure
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
-from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.bits import filled, members, packed, sizes
-from cloister.plugins.oracles.local.counts.channel import TalliedChannel
-from cloister.plugins.oracles.local.counts.opening import limit, opened
+from cloister.plugins.oracles.local.counts.opening import LocalCounts
 from cloister.plugins.oracles.local.counts.support import Chances
 from cloister.plugins.oracles.local.exact_probability import WORDS
-from cloister.plugins.oracles.local.levels import Share, share_option
 
-NAME = "optimised-unary"
 MOST = 2**12
 """Buckets per level: a report has a bit for each, and takes a secret word for each."""
 
@@ -47,23 +41,14 @@ SELDOM = 32
 
 
 @component
-class OptimisedUnary:
+class OptimisedUnary(LocalCounts):
     """Counts from one randomised bit per bucket and user."""
 
-    share: Share = share_option()
+    mechanism, most = "optimised-unary", MOST
+    instead = "'optimised-local-hashing', which is as accurate, or 'hadamard-response'"
 
-    trust = Local
-
-    @property
-    def measure(self) -> Measure:
-        return "pure"
-
-    def open(self, space: Space, budget: Budget, setting: Setting) -> TalliedChannel:
-        limit(NAME, space, MOST, "'optimised-local-hashing', which is as accurate, or 'hadamard-response'")
-        return TalliedChannel(opened(NAME, space, budget, setting, self.share, _unary))
-
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).asked.variance
+    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Unary:
+        return Unary(size, -int(-WORDS // (odds + 1)))
 
 
 @final
@@ -118,7 +103,3 @@ class Unary:
 
     def supports(self, total: Ints, reports: int) -> Ints:
         return total
-
-
-def _unary(size: int, odds: Fraction, seed: PublicRng) -> Unary:
-    return Unary(size, -int(-WORDS // (odds + 1)))

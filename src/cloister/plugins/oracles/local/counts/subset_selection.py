@@ -30,42 +30,29 @@ from typing import final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Setting, Space
-from cloister.core.budget import Budget, Measure
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
-from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.bits import filled, members, packed, sizes
-from cloister.plugins.oracles.local.counts.channel import TalliedChannel
-from cloister.plugins.oracles.local.counts.opening import limit, opened
+from cloister.plugins.oracles.local.counts.opening import LocalCounts
 from cloister.plugins.oracles.local.counts.support import Chances
 from cloister.plugins.oracles.local.exact_probability import WORDS, below, hits, kept
-from cloister.plugins.oracles.local.levels import Share, share_option
 
-NAME = "subset-selection"
 MOST = 2**12
 """Buckets per level: a report has a bit for each, and takes a secret word for each."""
 
 
 @component
-class SubsetSelection:
+class SubsetSelection(LocalCounts):
     """Counts from a random set of buckets per user."""
 
-    share: Share = share_option()
+    mechanism, most = "subset-selection", MOST
+    instead = "'optimised-local-hashing', which is nearly as accurate, or 'hadamard-response'"
 
-    trust = Local
-
-    @property
-    def measure(self) -> Measure:
-        return "pure"
-
-    def open(self, space: Space, budget: Budget, setting: Setting) -> TalliedChannel:
-        limit(NAME, space, MOST, "'optimised-local-hashing', which is nearly as accurate, or 'hadamard-response'")
-        return TalliedChannel(opened(NAME, space, budget, setting, self.share, _subset))
-
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).asked.variance
+    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Subset:
+        m = size + 1
+        k = max(1, math.floor(m / (odds + 1) + Fraction(1, 2)))
+        return Subset(size, k, kept(odds, Fraction(min(hits(m)), max(hits(k)))))
 
 
 @final
@@ -119,9 +106,3 @@ class Subset:
 
     def supports(self, total: Ints, reports: int) -> Ints:
         return total[:-1]
-
-
-def _subset(size: int, odds: Fraction, seed: PublicRng) -> Subset:
-    m = size + 1
-    k = max(1, math.floor(m / (odds + 1) + Fraction(1, 2)))
-    return Subset(size, k, kept(odds, Fraction(min(hits(m)), max(hits(k)))))
