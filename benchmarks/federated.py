@@ -120,7 +120,7 @@ def party(task: dict[str, Any], me: int, out: Any) -> None:
     )  # fmt: skip
     line = Line(f"127.0.0.1:{task['port']}", Credentials.read(folder / "certs" / f"p{me}.pem"), 120)
     rows = np.array_split(rows_of(task["n"], task["k"], task["d"]), agreement.parties)[me]
-    timed = Timed(Joined(arrays(rows), state, line))
+    timed = Timed(Joined(arrays(rows), state, line), time.perf_counter)
     fit(request(task["n"], task["k"], agreement.parties, task["oracle"]), timed)
     line.close()
     out.put((timed.milliseconds, line.sent, line.received))
