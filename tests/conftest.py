@@ -25,7 +25,13 @@ SLOW = "VectorSumOracle-ldp-average-one_report_hides_its_row"
 """The one check of the kit that draws a million Gaussian numbers, one by one."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deliberate faults are run where somebody asks for them (``-m mutations``), and never by the way."""
+    asked = "mutations" in config.option.markexpr
+    left_out = [item for item in items if item.get_closest_marker("mutations") and not asked]
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
+    config.hook.pytest_deselected(items=left_out)
     for item in items:
         if SLOW in item.name:
             item.add_marker(pytest.mark.slow)

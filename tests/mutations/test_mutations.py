@@ -75,8 +75,6 @@ def _ran(root: Path, tests: tuple[str, ...], limit: float) -> subprocess.Complet
         "pytest",
         "-q",
         "-x",
-        "-m",
-        "not mutations",
         "-p",
         "no:cacheprovider",
         "-n",
