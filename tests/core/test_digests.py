@@ -19,7 +19,7 @@ import cloister
 from cloister.core import digests
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Share
-from cloister.core.digests import digest
+from cloister.core.digests import digest, written_as
 from cloister.core.domains import Ball, Box
 from cloister.core.nearest import NearestCenter
 from cloister.core.randomness import PublicRng
@@ -182,3 +182,13 @@ def test_what_is_no_public_data_is_refused(value: Any) -> None:
 def test_an_array_of_objects_is_refused() -> None:
     with pytest.raises(TypeError, match="has no digest"):
         digest(np.array([object(), "a"], object))
+
+
+def test_a_renamed_field_keeps_its_digest_if_it_says_what_it_was_called() -> None:
+    before = attrs.make_class("Asked", {"among": attrs.field(), "amount": attrs.field(default=2.0)})
+    after = attrs.make_class(
+        "Asked", {"user_share": attrs.field(metadata=written_as("among")), "amount": attrs.field(default=2.0)}
+    )
+    before.__module__ = after.__module__ = "house.one"
+    assert digest(before(1)) == digest(after(1))
+    assert digest(before(1)) != digest(after(2))

@@ -1,7 +1,8 @@
 """One hash over public data: attrs values, arrays, numbers, text, tuples and dictionaries.
 
 A class enters the hash by its *tag*: the package that it comes from and its qualified name, or ``digest_tag`` where it has one. So a class
-may move to another file of its package, and plans, ledgers and runs that were written before stay readable.
+may move to another file of its package, and plans, ledgers and runs that were written before stay readable. A field enters by its name,
+or by the name that it had when it was first published (``written_as``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ def digest(value: object) -> str:
 def stamp(value: object) -> int:
     """The first 64 bits of a public value's digest: what reports bear, so that they answer this question and no other."""
     return int(digest(value)[:16], 16)
+
+
+def written_as(name: str) -> dict[str, str]:
+    """Metadata of an attrs field that digests know by an earlier name."""
+    return {"digest": name}
 
 
 _TAGGED = dict[str, tuple[str, str]]()
@@ -49,7 +55,9 @@ def _outline(cls: Any) -> tuple[bytes, tuple[tuple[str, bytes], ...]] | None:
     """An attrs class's tag and fields, as they enter the hash; None for any other class."""
     if not attrs.has(cls):
         return None
-    return f"attrs {tag(cls)}".encode(), tuple((field.name, field.name.encode()) for field in attrs.fields(cls))
+    return f"attrs {tag(cls)}".encode(), tuple(
+        (field.name, str(field.metadata.get("digest", field.name)).encode()) for field in attrs.fields(cls)
+    )
 
 
 def _feed(h: Any, value: object) -> None:

@@ -61,7 +61,7 @@ class Spec:
 
 @attrs.frozen
 class Option:
-    """Facts about an option. Args: help, unit, bounds (low, high; open where ``above``), choices."""
+    """Facts about an option. Args: help, unit, bounds (low, high; open where ``above``), choices, the name it had in the last release."""
 
     help: str
     unit: str = ""
@@ -69,6 +69,7 @@ class Option:
     high: float | None = None
     above: bool = False
     choices: tuple[Any, ...] = ()
+    formerly: str = ""
 
     @property
     def range(self) -> str:
@@ -129,10 +130,12 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 @attrs.frozen
 class Slot:
-    """Facts about a slot. Args: default (a component's registry name, or None if it must be filled), help."""
+    """Facts about a slot. Args: default (a component's registry name, or None if it must be filled), help, the name it had in the last
+    release."""
 
     default: str | None
     help: str
+    formerly: str = ""
 
 
 def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
@@ -142,10 +145,10 @@ def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
 
 def option(
     *, default: Any, help: str, unit: str = "", low: float | None = None, high: float | None = None,
-    above: bool = False, choices: tuple[Any, ...] = (),
+    above: bool = False, choices: tuple[Any, ...] = (), formerly: str = "",
 ) -> Any:  # fmt: skip
-    """A public option of a component: its default, what it means, its unit and bounds."""
-    facts = Option(help, unit, low, high, above, choices)
+    """A public option of a component: its default, what it means, its unit and bounds. ``formerly``: a name that is still understood."""
+    facts = Option(help, unit, low, high, above, choices, formerly)
 
     def valid(component: object, attribute: attrs.Attribute[Any], value: Any) -> None:
         cls: Any = type(component)
@@ -154,9 +157,10 @@ def option(
     return attrs.field(default=default, converter=own_number, validator=valid, metadata={"cloister": facts})
 
 
-def slot(prefer: str | None = None, *, help: str) -> Any:
-    """A place for another component. In Python it is a constructor argument; by name, ``prefer`` fills it."""
-    return attrs.field(metadata={"cloister": Slot(prefer, help)})
+def slot(prefer: str | None = None, *, help: str, formerly: str = "") -> Any:
+    """A place for another component. In Python it is a constructor argument; by name, ``prefer`` fills it. ``formerly``: a name that is
+    still understood."""
+    return attrs.field(metadata={"cloister": Slot(prefer, help, formerly)})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option, slot))
@@ -166,6 +170,13 @@ def component(cls: type[C]) -> type[C]:
     for field in fields(made):
         if "cloister" not in field.metadata:
             raise TypeError(f"{cls.__name__}.{field.name} is neither an option() nor a slot()")
+    if earlier := renamed(made):
+        start: Any = made.__init__
+
+        def init(self: C, **given: Any) -> None:
+            start(self, **{earlier.get(name, name): value for name, value in given.items()})
+
+        made.__init__ = init  # type: ignore[assignment]
     return made
 
 
@@ -176,6 +187,11 @@ def options_of(cls: type[Any]) -> dict[str, tuple[Option, Any]]:
         for f in fields(cls)
         if isinstance(f.metadata.get("cloister"), Option)
     }
+
+
+def renamed(cls: type[Any]) -> dict[str, str]:
+    """Today's names of a component class's options and slots, by those of the last release, which plans and scripts may still use."""
+    return {f.metadata["cloister"].formerly: f.name for f in fields(cls) if f.metadata["cloister"].formerly}
 
 
 def slots_of(cls: type[Any]) -> dict[str, Slot]:

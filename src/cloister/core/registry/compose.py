@@ -14,7 +14,7 @@ import attrs
 
 from cloister.core.budget import Currency, Measure
 from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
-from cloister.core.registry.components import ROLES, Option, Role, Slot, Spec, fields, options_of, slots_of
+from cloister.core.registry.components import ROLES, Option, Role, Slot, Spec, fields, options_of, renamed, slots_of
 from cloister.core.registry.registry import Registry
 from cloister.core.trust import TRUSTS
 
@@ -79,7 +79,8 @@ def compose(registry: Registry, role: Role, name: str, wires: Mapping[str, str],
         WrongComposition: trust models that do not fit, or an empty slot.
         InvalidInput: an option value out of its bounds.
     """
-    composed = _compose(registry, role, name, dict(wires), dict(values), "")
+    wires, values = dict(wires), dict(values)
+    composed = _compose(registry, role, name, wires, values, "")
     for path in wires:
         _check_path(composed, path, "slot")
     for path in values:
@@ -92,6 +93,9 @@ def _compose(
 ) -> Composed:
     spec = registry.spec(role, name)
     cls = registry.load(spec)
+    for old, new in renamed(cls).items():
+        for given in (wires, values):
+            _rename(given, f"{path}{old}", f"{path}{new}")
     hints, inner, arguments = get_type_hints(cls), dict[str, Composed](), dict[str, Any]()
     for field, facts in slots_of(cls).items():
         where = f"{path}{field}"
@@ -118,6 +122,19 @@ def _compose(
     trust = _agreed(registry, name, path, hints, inner)
     own = getattr(cls, "trust", None)
     return Composed(cls(**arguments), spec, inner, own.__name__ if isinstance(own, type) else trust)
+
+
+def _rename(given: dict[str, Any], old: str, new: str) -> None:
+    """Have what was given for a path of the last release stand under today's.
+
+    Raises:
+        WrongComposition: both are given.
+    """
+    for path in [path for path in given if path == old or path.startswith(f"{old}.")]:
+        today = new + path[len(old) :]
+        if today in given:
+            raise WrongComposition(f"'{path}' is an earlier name of '{today}': give one of them")
+        given[today] = given.pop(path)
 
 
 def slot_role(hint: Any) -> Role:
