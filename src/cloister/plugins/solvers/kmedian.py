@@ -26,7 +26,8 @@ class KMedianPlusPlus:
 
     A point is the next seed with probability proportional to weight times distance to the seeds so far; of ``candidates`` such
     points the one that lowers the cost most. Each start goes two Lloyd rounds, the best one all the others. A Lloyd round moves each
-    centre by ``steps`` steps of Weiszfeld's, which never raise the (smoothed) cost of its points.
+    centre by ``steps`` steps of Weiszfeld's, which never raise the (smoothed) cost of its points. Points of weight at most 0 are left
+    out, unless all are.
 
     Source: Arthur and Vassilvitskii 2007, section 5 (seeding for other powers); Weiszfeld 1937; 'kmed++' of Cohen-Addad et al.
     2022, section 6, is ``starts=1, candidates=1, rounds=10``.
@@ -38,16 +39,10 @@ class KMedianPlusPlus:
     steps: int = option(default=5, low=1, help="of Weiszfeld's, per Lloyd round")
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
-        """Centres (k, d) in the caller's units; points of weight at most 0 are left out, unless all are.
-
-        Raises:
-            InvalidInput: there is no point at all.
-        """
-        heavy, weights = heavy_or_all(coreset.value)
-        points = coreset.value.points[heavy]
-        if len(points) <= k:
-            return each_a_center(points, weights, k)
-        rows = Weighted.of(points, weights)
+        heavy = heavy_or_all(coreset.value)
+        if len(heavy.points) <= k:
+            return each_a_center(heavy, k)
+        rows = Weighted.of(heavy.points, heavy.weights)
         found = [self._started(rows, k, rng.child("kmedian++", i)) for i in range(self.starts)]
         centers, _ = min(found, key=lambda pair: pair[1])
         for _ in range(self.rounds - min(2, self.rounds)):

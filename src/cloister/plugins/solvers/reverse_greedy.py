@@ -12,31 +12,24 @@ from __future__ import annotations
 import numpy as np
 
 from cloister.core.clustering import Coreset, Released
-from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.types import Floats, Ints
+from cloister.plugins.solvers.points import centers_at, not_empty
 
 
 @component
 class ReverseGreedy:
-    """Drops released points one by one until k are left."""
+    """Drops released points one by one until k are left. Points of weight at most 0 pay nothing."""
 
     power: int = option(default=2, low=1, high=2, help="z: distances count to this power")
     most: int = option(default=1024, low=2, help="points that can become centres: the heaviest")
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
-        """Centres (k, d) in the caller's units, points of the coreset; points of weight at most 0 pay nothing.
-
-        Raises:
-            InvalidInput: there is no point at all.
-        """
-        points, weights = coreset.value.points, np.maximum(coreset.value.weights, 0.0)
-        if not len(points):
-            raise InvalidInput("a coreset without a point cannot be clustered: trees return at least one")
+        points, weights = not_empty(coreset.value).points, np.maximum(coreset.value.weights, 0.0)
         able = np.sort(np.argsort(-weights, kind="stable")[: max(k, self.most)])
         kept = able[survivors(_distances(points, points[able]) ** self.power, weights, k)]
-        return points[np.r_[kept, np.full(max(0, k - len(kept)), able[np.argmax(weights[able])])]]
+        return centers_at(points, kept, k, int(able[np.argmax(weights[able])]))
 
 
 def survivors(costs: Floats, weights: Floats, k: int) -> Ints:

@@ -30,10 +30,10 @@ import attrs
 import numpy as np
 
 from cloister.core.clustering import Coreset, Released, TreeMetric
-from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.types import Floats, Ints
+from cloister.plugins.solvers.points import centers_at, not_empty
 
 FINEST = 20
 """Halvings of a box around points that have no tree."""
@@ -41,29 +41,24 @@ FINEST = 20
 
 @component
 class TreeProgram:
-    """Optimal k-median (power 1) or k-means (power 2) on the coreset's own tree metric."""
+    """Optimal k-median (power 1) or k-means (power 2) on the coreset's own tree metric.
+
+    Points without a tree get one: boxes around them all, halved along every column. Centres are leaves of the tree; where there are fewer
+    than k, the heaviest again.
+    """
 
     power: int = option(default=1, low=1, high=2, help="z: distances count to this power")
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
-        """Centres (k, d): leaves of the tree, in the caller's units; the heaviest again where there are fewer than k.
-
-        Points without a tree get one: boxes around them all, halved along every column.
-
-        Raises:
-            InvalidInput: there is no point at all.
-        """
         chosen = self._program(coreset).centers(k)
-        return coreset.value.points[np.r_[chosen, np.full(k - len(chosen), chosen[0])]]
+        return centers_at(coreset.value.points, chosen, k, int(chosen[0]))
 
     def costs(self, coreset: Released[Coreset], k: int) -> Floats:
         """The tree metric's cost (k,) of the best 1 .. k centres. Raises: as ``solve``."""
         return self._program(coreset).costs(k)
 
     def _program(self, coreset: Released[Coreset]) -> Program:
-        points, tree = coreset.value.points, coreset.value.tree
-        if not len(points):
-            raise InvalidInput("a coreset without a point cannot be clustered: trees return at least one")
+        points, tree = not_empty(coreset.value).points, coreset.value.tree
         return Program.of(halved(points) if tree is None else tree, coreset.value.weights, self.power)
 
 

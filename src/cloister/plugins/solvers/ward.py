@@ -42,25 +42,21 @@ SURE = 16.0
 
 @component
 class Ward:
-    """Noise-corrected Ward clustering with exchange and shrinking, for points whose standard errors are known."""
+    """Noise-corrected Ward clustering with exchange and shrinking, for points whose standard errors are known.
+
+    Points of weight at most 0 are left out, unless all are.
+    """
 
     sure: float = option(
-        default=4.0,
-        low=0.0,
-        unit="standard errors of a weight",
+        default=4.0, low=0.0, unit="standard errors of a weight",
         help="points of at least this weight are never left out",
-    )
+    )  # fmt: skip
     most: int = option(
         default=512, low=2, help="points that are merged pair by pair: the heaviest; others join a group later"
     )
     sweeps: int = option(default=20, low=0, help="largest number of exchange rounds")
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
-        """Centres (k, d) in the caller's units; points of weight at most 0 are left out, unless all are.
-
-        Raises:
-            InvalidInput: there is no point at all.
-        """
         points = Points.of(coreset.value, self.sure)
         groups = merged(points, k, max(self.most, 2 * k))
         return points.centers(exchanged(points, groups, k, self.sweeps), k)
@@ -78,25 +74,22 @@ class Points:
 
     @classmethod
     def of(cls, coreset: Coreset, sure: float) -> Points:
-        heavy, weights = heavy_or_all(coreset)
-        ranked = np.argsort(-weights, kind="stable")
-        order, weight, errors = heavy[ranked], weights[ranked], coreset.errors
-        if errors is None or not (coreset.weights > 0).any():
-            return cls(coreset.points[order], weight, np.zeros(len(order)), np.ones(len(order), bool))
-        noise = coreset.points.shape[1] * (errors.sums[order] / weight) ** 2
-        return cls(coreset.points[order], weight, noise, weight > sure * errors.weights[order])
+        heavy = heavy_or_all(coreset)
+        order = np.argsort(-heavy.weights, kind="stable")
+        at, weight, errors = heavy.points[order], heavy.weights[order], heavy.errors
+        if errors is None:
+            return cls(at, weight, np.zeros(len(order)), np.ones(len(order), bool))
+        noise = at.shape[1] * (errors.sums[order] / weight) ** 2
+        return cls(at, weight, noise, weight > sure * errors.weights[order])
 
     @property
     def leverage(self) -> Floats:
         """a (m,): as much of each weight as noise leaves of it."""
-        scale = float((self.weight * (self._squares() - self.noise)).sum() / self.weight.sum())
+        squares = np.einsum("ij,ij->i", self.at, self.at)
+        scale = float((self.weight * (squares - self.noise)).sum() / self.weight.sum())
         scale = max(scale, 1e-6 * float(self.noise.min()), TINY)
         a: Floats = self.weight * (scale / (scale + self.noise))
         return a
-
-    def _squares(self) -> Floats:
-        squares: Floats = np.einsum("ij,ij->i", self.at, self.at)
-        return squares
 
     def centers(self, groups: Ints, k: int) -> Floats:
         """Step 3 (k, d), from each point's group (m,), -1 for none. A group without a point repeats the heaviest one's centre."""
@@ -164,10 +157,8 @@ class Groups:
         """The group that explains a point best, or -1: it is light and noise around the origin explains it better, or it mixes
         the rows of two groups, both with sure points of their own."""
         held, at, noise = np.flatnonzero(self.size > 0), self._points.at[point], float(self._points.noise[point])
-        means, own = (
-            self.total[held] / self.size[held][:, None],
-            np.maximum(self.spread[held], 0.0) / self.size[held] ** 2,
-        )
+        means = self.total[held] / self.size[held][:, None]
+        own = np.maximum(self.spread[held], 0.0) / self.size[held] ** 2
         away = means - at
         squares = np.einsum("ij,ij->i", away, away)
         if not noise > 0:
