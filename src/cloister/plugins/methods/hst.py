@@ -33,7 +33,7 @@ from cloister.core.budget import Budget
 from cloister.core.capabilities import Costing, Cutting
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem, Released
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Rows, add_up, count
+from cloister.core.questions import add_up, count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Tree, TreeBuilder, VectorSumOracle
@@ -41,7 +41,7 @@ from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Bools, Floats, Ints
 from cloister.plugins.methods.post_processing import held, nearest
-from cloister.plugins.methods.radius import equal_cells, steps
+from cloister.plugins.methods.radius import equal_cells, nearest_within, offsets_from
 
 DRAWN = 4096
 """Cells that a result keeps for pictures, the heaviest."""
@@ -60,11 +60,9 @@ class HST(Generic[T]):
     extra: int = option(default=6, low=1, high=64, unit="k", help="this many times k centres are lifted and merged")
     tree_share: float = option(default=0.55, low=0.01, high=0.99, help="the tree's share of the budget")
     passes: int = option(
-        default=1,
-        low=1,
-        high=16,
+        default=1, low=1, high=16,
         help="trees, one after the other: of the next, rows near badly cut centres fall in no cell",
-    )
+    )  # fmt: skip
     margin: float = option(
         default=0.02, low=0.0, high=1.0 / 3.0, unit="side of a cell", help="a centre this near to a cut is badly cut"
     )
@@ -74,22 +72,17 @@ class HST(Generic[T]):
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         for_tree, for_lift = problem.budget.split(self.tree_share, 1 - self.tree_share)
-        starts, flat, details = self._on_trees(problem, session, for_tree.over(self.passes), rng)
-        lifted = self._lifted(problem, session, for_lift, starts, flat)
-        found = self.merge.solve(session.release(lifted), problem.k, rng.child("merge"))
-        weights = held(nearest(lifted.points, found), lifted.weights, problem.k)
-        return Clustering(problem.domain.truncate(found + problem.domain.middle), weights, details)
-
-    def _on_trees(
-        self, problem: Problem, session: Session[T], each: Budget, rng: PublicRng
-    ) -> tuple[Floats, bool, dict[str, Any]]:
-        """Centres (about extra k, d) in the domain, after all passes; whether they are known up to a projection only; and released
-        figures of the last tree."""
-        none = np.empty((0, problem.domain.dimension))
+        each, none = for_tree.over(self.passes), np.empty((0, problem.domain.dimension))
         centers, grown = self._on_tree(problem, session, each, rng.child(0), none)
         for number in range(1, self.passes):
             centers, grown = self._on_tree(problem, session, each, rng.child(number), centers)
-        return centers, grown.frame is not None, self._details(session.release(grown), self.extra * problem.k)
+        details = self._details(session.release(grown), self.extra * problem.k)
+        # rows may be as far as anywhere from a centre that is known in a subspace only
+        radius = math.inf if grown.frame is not None else equal_cells(problem, self.radius_scale)
+        lifted = self._lifted(problem, session, for_lift, centers, radius)
+        found = self.merge.solve(session.release(lifted), problem.k, rng.child("merge"))
+        weights = held(nearest(lifted.points, found), lifted.weights, problem.k)
+        return Clustering(problem.domain.truncate(found + problem.domain.middle), weights, details)
 
     def _on_tree(
         self, problem: Problem, session: Session[T], spend: Budget, rng: PublicRng, before: Floats
@@ -116,20 +109,17 @@ class HST(Generic[T]):
             details |= {"costs": self.solver.costs(grown, most), "power": self.solver.power}
         return details
 
-    def _lifted(self, problem: Problem, session: Session[T], spend: Budget, centers: Floats, flat: bool) -> Coreset:
-        """Noisy means (m, d), relative to the domain's middle, of the rows that are nearest to each centre: within a radius, relative to
-        it, unless centres lie in a subspace (``flat``), from which rows may be as far as anywhere."""
+    def _lifted(self, problem: Problem, session: Session[T], spend: Budget, centers: Floats, radius: float) -> Coreset:
+        """Noisy means (m, d), relative to the domain's middle, of the rows that are nearest to each centre, within a radius."""
         domain, every = problem.domain, np.arange(len(centers))
-        radius = math.inf if flat else equal_cells(problem, self.radius_scale)
-        near = NearestCenter(domain.snap(self._filled(centers, problem.k)), domain.reach, steps(radius, domain))
-        origin = domain.middle if flat else domain.real(near.centers[every])
+        near = nearest_within(radius, self._filled(centers, problem.k), domain)
+        vectors, origin = offsets_from(near, domain, relative=math.isfinite(radius))
         per_count, per_sum = spend.split_for(1.0, 4.0 * domain.dimension)
         counts, sums = session.ask(
-            count(near, via=self.counts, spend=per_count),
-            add_up(Rows.of(near, domain) if flat else near.offsets(), via=self.sums, spend=per_sum),
+            count(near, via=self.counts, spend=per_count), add_up(vectors, via=self.sums, spend=per_sum)
         )
         weights, errors = counts.at(every), counts.standard_error(every)
-        means = origin + sums.at(every) / np.maximum(weights, np.maximum(errors, 1.0))[:, None]
+        means = origin[every] + sums.at(every) / np.maximum(weights, np.maximum(errors, 1.0))[:, None]
         noise = Errors(errors, sums.standard_error(every))
         return Coreset(domain.truncate(means) - domain.middle, weights, errors=noise)
 

@@ -6,8 +6,11 @@ import math
 
 import numpy as np
 
+from cloister.core.buckets import Vectors
 from cloister.core.clustering import Problem
 from cloister.core.domains import Domain
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import Rows
 from cloister.core.types import Floats
 
 
@@ -16,6 +19,21 @@ def equal_cells(problem: Problem, scale: float) -> float:
     domain = problem.domain
     radius = scale * domain.diameter / (2 * math.pow(problem.k, 1 / domain.dimension))
     return min(domain.diameter, max(domain.unit, radius))
+
+
+def nearest_within(radius: float, centers: Floats, domain: Domain) -> NearestCenter:
+    """Rows by their nearest centre (k, d), put on the lattice; those farther than the radius (inf: none are) by none."""
+    return NearestCenter(domain.snap(centers), domain.reach, steps(radius, domain))
+
+
+def offsets_from(near: NearestCenter, domain: Domain, *, relative: bool) -> tuple[Vectors, Floats]:
+    """What is added up per centre, and the places (k, d) that it is relative to: the centres or, everywhere, the domain's middle.
+
+    Relative sums are as sensitive as the radius is long, or as the domain is wide without one; absolute ones as half of it.
+    """
+    if relative:
+        return near.offsets(), domain.real(near.centers)
+    return Rows.of(near, domain), np.broadcast_to(domain.middle, near.centers.shape)
 
 
 def steps(radius: float, domain: Domain) -> int | None:
