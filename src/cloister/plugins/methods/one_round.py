@@ -46,10 +46,11 @@ from cloister.core.domains import Domain
 from cloister.core.questions import Question, Rows, add_up, count
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Sums, Tree, TreeBuilder, VectorSumOracle
+from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Sums, TreeBuilder, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Floats, Ints
+from cloister.plugins.methods.grid_counts import GridCounts
 from cloister.plugins.methods.post_processing import held, nearest
 
 FEW_ERRORS = 0.1
@@ -69,12 +70,9 @@ class OneRound(Generic[T]):
     grid: TreeBuilder = slot("grid", help="partition of a domain of few dimensions")
     grid_solver: NonPrivateSolver = slot("kmeans++", help="clusters the cells of the grid")
     grid_up_to: int = option(
-        default=3,
-        low=0,
-        high=3,
-        unit="dimensions",
+        default=3, low=0, high=3, unit="dimensions",
         help="up to this many, counts on a grid alone: no vectors are asked",
-    )
+    )  # fmt: skip
     share: Literal["users", "budget", "auto"] = option(
         default="auto", choices=("users", "budget", "auto"),
         help="what counts and vectors divide: the users (each answers one, with all of epsilon), everyone's epsilon, or as "
@@ -98,42 +96,31 @@ class OneRound(Generic[T]):
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         if problem.domain.dimension <= self.grid_up_to:
-            return self._on_grid(problem, session, rng)
+            return self.on_grid.cluster(problem, session, rng)
+        domain, k = problem.domain, problem.k
         trees = [self.tree.open(problem, rng.child("tree", i)) for i in range(self._partitions(problem))]
-        answers = session.ask(*self._questions(problem, trees, rng))
+        per_count, per_sum = self.shares(problem, trees[0].space, len(trees), rng.child("share"))
+        asked: list[Question[T, Any]] = [
+            count(tree, via=self.frequencies, spend=spend) for tree, spend in zip(trees, per_count, strict=True)
+        ]
+        for tree, spend in zip(trees, per_sum, strict=True):
+            asked.append(add_up(Rows.of(tree, domain), via=self.vectors, spend=spend))
+        answers = session.ask(*asked)
         counts, sums = answers[: len(trees)], answers[len(trees) :]
-        grown = [tree.grow(table) for tree, table in zip(trees, counts, strict=True)]
-        cells = Cells.of(grown, sums)
-        seed = rng.child("solve")
-        if self.centers == "means":
-            means = cells.means(problem.domain if self.clip else None)
-            centers = self.solver.solve(session.release(means), problem.k, seed)
-            groups = nearest(means.points, centers)
-        else:
-            places = self.solver.solve(session.release(cells.places), problem.k, seed)
-            groups = nearest(cells.places.points, places)
-            centers = cells.of_groups(groups, problem.k)
-        weights = held(groups, cells.places.weights, problem.k) / len(trees)
-        found = problem.domain.truncate(centers + problem.domain.middle)
+        cells = Cells.of([tree.grow(table) for tree, table in zip(trees, counts, strict=True)], sums)
+        leaves = cells.means(domain if self.clip else None) if self.centers == "means" else cells.places
+        centers = self.solver.solve(session.release(leaves), k, rng.child("solve"))
+        groups = nearest(leaves.points, centers)
+        if self.centers == "groups":
+            centers = cells.of_groups(groups, k)
+        weights = held(groups, leaves.weights, k) / len(trees)
+        found = domain.truncate(centers + domain.middle)
         return Clustering(found, weights, {"leaves": len(groups), "partitions": len(trees)})
 
-    def _questions(self, problem: Problem, trees: Sequence[Tree], rng: PublicRng) -> list[Question[T, Any]]:
-        """The counts of all partitions, then their sums."""
-        per_count, per_sum = self.shares(problem, trees[0].space, len(trees), rng.child("share"))
-        asked: list[Question[T, Any]] = []
-        for tree, spend in zip(trees, per_count, strict=True):
-            asked.append(count(tree, via=self.frequencies, spend=spend))
-        for tree, spend in zip(trees, per_sum, strict=True):
-            asked.append(add_up(Rows.of(tree, problem.domain), via=self.vectors, spend=spend))
-        return asked
-
-    def _on_grid(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        grid = self.grid.open(problem, rng.child("tree"))
-        (counts,) = session.ask(count(grid, via=self.frequencies, spend=problem.budget))
-        cells = grid.grow(counts)
-        centers = self.grid_solver.solve(session.release(cells), problem.k, rng.child("solve"))
-        weights = held(nearest(cells.points, centers), cells.weights, problem.k)
-        return Clustering(problem.domain.truncate(centers), weights, {"leaves": len(cells.weights)})
+    @property
+    def on_grid(self) -> GridCounts[T]:
+        """The method for few dimensions."""
+        return GridCounts(self.grid, self.frequencies, self.grid_solver)
 
     def _partitions(self, problem: Problem) -> int:
         """As many as are asked for; by default two if little noise is expected, since each has its share of the users."""
@@ -167,39 +154,25 @@ class OneRound(Generic[T]):
             parts = budget.split_users(rng, *(q,) * partitions, *(1 - q,) * partitions)
             return parts[:partitions], parts[partitions:]
         each = budget.over(partitions)
-        best_two = each.split_for(*errors)
-        given = best_two if self.count_share is None else each.split(self.count_share, 1 - self.count_share)
-        return (given[0],) * partitions, (given[1],) * partitions
+        given = self.count_share
+        per_count, per_sum = each.split_for(*errors) if given is None else each.split(given, 1 - given)
+        return (per_count,) * partitions, (per_sum,) * partitions
 
     def variances(self, problem: Problem, space: Space, per_count: Budget, per_sum: Budget) -> tuple[float, float]:
         """Of a count, in rows^2, and of one coordinate of a sum, in rows^2 R^2, scaled to all rows where users are divided."""
-        domain = problem.domain
-        bound = Rows.of(Everywhere(space), domain).bound
+        bound, radius = Rows.bound_in(problem.domain), problem.domain.diameter / 2
         of_count = self.frequencies.variance(space, per_count, problem.setting(per_count))
         of_sum = self.vectors.variance(space, bound, per_sum, problem.setting(per_sum))
-        return of_count * (1 / per_count.fraction) ** 2, of_sum * (1 / per_sum.fraction / (domain.diameter / 2)) ** 2
+        return of_count * (1 / per_count.fraction) ** 2, of_sum * (1 / per_sum.fraction / radius) ** 2
 
     def expected_error(self, problem: Problem) -> float:
-        """v of the module's docstring; on a grid the noise of all cells, each within R of its centre."""
+        """v of the module's docstring."""
         if problem.domain.dimension <= self.grid_up_to:
-            space = self.grid.open(problem, ANY_KEY).space
-            of_count = self.frequencies.variance(space, problem.budget, problem.setting(problem.budget))
-            return space.sizes[0] * of_count / problem.rows**2
+            return self.on_grid.expected_error(problem)
         space = self.tree.open(problem, ANY_KEY).space
         (per_count,), (per_sum,) = self.shares(problem, space, 1, ANY_KEY)
         _, of_sum = self.variances(problem, space, per_count, per_sum)
         return problem.k**2 * (problem.domain.dimension + 2) * of_sum / problem.rows**2
-
-
-@final
-@attrs.frozen
-class Everywhere:
-    """A bucketing that only says how many buckets there are."""
-
-    space: Space
-
-    def locate(self, rows: Ints) -> Ints:
-        return np.full((len(rows), self.space.levels), -1)
 
 
 @final
@@ -239,8 +212,8 @@ def _looked(grown: Coreset, sums: Sums) -> tuple[Floats, Floats]:
     """The sums (m, d) of a tree's leaves and their standard errors (m,)."""
     assert grown.leaves is not None  # a law of trees
     levels, ids = grown.leaves.levels, grown.leaves.ids
-    found = [(np.flatnonzero(levels == level), int(level)) for level in np.unique(levels)]
-    back = np.argsort(np.concatenate([mine for mine, _ in found]))
-    totals = np.concatenate([sums.at(ids[mine], level) for mine, level in found])
-    noise = np.concatenate([sums.standard_error(ids[mine], level) for mine, level in found])
-    return totals[back], noise[back]
+    totals, noise = np.empty(grown.points.shape), np.empty(len(ids))
+    for level in np.unique(levels).tolist():
+        mine = levels == level
+        totals[mine], noise[mine] = sums.at(ids[mine], level), sums.standard_error(ids[mine], level)
+    return totals, noise
