@@ -53,12 +53,8 @@ def _packed(k: int, domain: Domain, rng: PublicRng, radius: float) -> Floats | N
     chosen = domain.sample(g, 1, radius)
     for _ in range(k - 1):
         tries = domain.sample(g, TRIES, radius)
-        fits = next((t for t in tries if _clear(t, chosen, radius)), None)
+        fits = next((t for t in tries if (((chosen - t) ** 2).sum(axis=1) >= 4 * radius**2).all()), None)
         if fits is None:
             return None
         chosen = np.vstack([chosen, fits])
     return chosen
-
-
-def _clear(point: Floats, chosen: Floats, radius: float) -> bool:
-    return bool((((chosen - point) ** 2).sum(axis=1) >= 4 * radius**2).all())

@@ -115,7 +115,8 @@ class Points:
 
 @final
 class Groups:
-    """Groups of points as sums: size sum a, total sum a x, spread sum a^2 e, and weight sum C of each.
+    """Groups of points as sums: size sum a, spread sum a^2 e, weight sum C, noise sum a e, squares sum a |x|^2, firm (how many sure
+    points) and total sum a x of each.
 
     Args:
         points: that can be in them.
@@ -123,27 +124,22 @@ class Groups:
     """
 
     def __init__(self, points: Points, k: int) -> None:
-        self._points, self._a = points, points.leverage
-        self._length = np.einsum("ij,ij->i", points.at, points.at)
-        self.size, self.spread, self.weight, self.noise, self.squares, self.firm = (np.zeros(k) for _ in range(6))
-        self.total = np.zeros((k, points.at.shape[1]))
+        self._points, a, noise = points, points.leverage, points.noise
+        length = np.einsum("ij,ij->i", points.at, points.at)
+        own = (a, a * a * noise, points.weight, a * noise, a * length, points.sure, a[:, None] * points.at)
+        self._own = np.column_stack(own)
+        self._sums = np.zeros((k, self._own.shape[1]))
+        self.size, self.spread, self.weight, self.noise, self.squares, self.firm = self._sums[:, :6].T
+        self.total = self._sums[:, 6:]
 
     def move(self, point: int, group: int, sign: int) -> None:
         """Put a point into a group, or take it out; group -1 is none."""
         if group >= 0:
-            a = sign * float(self._a[point])
-            self.size[group] += a
-            self.total[group] += a * self._points.at[point]
-            self.spread[group] += abs(a) * a * self._points.noise[point]
-            self.weight[group] += sign * self._points.weight[point]
-            self.noise[group] += a * self._points.noise[point]
-            self.squares[group] += a * self._length[point]
-            self.firm[group] += sign * bool(self._points.sure[point])
+            self._sums[group] += sign * self._own[point]
 
     def join(self, i: int, j: int) -> None:
         """Move all of group j to group i."""
-        for sums in (self.size, self.total, self.spread, self.weight, self.noise, self.squares, self.firm):
-            sums[i] += sums[j]
+        self._sums[i] += self._sums[j]
 
     def losses(self, i: int) -> Floats:
         """What merging group i with each other one costs, the noise's part taken off."""
