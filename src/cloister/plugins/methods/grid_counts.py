@@ -1,7 +1,7 @@
 """One-round k-means in up to three columns: counts on a grid are all that is asked.
 
-A cell's middle says where its rows are, so that nobody is asked for vectors and the counts have all of the budget. ``one-round``
-does this up to ``grid_up_to`` columns.
+A cell's middle says where its rows are, so that nobody is asked for vectors and the counts have all of the budget.
+``one-round`` does this up to ``grid_up_to`` columns.
 
 Guarantee: that of the oracle, for one question in one round; all else is post-processing of released counts.
 """

@@ -1,23 +1,24 @@
-"""Clustering by a hierarchically separated tree: noisy counts of its cells, the best centres on the tree's metric, a lift, a merge.
+"""Clustering by a hierarchically separated tree: count its cells, solve it for centres, lift them, merge them.
 
-1. Ask how many rows fall in the cells of a random tree, grow it, and solve it for ``extra`` * k centres: exactly, on the tree's own
-   metric (Algorithms 1 to 3). A tree of few dimensions sees a public random projection.
-2. Lift: ask how many rows are nearest to each of those and where they are, in all dimensions. A centre's projection lies in the public
-   subspace, so that it is nearest to the same rows in either.
-3. Merge the extra * k noisy means, of known standard errors, into k centres. For points that noise moved Ward's method does better
-   than the paper's reverse greedy, which is there as a solver: ``merge=reverse-greedy``.
+1. Ask how many rows fall in the cells of a random tree, grow it, and solve it for ``extra`` * k centres: exactly, on
+   the tree's own metric (Algorithms 1 to 3). A tree of few dimensions sees a public random projection.
+2. Lift: ask how many rows are nearest to each of those and where they are, in all dimensions. A centre's projection
+   lies in the public subspace, so that it is nearest to the same rows in either.
+3. Merge the extra * k noisy means, of known standard errors, into k centres. For points that noise moved Ward's method
+   does better than the paper's reverse greedy, which is there as a solver: ``merge=reverse-greedy``.
 
-k-means: Algorithms 6 and 7 repeat step 1 ``passes`` times. Centres that a cut of the next tree comes too near to (``badly_cut``) are
-kept, and the rows nearest to them fall in no cell of that tree. One pass starts from no centres: nothing is cut badly.
+k-means: Algorithms 6 and 7 repeat step 1 ``passes`` times. Centres that a cut of the next tree comes too near to
+(``badly_cut``) are kept, and the rows nearest to them fall in no cell of that tree. One pass starts from no centres:
+nothing is cut badly.
 
-Guarantee: the trust model and measure of the oracles in the slots. ``passes`` rounds of counts, with ``tree_share`` of the budget,
-then one round of counts and sums; which rows fall in no cell is decided by earlier answers and public coins.
+Guarantee: the trust model and measure of the oracles in the slots. ``passes`` rounds of counts, with ``tree_share`` of
+the budget, then one round of counts and sums; earlier answers and public coins decide which rows fall in no cell.
 
-Corrections to the paper, besides those of the tree and of its program: one pass per round is paid for, instead of the best of several;
-centres are lifted by noisy means of all rows of their cells, and not from a sample.
+Corrections to the paper, besides those of the tree and of its program: one pass per round is paid for, instead of the
+best of several; centres are lifted by noisy means of all rows of their cells, and not from a sample.
 
-Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, Algorithms 1-3, 6, 7. More
-centres than are wanted, merged after the lift, is cloister's own: what a projection puts on top of each other, no merging parts.
+Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, Algorithms 1-3, 6
+and 7. To lift more centres than are wanted is cloister's own: no merging parts what a projection puts together.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class HST(Generic[T]):
         return details
 
     def _lifted(self, problem: Problem, session: Session[T], spend: Budget, centers: Floats, radius: float) -> Coreset:
-        """Noisy means (m, d), relative to the domain's middle, of the rows that are nearest to each centre, within a radius."""
+        """Noisy means (m, d), relative to the domain's middle, of the rows nearest to each centre, within a radius."""
         domain, every = problem.domain, np.arange(len(centers))
         near = nearest_within(radius, self._filled(centers, problem.k), domain)
         vectors, origin = offsets_from(near, domain, relative=math.isfinite(radius))
@@ -124,8 +125,8 @@ class HST(Generic[T]):
         return Coreset(domain.truncate(means) - domain.middle, weights, errors=noise)
 
     def _filled(self, centers: Floats, k: int) -> Floats:
-        """As many centres (passes extra k, d) whatever was cut badly, since a round's shape does not depend on answers (a coordinator
-        knows it beforehand). The first one fills up: nearest rows go to the lowest index, and nobody looks at the others."""
+        """Centres (passes extra k, d), however many were cut badly, since a round's shape does not depend on answers (a
+        coordinator knows it beforehand). The first one is repeated: its rows go to the lowest index."""
         missing = self.passes * self.extra * k - len(centers)
         return np.concatenate([centers, np.repeat(centers[:1], missing, axis=0)])
 

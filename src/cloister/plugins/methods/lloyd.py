@@ -1,15 +1,15 @@
 """Lloyd's algorithm on private answers: FastLloyd, and its forerunners as presets.
 
 Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the
-accountant. A start that asks (``hst-means`` starts from a tree) has its public share of the budget. The schedule is fixed before
-any answer; packed starts, rounds and radii come from public figures; every iterate is covered, so that nothing is lost by
-publishing them all. What fills the slot ``start`` has options of its own, given as ``start.option``.
+accountant. A start that asks (``hst-means`` starts from a tree) has its public share of the budget. The schedule is
+fixed before any answer; packed starts, rounds and radii come from public figures; every iterate is covered, so that
+nothing is lost by publishing them all. What fills the slot ``start`` has options of its own, given as ``start.option``.
 
-Source: Diaa, Humphries, Kerschbaum 2024, Algorithm 1 without the aggregation, equations 5-14, 19-25, 31-33; Su, Cao, Li,
-Bertino, Jin 2016. Corrections: integers instead of rounded noise; a row counts iff its
-integer distance is within the integer radius, so that the radius is the sensitivity; the public number of rows in the
-number of rounds; a public floor under noisy counts, so that a negative one flips no step; folding with period twice the
-width (with the paper's modulus, its section 5.3.5, an inner point would be reflected at the middle).
+Source: Diaa, Humphries, Kerschbaum 2024, Algorithm 1 without the aggregation, equations 5-14, 19-25, 31-33; Su, Cao,
+Li, Bertino, Jin 2016. Corrections: integers instead of rounded noise; a row counts iff its integer distance is within
+the integer radius, so that the radius is the sensitivity; the public number of rows in the number of rounds; a public
+floor under noisy counts, so that a negative one flips no step; folding with period twice the width (with the paper's
+modulus, its section 5.3.5, an inner point would be reflected at the middle).
 """
 
 from __future__ import annotations
@@ -95,22 +95,18 @@ class Lloyd(Generic[T]):
         schedule = self.schedule(problem)
         centers, weights, iterates = start.centers, np.zeros(problem.k), list[Floats]()
         for radius in schedule.radii:
-            near = nearest_within(radius, centers, domain)
+            near = nearest_within(radius, centers, domain)  # line 7: the assignment step
             vectors, origin = offsets_from(near, domain, relative=self.updates == "relative")
-            counts, sums = session.ask(
+            counts, sums = session.ask(  # lines 12 to 16: the update, local and global
                 count(near, via=self.counts, spend=schedule.per_count),
                 add_up(vectors, via=self.sums, spend=schedule.per_sum),
             )
-            weights, total = counts.at(every), sums.at(every)
+            centers, weights = domain.real(near.centers), counts.at(every)
             size = np.maximum(weights, np.maximum(self.floor * counts.standard_error(every), 1e-9))[:, None]
-            before, means, errors = (
-                domain.real(near.centers),
-                total / size + origin,
-                sums.standard_error(every)[:, None] / size,
-            )
-            moved = self._inside(before, self._shrunk(before, means, errors), radius, domain)
+            means = sums.at(every) / size + origin  # line 19, or S / C for absolute updates
+            means = self._shrunk(centers, means, sums.standard_error(every)[:, None] / size)
             stay = weights < (-math.inf if self.keep_below is None else self.keep_below)
-            centers = np.where(stay[:, None], before, moved)
+            centers = np.where(stay[:, None], centers, self._inside(centers, means, radius, domain))  # line 20: fold
             iterates.append(centers)
         return Clustering(
             np.mean(iterates[-self.average :], axis=0),
@@ -125,7 +121,7 @@ class Lloyd(Generic[T]):
         return analysis.schedule(problem, tried, self.error_target)
 
     def _shrunk(self, before: Floats, means: Floats, errors: Floats) -> Floats:
-        """Means nearer to where their centres were, by what noise of these errors (k, 1) alone would move them."""
+        """Means (k, d) nearer to where their centres were, by what noise of these standard errors (k, 1) adds."""
         if not self.shrink:
             return means
         step = means - before

@@ -1,17 +1,18 @@
 """Lloyd for k-median on private answers: a start, then noisy rounds of Weiszfeld's steps.
 
 Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the
-accountant. The number of rounds is public, and every round spends the same. A start that asks has its share of the budget.
+accountant. The number of rounds is public; every round spends the same. A start that asks has its share of the budget.
 
 From a public start (``private-lloyd-median``) this is 'Private Lloyd' of the paper, without an approximation guarantee;
 from a tree's centres (``hst-median``) it is the Lloyd iterations that follow the paper's tree. Changed: instead of a
 1-median by perturbed optimisation, which is proved for exact minimisers only, each round goes one step of Weiszfeld's
-(``median_step``) by a noisy sum of unit vectors. Public centres start packed, which is kinder than the paper's 'randomly
-in the space'.
+(``median_step``) by a noisy sum of unit vectors. Public centres start packed, which is kinder than the paper's
+'randomly in the space'.
 
-Behind the defaults: four rounds at epsilon = 0.35, k = 40, from k-median++ seeds, cost over that of the seeds. Smoothing
-0.02 to 0.1, weights of 1/2 to 2, stretch 1 to 1.5 and shrink 1 are within a few hundredths of each other; above 0.1 small
-clusters blur.
+Behind the defaults (seven rounds are the paper's): four rounds at epsilon = 0.35, k = 40, cost over that of the
+k-median++ seeds.
+Smoothing 0.02 to 0.1, weights of 1/2 to 2, stretch 1 to 1.5 and shrink 1 are within a few hundredths of each other;
+above 0.1 small clusters blur.
 
                                         skin   shuttle  covertype_first20k  higgs_10k
     Weiszfeld's steps, smoothing 0.05   0.83    0.80          0.82             0.87
@@ -19,7 +20,7 @@ clusters blur.
     gradient steps, sum(u) over count   0.83    0.91          0.80             0.84
     means within 0.8 equal cells        0.84    1.36          1.19             0.92
 
-Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, section 6 (seven rounds).
+Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, section 6.
 """
 
 from __future__ import annotations

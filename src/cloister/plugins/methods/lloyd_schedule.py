@@ -1,8 +1,8 @@
-"""How many rounds Lloyd's algorithm goes, within which radii, and what counts and sums may spend: FastLloyd's error analysis.
+"""FastLloyd's error analysis: how many rounds to go, within which radii, and what counts and sums may spend.
 
 All of it is worked out from public figures, whatever the noise law of the oracles, before any row is asked about.
 
-Source: Diaa et al. 2024, equations 16-25 and 28-33; Su et al. 2016. Correction: the public number of rows in the number of rounds.
+Source: Diaa et al. 2024, equations 16-25, 28-33; Su et al. 2016. Correction: the public number of rows in the rounds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Schedule:
 
 @attrs.frozen
 class ErrorAnalysis(Generic[T]):
-    """The expected error of a round, and the schedule that keeps it below a target. Args: as the options of ``Lloyd``."""
+    """The error of a round that noise makes, and the schedule that keeps it small. Args: options of ``Lloyd``."""
 
     counts: FrequencyOracle[T]
     sums: VectorSumOracle[T]
@@ -55,7 +55,7 @@ class ErrorAnalysis(Generic[T]):
     offset: float
 
     def schedule(self, problem: Problem, tried: Iterable[int], error_target: float) -> Schedule:
-        """The first of the numbers of rounds whose error is at most the target, or the last one: equations 16-21 and 28-33."""
+        """With the first number of rounds whose error is at most the target, or the last: equations 16-21, 28-33."""
         target = error_target * (problem.domain.diameter / 2) ** 2 / problem.domain.dimension
         chosen = Schedule([], problem.budget, problem.budget)
         for rounds in tried:
@@ -75,10 +75,10 @@ class ErrorAnalysis(Generic[T]):
         return [problem.domain.diameter / 2 if self.radius == "step" else eta] * min(1, rounds) + [eta] * (rounds - 1)
 
     def errors(self, problem: Problem, per_count: Budget, per_sum: Budget) -> tuple[float, float]:
-        """Expected squared error of one centre in one round from count noise and from sum noise (caller's units squared).
+        """Expected squared error of one centre in one round from counts' and from sums' noise (caller's units squared).
 
-        Relative updates, equation 16: k^3 / 4n^2 (Var(count) eta^2 + 4 d Var(sum)). Absolute updates, equation 28 summed
-        over columns: k^3 / n^2 (4 rho^2 H^2 Var(count) + d Var(sum)) with H half the domain's diagonal.
+        Relative updates, equation 16: k^3 / 4n^2 (Var(count) eta^2 + 4 d Var(sum)). Absolute updates, equation 28
+        summed over columns: k^3 / n^2 (4 rho^2 H^2 Var(count) + d Var(sum)) with H half the domain's diagonal.
         """
         domain, relative = problem.domain, self.updates == "relative"
         eta = self.radii(problem, 2)[-1]

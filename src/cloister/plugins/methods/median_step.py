@@ -1,24 +1,26 @@
 """One noisy step of k-median: what a row adds to its centre's sum, and where the sums move the centres.
 
-The sum of distances of a cluster's rows to its centre c falls fastest along the sum of the unit vectors u = (x - c) / |x - c|, and
-Weiszfeld's step c + sum(u) / sum(1 / |x - c|) goes as far as a quadratic above the cost allows. One row changes sum(u) by a vector of
-norm 1 wherever it is: the sensitivity of a median does not grow with the domain, that of a mean does.
+The sum of distances of a cluster's rows to its centre c falls fastest along the sum of the unit vectors u = (x - c) /
+|x - c|, and Weiszfeld's step c + sum(u) / sum(1 / |x - c|) goes as far as a quadratic above the cost allows. One row
+changes sum(u) by a vector of norm 1 wherever it is: a mean's sensitivity grows with the domain, a median's does not.
 
-The question asks for both sums at once: a row x pulls its centre by (u, w), with s a public smoothing length and r = max(|x - c|, s),
+One question asks for both sums: a row x pulls its centre by (u, w), with s a public length and r = max(|x - c|, s),
 
     u = (x - c) / r,    w = s / 2r,    |u|^2 + w^2 <= 1 + 1/4,
 
-(r >= s: 1 + s^2 / 4r^2; r = s: |x - c|^2 / s^2 + 1/4). So w, what Weiszfeld divides by, costs a ninth of the accuracy of u. The step is
+(r >= s: 1 + s^2 / 4r^2; r = s: |x - c|^2 / s^2 + 1/4). So w, what Weiszfeld divides by, costs a ninth of the accuracy
+of u. The step is
 
     c + stretch * (s / 2) * sum(u) / sum(w),
 
-shortened by the squared length that noise alone gives it (James and Stein), no longer than a public length, and kept in the domain.
-The majorising quadratic makes every stretch between 0 and 2 a descent without noise (Weiszfeld's step is stretch 1); 1.25 is faster.
+shortened by the squared length that noise alone gives it (James and Stein), no longer than a public length, and kept in
+the domain. The majorising quadratic makes every stretch between 0 and 2 a descent without noise (Weiszfeld's step is
+stretch 1); 1.25 is faster.
 
 Guarantee: that of the oracles, for a count per centre and one vector sum per centre; all else is post-processing.
 
-Source: Weiszfeld 1937; Cohen-Addad et al. 2022, section 6, whose perturbed optimisation of a smoothed cost this replaces (its proof
-needs an exact minimiser); Newton's method on the same smoothed cost.
+Source: Weiszfeld 1937; Cohen-Addad et al. 2022, section 6, whose perturbed optimisation of a smoothed cost this
+replaces (its proof needs an exact minimiser); Newton's method on the same smoothed cost.
 """
 
 from __future__ import annotations
@@ -50,11 +52,11 @@ UNDER: Final = 1 - 2.0**-30
 @final
 @attrs.frozen(eq=False)
 class Pulls:
-    """A row's smoothed unit vector towards it from its centre, and its weight, in ``STEPS``: vectors of dimension d + 1.
+    """A row's smoothed unit vector, towards it from its centre, and its weight, in ``STEPS``: of dimension d + 1.
 
-    Exactness (law 5): offsets are integers and their squares add up below 2^53, so that |x - c|^2 is exact in any order; square
-    root, quotient and product are single correctly rounded operations on one row; truncation is towards zero. The L2 bound is
-    the joint norm of u and w, sqrt(5/4) * STEPS rounded up. With w: sqrt(d) + 1/2 bounds the L1 norm.
+    Exactness (law 5): offsets are integers and their squares add up below 2^53, so that |x - c|^2 is exact in any
+    order; square root, quotient and product are single correctly rounded operations on one row; truncation is towards
+    zero. The L2 bound is the joint norm of u and w, sqrt(5/4) * STEPS rounded up. The L1 norm is at most sqrt(d) + 1/2.
 
     Args:
         cells: nearest centres, within a radius or not.

@@ -1,21 +1,23 @@
 """One-round k-means: every person is asked once, before anything is known; the rest is post-processing.
 
-Ask how many rows fall in each bucket of a public tree and what they add up to; grow the tree from the counts; cluster its
-leaves. With the paper's blocks this is Chang, Ghazi, Kumar, Manurangsi 2021; with better ones it is the new design. Trust,
-measure and noise are those of the oracles in the slots.
+Ask how many rows fall in each bucket of a public tree and what they add up to; grow the tree from the counts; cluster
+its leaves. With the paper's blocks this is Chang, Ghazi, Kumar, Manurangsi 2021; with better ones it is the new design.
+Trust, measure and noise are those of the oracles in the slots.
 
-Guarantee: one round of two questions. ``share = users``: a keyed hash of the user's number says which of the two she answers,
-with her whole epsilon; so her one report is epsilon-DP. ``share = budget``: she answers both, and epsilon is divided. Whatever
-follows is post-processing of released counts and sums and of public standard errors.
+Guarantee: one round of two questions. ``share = users``: a keyed hash of the user's number says which of the two she
+answers, with her whole epsilon; so her one report is epsilon-DP. ``share = budget``: she answers both, and epsilon is
+divided. Whatever follows is post-processing of released counts and sums and of public standard errors.
 
-Expected error (k tight clusters of one size, each in one cell, in units of the domain's squared radius R^2): noise moves the
-centre of n / k rows by d s^2 / (n / k)^2, with s^2 the variance of a sum's coordinate; counts add about two coordinates more:
+Expected error (k tight clusters of one size, each in one cell, in units of the domain's squared radius R^2): noise
+moves the centre of n / k rows by d s^2 / (n / k)^2, with s^2 the variance of a sum's coordinate; counts add about two
+coordinates more:
 
     v = k^2 (d + 2) s^2 / (n R)^2,      cost / n = OPT + v / (1 + v) after shrinking.
 
-Which blocks, when. Up to three columns: as it is, counts on a grid are all that is asked. More columns: as it is, one byte per person.
-Groups much wider than a tenth of the radius: ``tree.cells=64``. More than 65,536 buckets: ``frequencies=hadamard-response``, or
-``explicit-histogram`` where ids cannot be listed. Reports may be large: ``vectors.randomiser=privunit``, 1% less noise.
+Which blocks, when. Up to three columns: as it is, counts on a grid are all that is asked. More columns: as it is, one
+byte per person. Groups much wider than a tenth of the radius: ``tree.cells=64``. More than 65,536 buckets:
+``frequencies=hadamard-response``, or ``explicit-histogram`` where ids cannot be listed. Reports may be large:
+``vectors.randomiser=privunit``, 1% less noise.
 
 People needed to come within twice the non-private cost (k = 8; 15 in two columns; simulated, good to a factor of two):
 
@@ -25,9 +27,9 @@ People needed to come within twice the non-private cost (k = 8; 15 in two column
     100, a quarter as wide      3e6         1e6      2e5
     100, a hundredth as wide    6e8         2e8      6e7     (found long before: the best cost is 0.0001 there)
 
-Corrections to the paper: vectors are clipped before they are encoded, since |x| <= 1 is the premise of the proof; noisy counts
-are clamped; n is the declared public number of users; users are divided over levels as in appendix D (``share`` of the
-oracles has the other way, Lemma 25).
+Corrections to the paper: vectors are clipped before they are encoded, since |x| <= 1 is the premise of the proof; noisy
+counts are clamped; n is the declared public number of users; users are divided over levels as in appendix D (``share``
+of the oracles has the other way, Lemma 25).
 """
 
 from __future__ import annotations
@@ -75,8 +77,8 @@ class OneRound(Generic[T]):
     )  # fmt: skip
     share: Literal["users", "budget", "auto"] = option(
         default="auto", choices=("users", "budget", "auto"),
-        help="what counts and vectors divide: the users (each answers one, with all of epsilon), everyone's epsilon, or as "
-        "the trust model and the oracles have it (users under Local; the budget where everybody draws noise)",
+        help="what counts and vectors divide: the users (each answers one, with all of epsilon), everyone's epsilon, "
+        "or as the trust model and the oracles have it (users under Local; the budget where everybody draws noise)",
     )  # fmt: skip
     count_share: float | None = option(
         default=None, low=0.0, high=0.99, above=True, help="the counts' share; none: the one with the least error"
@@ -84,8 +86,8 @@ class OneRound(Generic[T]):
     least_count_share: float = option(default=0.02, low=0.0, high=0.5, help="the counts get at least this share")
     partitions: int | None = option(
         default=None, low=1, high=16,
-        help="independent trees that users are divided over, so that no cluster's luck hangs on one tree's borders; none: two where "
-        "little noise is expected, else one",
+        help="independent trees that users are divided over, so that no cluster's luck hangs on one tree's borders; "
+        "none: two where little noise is expected, else one",
     )  # fmt: skip
     centers: Centers = option(
         default="means", choices=("means", "groups"),
@@ -123,7 +125,7 @@ class OneRound(Generic[T]):
         return GridCounts(self.grid, self.frequencies, self.grid_solver)
 
     def _partitions(self, problem: Problem) -> int:
-        """As many as are asked for; by default two if little noise is expected, since each has its share of the users."""
+        """As many as are asked for; by default two if little noise is expected: each has its share of the users."""
         if self.partitions is not None or not self._by_users:
             return self.partitions or 1
         return 2 if self.expected_error(problem) < FEW_ERRORS else 1
@@ -139,10 +141,11 @@ class OneRound(Generic[T]):
     def shares(
         self, problem: Problem, space: Space, partitions: int, rng: PublicRng
     ) -> tuple[tuple[Budget, ...], tuple[Budget, ...]]:
-        """What the counts and the vectors of each partition may spend. By users q : 1 - q, q = sqrt(a) / (sqrt(a) + sqrt(b)) with a
-        count's variance a and b that of d + 2 coordinates of a sum, over R^2; by budget as the noise law has it. Where a share q of
-        the users is counted, the n / k rows of a cluster have a binomial spread of n / (k q) besides: most of a when shuffled, and left
-        out under Local trust, where noise is above n at an epsilon of 1 (the study's rule)."""
+        """What the counts and the vectors of each partition may spend. By users q : 1 - q, q = sqrt(a) / (sqrt(a) +
+        sqrt(b)) with a count's variance a and b that of d + 2 coordinates of a sum, over R^2; by budget as the noise
+        law has it. Where a share q of the users is counted, the n / k rows of a cluster have a binomial spread of n /
+        (k q) besides: most of a when shuffled, and left out under Local trust, where noise is above n at an epsilon of
+        1 (the study's rule)."""
         budget = problem.budget
         of_count, of_sum = self.variances(problem, space, budget, budget)
         errors = of_count, (problem.domain.dimension + 2) * of_sum
@@ -159,7 +162,7 @@ class OneRound(Generic[T]):
         return (per_count,) * partitions, (per_sum,) * partitions
 
     def variances(self, problem: Problem, space: Space, per_count: Budget, per_sum: Budget) -> tuple[float, float]:
-        """Of a count, in rows^2, and of one coordinate of a sum, in rows^2 R^2, scaled to all rows where users are divided."""
+        """Of a count, in rows^2, and of a sum's coordinate, in rows^2 R^2: of all rows, if users are divided too."""
         bound, radius = Rows.bound_in(problem.domain), problem.domain.diameter / 2
         of_count = self.frequencies.variance(space, per_count, problem.setting(per_count))
         of_sum = self.vectors.variance(space, bound, per_sum, problem.setting(per_sum))
@@ -178,7 +181,7 @@ class OneRound(Generic[T]):
 @final
 @attrs.frozen(eq=False)
 class Cells:
-    """Released leaves of all partitions. Args: places (the leaves as they grew), sums (m, d) relative to the domain's middle, errors."""
+    """Released leaves of all partitions. Args: places (as they grew), sums (m, d) from the domain's middle, errors."""
 
     places: Coreset
     sums: Floats

@@ -1,4 +1,4 @@
-"""How far a row may be from its centre to count there, and a centre may move: public radii (FastLloyd, equations 22-25)."""
+"""Public radii (FastLloyd, equations 22-25): how far rows may be from their centre to count, and centres may move."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def equal_cells(problem: Problem, scale: float) -> float:
 
 
 def nearest_within(radius: float, centers: Floats, domain: Domain) -> NearestCenter:
-    """Rows by their nearest centre (k, d), put on the lattice; those farther than the radius (inf: none are) by none."""
+    """Rows by their nearest centre (k, d); a row farther than the radius (inf: no limit) is in no bucket."""
     return NearestCenter(domain.snap(centers), domain.reach, steps(radius, domain))
 
 
 def offsets_from(near: NearestCenter, domain: Domain, *, relative: bool) -> tuple[Vectors, Floats]:
-    """What is added up per centre, and the places (k, d) that it is relative to: the centres or, everywhere, the domain's middle.
+    """Vectors to add up per centre, and their origins (k, d): the centres or, if not ``relative``, the domain's middle.
 
-    Relative sums are as sensitive as the radius is long, or as the domain is wide without one; absolute ones as half of it.
+    Relative vectors are at most as long as the radius (without one, as the domain is wide), others as half the domain.
     """
     if relative:
         return near.offsets(), domain.real(near.centers)

@@ -28,8 +28,8 @@ class SpherePacking(Generic[T]):
 def sphere_packing(k: int, domain: Domain, rng: PublicRng, steps: int = 20) -> Floats:
     """k points (k, d) at least 2a apart and a from the border, for the largest radius a that a binary search finds.
 
-    Where a column is narrower than 2a its candidates stand in the middle, so that the wide columns set the pace. The margin
-    matters: without it starts crowd into the corners of a high-dimensional box.
+    Where a column is narrower than 2a its candidates stand in the middle, so that the wide columns set the pace. The
+    margin matters: without it starts crowd into the corners of a high-dimensional box.
 
     Args:
         steps: halvings of the search interval.

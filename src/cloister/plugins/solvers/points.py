@@ -20,7 +20,7 @@ def not_empty(coreset: Coreset) -> Coreset:
 
 
 def heavy_or_all(coreset: Coreset) -> Coreset:
-    """The points of weight above 0; all of them, with weight 1 and no errors, if none has any. Raises: as ``not_empty``."""
+    """The points of weight above 0; if there is none, all with weight 1 and no errors. Raises: as ``not_empty``."""
     points = not_empty(coreset).points
     heavy, noise = coreset.weights > 0, coreset.errors
     if not heavy.any():

@@ -1,10 +1,10 @@
 """Reverse greedy: all points are centres at first; the one whose loss costs least goes, until k are left.
 
-Without centre c, the points nearest to it pay their distance to the next nearest centre: loss(c) = sum of w (d_2^z - d_1^z) over them.
-The distances among released points are all that is needed; this is post-processing.
+Without centre c, the points nearest to it pay their distance to the next nearest centre: loss(c) = sum of w (d_2^z -
+d_1^z) over them. The distances among released points are all that is needed; this is post-processing.
 
-On m = O(k) points the result costs at most O(log k) times the best k of them (Chrobak, Kenyon, Young 2006, Theorem 2.2). The paper
-(Cohen-Addad et al. 2022, appendix A) reduces its (1 + alpha) k centres by it, weighed by noisy counts.
+On m = O(k) points the result costs at most O(log k) times the best k of them (Chrobak, Kenyon, Young 2006, Theorem
+2.2). The paper (Cohen-Addad et al. 2022, appendix A) reduces its (1 + alpha) k centres by it, weighed by noisy counts.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class ReverseGreedy:
 
 
 def survivors(costs: Floats, weights: Floats, k: int) -> Ints:
-    """Which of m centres (at most k) are left, for costs (p, m) of serving p points, of weights (p,). Ties go by the lowest index.
+    """Which of m centres (at most k) are left, for costs (p, m) of serving points of weights (p,). Ties: lowest index.
 
-    Each point remembers its two nearest centres; a loss makes it look again only if one of them went: O(p m) in all, on average.
+    Each point remembers its two nearest centres and looks again only if one of them went: O(p m) in all, on average.
     """
     left, every = costs.copy(), np.arange(len(costs))
     alive = np.ones(costs.shape[1], bool)

@@ -1,22 +1,24 @@
 """Ward's clustering of points that noise moved: what noise adds to every distance is taken off again.
 
-Input: points x_i (sum over a cell, divided by its count C_i), known up to a noise of energy e_i = d s_i^2 / C_i^2, with s_i
-the standard error of one coordinate of the cell's sum. A group of points has the mean mu = sum a_i x_i / sum a_i of noise
-energy V = sum a_i^2 e_i / (sum a_i)^2, where a_i = C_i rho^2 / (rho^2 + e_i) is as much of a point's weight as noise leaves of it
-(rho^2: mean squared length of the points without their noise). Three steps:
+Input: points x_i (sum over a cell, divided by its count C_i), known up to a noise of energy e_i = d s_i^2 / C_i^2, with
+s_i the standard error of one coordinate of the cell's sum. A group of points has the mean mu = sum a_i x_i / sum a_i of
+noise energy V = sum a_i^2 e_i / (sum a_i)^2, where a_i = C_i rho^2 / (rho^2 + e_i) is as much of a point's weight as
+noise leaves of it (rho^2: mean squared length of the points without their noise). Three steps:
 
-1. Merge the two groups whose union raises the k-means cost least, N_a N_b / (N_a + N_b) (|mu_a - mu_b|^2 - V_a - V_b), until k
-   are left. The distance is unbiased: without the correction far noise would look like a cluster.
-2. Exchange: each point goes to the group that explains it best, judged without the point itself: x_i - mu has the energy
-   e_i + V, so that the least (|x_i - mu|^2 / (e_i + V) + d ln(e_i + V)) wins. A point whose weight is below ``sure``
-   standard errors, and that noise around the origin explains better than any group, is left out. So is a point on the way
-   between two groups that is too far from either: two clusters that share a cell of one partition are apart in another.
-3. The centre of a group. Its target is sum pi_i (x_i without noise), pi_i = C_i / N. If true points scatter by H around their mean,
-   the best weights that add up to one are w_i = (pi_i H + nu) / (H + e_i): the counts for clean points, the inverse
-   variances for points that differ by noise alone. Then the centre is shortened by 1 - sum w_i^2 e_i / |c|^2 (James and Stein).
+1. Merge the two groups whose union raises the k-means cost least, N_a N_b / (N_a + N_b) (|mu_a - mu_b|^2 - V_a - V_b),
+   until k are left. The distance is unbiased: without the correction far noise would look like a cluster.
+2. Exchange: each point goes to the group that explains it best, judged without the point itself: x_i - mu has the
+   energy e_i + V, so that the least (|x_i - mu|^2 / (e_i + V) + d ln(e_i + V)) wins. A point whose weight is below
+   ``sure`` standard errors, and that noise around the origin explains better than any group, is left out. So is a point
+   on the way between two groups that is too far from either: two clusters that share a cell of one partition are apart
+   in another.
+3. The centre of a group. Its target is sum pi_i (x_i without noise), pi_i = C_i / N. If true points scatter by H around
+   their mean, the best weights that add up to one are w_i = (pi_i H + nu) / (H + e_i): the counts for clean points, the
+   inverse variances for points that differ by noise alone. Then the centre is shortened by 1 - sum w_i^2 e_i / |c|^2
+   (James and Stein).
 
-Without errors (all e_i = 0) this is Ward's method followed by Hartigan and Wong's exchange. Shrinking is towards the origin of
-the coreset's coordinates: give points relative to the domain's middle.
+Without errors (all e_i = 0) this is Ward's method followed by Hartigan and Wong's exchange. Shrinking is towards the
+origin of the coreset's coordinates: give points relative to the domain's middle.
 
 Source: Ward 1963; Hartigan and Wong 1979; James and Stein 1961; the corrections are cloister's own.
 """
@@ -92,7 +94,7 @@ class Points:
         return a
 
     def centers(self, groups: Ints, k: int) -> Floats:
-        """Step 3 (k, d), from each point's group (m,), -1 for none. A group without a point repeats the heaviest one's centre."""
+        """Step 3 (k, d), from each point's group (m,), -1 for none. Groups without a point repeat the first centre."""
         found = [self._center(np.flatnonzero(groups == g)) for g in range(k) if (groups == g).any()]
         return np.array(found + [found[0]] * (k - len(found)))
 
@@ -115,8 +117,8 @@ class Points:
 
 @final
 class Groups:
-    """Groups of points as sums: size sum a, spread sum a^2 e, weight sum C, noise sum a e, squares sum a |x|^2, firm (how many sure
-    points) and total sum a x of each.
+    """Groups of points as sums: size sum a, spread sum a^2 e, weight sum C, noise sum a e, squares sum a |x|^2, firm
+    (how many sure points) and total sum a x of each.
 
     Args:
         points: that can be in them.
@@ -150,8 +152,8 @@ class Groups:
         return costs
 
     def best(self, point: int) -> int:
-        """The group that explains a point best, or -1: it is light and noise around the origin explains it better, or it mixes
-        the rows of two groups, both with sure points of their own."""
+        """The group that explains a point best, or -1: it is light and noise around the origin explains it better, or
+        it mixes the rows of two groups, both with sure points of their own."""
         held, at, noise = np.flatnonzero(self.size > 0), self._points.at[point], float(self._points.noise[point])
         means = self.total[held] / self.size[held][:, None]
         own = np.maximum(self.spread[held], 0.0) / self.size[held] ** 2
@@ -175,8 +177,8 @@ class Groups:
 
 
 def _mixed(at: Floats, means: Floats, group: int, energy: Floats) -> bool:
-    """Whether a point mixes the rows of two groups: their plane explains it to within its noise, and much better than its own
-    group does. Both explanations leave the point's length free, since its count is noisy.
+    """Whether a point mixes the rows of two groups: their plane explains it to within its noise, and much better than
+    its own group does. Both explanations leave the point's length free, since its count is noisy.
 
     Args:
         at: the point (d,).
