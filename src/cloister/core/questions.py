@@ -34,9 +34,14 @@ class Rows:
 
     @classmethod
     def of(cls, cells: Bucketing, domain: Domain) -> Rows:
-        """Rows of a domain: their L2 norm is its reach, their L1 norm at most the sum of its sides."""
+        """Rows of a domain."""
+        return cls(cells, cls.bound_in(domain))
+
+    @staticmethod
+    def bound_in(domain: Domain) -> Bound:
+        """Of any row of a domain: its L2 norm is the domain's reach, its L1 norm at most the sum of the domain's sides."""
         implied = math.isqrt(domain.dimension * domain.reach**2)
-        return cls(cells, Bound(domain.reach, domain.dimension, min(implied, int(domain.sides.sum()))))
+        return Bound(domain.reach, domain.dimension, min(implied, int(domain.sides.sum())))
 
     def values(self, rows: Ints, buckets: Ints) -> Ints:
         return rows

@@ -154,7 +154,7 @@ class NonPrivateSolver(Protocol):
     """Clusters released weighted points. Post-processing: takes only what is ``Released``, draws only public coins.
 
     Laws: it never fails on released values, whatever noise made of them, since their budget is spent; weights may be zero or
-    negative, all of them too (a forecast answers zero everywhere).
+    negative, all of them too (a forecast answers zero everywhere). Only a coreset without a point is refused (InvalidInput).
     """
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:

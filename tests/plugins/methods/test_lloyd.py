@@ -197,11 +197,11 @@ def radius(domain: Any, k: int, alpha: float = 0.8) -> float:
 def test_radii_are_those_of_equation_25(domain: Any, k: int) -> None:
     eta, half = radius(domain, k), domain.diameter / 2
     problem = problem_of(gauss(), k, domain, 1000)
-    assert gauss().radii(problem, 4) == pytest.approx([half, eta, eta, eta])
-    assert gauss(radius="constant").radii(problem, 3) == pytest.approx([eta] * 3)
-    assert gauss(radius="none").radii(problem, 2) == [math.inf] * 2
-    assert gauss(radius_scale=0.3).radii(problem, 2) == pytest.approx([half, eta * 3 / 8])
-    assert gauss().radii(problem, 1) == pytest.approx([half])
+    assert gauss(rounds=4).schedule(problem).radii == pytest.approx([half, eta, eta, eta])
+    assert gauss(rounds=3, radius="constant").schedule(problem).radii == pytest.approx([eta] * 3)
+    assert gauss(rounds=2, radius="none").schedule(problem).radii == [math.inf] * 2
+    assert gauss(rounds=2, radius_scale=0.3).schedule(problem).radii == pytest.approx([half, eta * 3 / 8])
+    assert gauss(rounds=1).schedule(problem).radii == pytest.approx([half])
 
 
 def test_each_round_asks_within_its_radius_and_its_noise_is_that_of_equations_8_and_9() -> None:
@@ -209,7 +209,7 @@ def test_each_round_asks_within_its_radius_and_its_noise_is_that_of_equations_8_
     rounds = forecast(gauss(), problem, SEED)
     sigma, d = 1 / problem.budget.mu, 2
     assert len(rounds) == 7
-    for round, reach in zip(rounds, gauss().radii(problem, 7), strict=True):
+    for round, reach in zip(rounds, gauss().schedule(problem).radii, strict=True):
         counts, sums = round.parts
         cells: Any = counts.cells
         assert cells.within == int(reach / SQUARE.unit)

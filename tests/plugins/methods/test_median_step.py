@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from cloister.accounting import Total
 from cloister.core.budget import Budget
-from cloister.core.clustering import Problem
+from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.nearest import NearestCenter
@@ -20,7 +21,8 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats
-from cloister.plugins.methods.median_step import STEPS, TOP, MedianStep, Pulls, median_round, median_shares, weiszfeld
+from cloister.plugins.methods.lloyd_median import LloydMedian
+from cloister.plugins.methods.median_step import STEPS, TOP, Pulls, weiszfeld
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
 from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
 from cloister.testing import parametrize
@@ -45,12 +47,30 @@ def session_of(domain: Domain, rows: Floats, k: int, budget: Budget | None = Non
     return Session(frame, SEED, Rows(rows), noise=NoiseRng.for_tests(1))
 
 
+@attrs.frozen
+class Given:
+    """A start that finds these centres."""
+
+    centers: Floats
+
+    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
+        return Clustering(self.centers)
+
+
+def one_round(session: Session[Any], method: LloydMedian[Any]) -> tuple[Floats, Floats]:
+    found = method.cluster(session.problem, session, SEED)
+    assert found.weights is not None
+    return found.centers, found.weights
+
+
 def without_noise(session: Session[Any], centers: Floats, **step: float) -> tuple[Floats, Floats]:
-    budget = session.problem.budget
-    return median_round(
-        session, centers, counts=ExactCounts(), pulls=ExactSums(), per_count=budget, per_pull=budget,
-        step=MedianStep(**step),
-    )  # fmt: skip
+    return one_round(
+        session, LloydMedian(start=Given(centers), counts=ExactCounts(), pulls=ExactSums(), rounds=1, **step)
+    )
+
+
+def move(sums: list[list[float]], error: float, *, shrink: float = 1.0) -> Floats:
+    return weiszfeld(np.array(sums), np.full(1, error), smoothing=0.5, stretch=1.0, shrink=shrink)
 
 
 def smoothed_cost(rows: Floats, centers: Floats, s: float) -> float:
@@ -160,30 +180,29 @@ def test_counts_are_those_of_the_centres_that_were_given() -> None:
 def test_rows_beyond_the_radius_pull_nobody_and_no_step_is_longer() -> None:
     rows = np.array([[0.0, 0.05]] * 2 + [[0.9, 0.0]] * 50)
     session = session_of(SQUARE, rows, 1)
-    near, weights = without_noise(session, np.zeros((1, 2)), within=0.1, stretch=2.0)
+    scale = 0.1 / (SQUARE.diameter / 2)
+    near, weights = without_noise(session, np.zeros((1, 2)), radius_scale=scale, stretch=2.0)
     assert weights.tolist() == [2.0]
     assert abs(near[0, 0]) < 1e-4
     assert near[0, 1] > 0.04
-    far, _ = without_noise(session_of(SQUARE, rows[2:] * 0.105, 1), np.zeros((1, 2)), within=0.1, stretch=2.0)
+    far, _ = without_noise(session_of(SQUARE, rows[2:] * 0.105, 1), np.zeros((1, 2)), radius_scale=scale, stretch=2.0)
     assert np.linalg.norm(far) <= 0.1 * (1 + 1e-6)
 
 
 def test_a_step_is_the_pull_over_the_weight() -> None:
-    sums = np.array([[30.0, 40.0, 10.0]])
-    exact = weiszfeld(sums, np.zeros(1), 0.5, MedianStep(stretch=1.0))
+    exact = move([[30.0, 40.0, 10.0]], 0.0)
     assert exact.tolist() == [[0.25 * 3.0, 0.25 * 4.0]]
-    noisy = weiszfeld(sums, np.full(1, 5.0), 0.5, MedianStep(stretch=1.0))
+    noisy = move([[30.0, 40.0, 10.0]], 5.0)
     assert noisy == pytest.approx(exact * (1 - 2 * 25 / 2500))
 
 
 def test_what_may_be_noise_alone_moves_nothing() -> None:
-    step = weiszfeld(np.array([[3.0, -4.0, 10.0]]), np.full(1, 4.0), 0.5, MedianStep())
-    assert np.abs(step).max() == 0.0
+    assert np.abs(move([[3.0, -4.0, 10.0]], 4.0)).max() == 0.0
 
 
 @pytest.mark.parametrize("weight", [-100.0, 0.0, 1e-30])
 def test_a_small_or_negative_weight_flips_no_step(weight: float) -> None:
-    step = weiszfeld(np.array([[100.0, 0.0, weight]]), np.full(1, 1.0), 0.5, MedianStep(shrink=0.0, stretch=1.0))
+    step = move([[100.0, 0.0, weight]], 1.0, shrink=0.0)
     assert step.tolist() == [[0.25 * 100 / 2, 0.0]]
 
 
@@ -191,10 +210,7 @@ def test_answers_of_zero_move_nothing() -> None:
     frame = Problem(3, SHIFTED, 100, Total(1.0, 1e-6).measured({"gaussian"}))
     session: Session[Any] = Session(frame, SEED, forecasting=True)
     centers = SHIFTED.real(SHIFTED.snap(SHIFTED.sample(SEED.generator(), 3, 0.0)))
-    moved, weights = median_round(
-        session, centers, counts=DiscreteGaussianCounts(), pulls=DiscreteGaussianSums(), per_count=frame.budget.over(2),
-        per_pull=frame.budget.over(2),
-    )  # fmt: skip
+    moved, weights = one_round(session, gauss(centers, rounds=1))
     assert np.array_equal(moved, centers)
     assert not weights.any()
 
@@ -202,20 +218,13 @@ def test_answers_of_zero_move_nothing() -> None:
 # What it costs
 
 
-def test_shares_add_up_over_all_rounds() -> None:
-    budget = Budget("gaussian", 0.3)
-    per_count, per_pull = median_shares(budget, 7, 0.05)
-    assert 7 * (per_count.amount + per_pull.amount) == pytest.approx(0.3)
-    assert per_count.amount / per_pull.amount == pytest.approx(0.05 / 0.95)
+def gauss(centers: Floats, **options: Any) -> LloydMedian[Any]:
+    return LloydMedian(start=Given(centers), counts=DiscreteGaussianCounts(), pulls=DiscreteGaussianSums(), **options)
 
 
-def test_a_round_spends_what_it_is_given_and_its_noise_has_the_joint_norm() -> None:
-    session = session_of(SQUARE, np.zeros((10, 2)), 2, Budget("gaussian", 1.0))
-    per_count, per_pull = Budget("gaussian", 0.04), Budget("gaussian", 0.25)
-    median_round(
-        session, np.zeros((2, 2)), counts=DiscreteGaussianCounts(), pulls=DiscreteGaussianSums(), per_count=per_count,
-        per_pull=per_pull,
-    )  # fmt: skip
-    assert [event.spent for event in session.released] == [per_count, per_pull]
+def test_a_round_spends_its_shares_and_its_noise_has_the_joint_norm() -> None:
+    session = session_of(SQUARE, np.zeros((10, 2)), 2, Budget("gaussian", 0.75))
+    one_round(session, gauss(np.zeros((2, 2)), rounds=3, count_share=0.2))
+    assert [event.spent.amount for event in session.released] == pytest.approx([0.05, 0.2] * 3)
     channel: Any = session.rounds[0].parts[1].channel
-    assert channel.deviation / (SQUARE.unit * STEPS) == pytest.approx(math.sqrt(1.25) / 0.5, rel=1e-4)
+    assert channel.deviation / (SQUARE.unit * STEPS) == pytest.approx(math.sqrt(1.25) / math.sqrt(0.2), rel=1e-4)

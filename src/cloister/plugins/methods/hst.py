@@ -1,23 +1,24 @@
-"""Clustering by a hierarchically separated tree: noisy counts of its cells, the best centres on the tree's metric, a lift, a merge.
+"""Clustering by a hierarchically separated tree: count its cells, solve it for centres, lift them, merge them.
 
-1. Ask how many rows fall in the cells of a random tree, grow it, and solve it for ``extra`` * k centres: exactly, on the tree's own
-   metric (Algorithms 1 to 3). A tree of few dimensions sees a public random projection.
-2. Lift: ask how many rows are nearest to each of those and where they are, in all dimensions. A centre's projection lies in the public
-   subspace, so that it is nearest to the same rows in either.
-3. Merge the extra * k noisy means, of known standard errors, into k centres. For points that noise moved Ward's method does better
-   than the paper's reverse greedy, which is there as a solver: ``merge=reverse-greedy``.
+1. Ask how many rows fall in the cells of a random tree, grow it, and solve it for ``extra`` * k centres: exactly, on
+   the tree's own metric (Algorithms 1 to 3). A tree of few dimensions sees a public random projection.
+2. Lift: ask how many rows are nearest to each of those and where they are, in all dimensions. A centre's projection
+   lies in the public subspace, so that it is nearest to the same rows in either.
+3. Merge the extra * k noisy means, of known standard errors, into k centres. For points that noise moved Ward's method
+   does better than the paper's reverse greedy, which is there as a solver: ``merge=reverse-greedy``.
 
-k-means: Algorithms 6 and 7 repeat step 1 ``passes`` times. Centres that a cut of the next tree comes too near to (``badly_cut``) are
-kept, and the rows nearest to them fall in no cell of that tree. One pass starts from no centres: nothing is cut badly.
+k-means: Algorithms 6 and 7 repeat step 1 ``passes`` times. Centres that a cut of the next tree comes too near to
+(``badly_cut``) are kept, and the rows nearest to them fall in no cell of that tree. One pass starts from no centres:
+nothing is cut badly.
 
-Guarantee: the trust model and measure of the oracles in the slots. ``passes`` rounds of counts, with ``tree_share`` of the budget,
-then one round of counts and sums; which rows fall in no cell is decided by earlier answers and public coins.
+Guarantee: the trust model and measure of the oracles in the slots. ``passes`` rounds of counts, with ``tree_share`` of
+the budget, then one round of counts and sums; earlier answers and public coins decide which rows fall in no cell.
 
-Corrections to the paper, besides those of the tree and of its program: one pass per round is paid for, instead of the best of several;
-centres are lifted by noisy means of all rows of their cells, and not from a sample.
+Corrections to the paper, besides those of the tree and of its program: one pass per round is paid for, instead of the
+best of several; centres are lifted by noisy means of all rows of their cells, and not from a sample.
 
-Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, Algorithms 1-3, 6, 7. More
-centres than are wanted, merged after the lift, is cloister's own: what a projection puts on top of each other, no merging parts.
+Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, Algorithms 1-3, 6
+and 7. To lift more centres than are wanted is cloister's own: no merging parts what a projection puts together.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from cloister.core.budget import Budget
 from cloister.core.capabilities import Costing, Cutting
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem, Released
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Rows, add_up, count
+from cloister.core.questions import add_up, count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Tree, TreeBuilder, VectorSumOracle
@@ -41,7 +42,7 @@ from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Bools, Floats, Ints
 from cloister.plugins.methods.post_processing import held, nearest
-from cloister.plugins.methods.radius import equal_cells, steps
+from cloister.plugins.methods.radius import equal_cells, nearest_within, offsets_from
 
 DRAWN = 4096
 """Cells that a result keeps for pictures, the heaviest."""
@@ -60,11 +61,9 @@ class HST(Generic[T]):
     extra: int = option(default=6, low=1, high=64, unit="k", help="this many times k centres are lifted and merged")
     tree_share: float = option(default=0.55, low=0.01, high=0.99, help="the tree's share of the budget")
     passes: int = option(
-        default=1,
-        low=1,
-        high=16,
+        default=1, low=1, high=16,
         help="trees, one after the other: of the next, rows near badly cut centres fall in no cell",
-    )
+    )  # fmt: skip
     margin: float = option(
         default=0.02, low=0.0, high=1.0 / 3.0, unit="side of a cell", help="a centre this near to a cut is badly cut"
     )
@@ -74,22 +73,17 @@ class HST(Generic[T]):
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         for_tree, for_lift = problem.budget.split(self.tree_share, 1 - self.tree_share)
-        starts, flat, details = self._on_trees(problem, session, for_tree.over(self.passes), rng)
-        lifted = self._lifted(problem, session, for_lift, starts, flat)
-        found = self.merge.solve(session.release(lifted), problem.k, rng.child("merge"))
-        weights = held(nearest(lifted.points, found), lifted.weights, problem.k)
-        return Clustering(problem.domain.truncate(found + problem.domain.middle), weights, details)
-
-    def _on_trees(
-        self, problem: Problem, session: Session[T], each: Budget, rng: PublicRng
-    ) -> tuple[Floats, bool, dict[str, Any]]:
-        """Centres (about extra k, d) in the domain, after all passes; whether they are known up to a projection only; and released
-        figures of the last tree."""
-        none = np.empty((0, problem.domain.dimension))
+        each, none = for_tree.over(self.passes), np.empty((0, problem.domain.dimension))
         centers, grown = self._on_tree(problem, session, each, rng.child(0), none)
         for number in range(1, self.passes):
             centers, grown = self._on_tree(problem, session, each, rng.child(number), centers)
-        return centers, grown.frame is not None, self._details(session.release(grown), self.extra * problem.k)
+        details = self._details(session.release(grown), self.extra * problem.k)
+        # rows may be as far as anywhere from a centre that is known in a subspace only
+        radius = math.inf if grown.frame is not None else equal_cells(problem, self.radius_scale)
+        lifted = self._lifted(problem, session, for_lift, centers, radius)
+        found = self.merge.solve(session.release(lifted), problem.k, rng.child("merge"))
+        weights = held(nearest(lifted.points, found), lifted.weights, problem.k)
+        return Clustering(problem.domain.truncate(found + problem.domain.middle), weights, details)
 
     def _on_tree(
         self, problem: Problem, session: Session[T], spend: Budget, rng: PublicRng, before: Floats
@@ -116,26 +110,23 @@ class HST(Generic[T]):
             details |= {"costs": self.solver.costs(grown, most), "power": self.solver.power}
         return details
 
-    def _lifted(self, problem: Problem, session: Session[T], spend: Budget, centers: Floats, flat: bool) -> Coreset:
-        """Noisy means (m, d), relative to the domain's middle, of the rows that are nearest to each centre: within a radius, relative to
-        it, unless centres lie in a subspace (``flat``), from which rows may be as far as anywhere."""
+    def _lifted(self, problem: Problem, session: Session[T], spend: Budget, centers: Floats, radius: float) -> Coreset:
+        """Noisy means (m, d), relative to the domain's middle, of the rows nearest to each centre, within a radius."""
         domain, every = problem.domain, np.arange(len(centers))
-        radius = math.inf if flat else equal_cells(problem, self.radius_scale)
-        near = NearestCenter(domain.snap(self._filled(centers, problem.k)), domain.reach, steps(radius, domain))
-        origin = domain.middle if flat else domain.real(near.centers[every])
+        near = nearest_within(radius, self._filled(centers, problem.k), domain)
+        vectors, origin = offsets_from(near, domain, relative=math.isfinite(radius))
         per_count, per_sum = spend.split_for(1.0, 4.0 * domain.dimension)
         counts, sums = session.ask(
-            count(near, via=self.counts, spend=per_count),
-            add_up(Rows.of(near, domain) if flat else near.offsets(), via=self.sums, spend=per_sum),
+            count(near, via=self.counts, spend=per_count), add_up(vectors, via=self.sums, spend=per_sum)
         )
         weights, errors = counts.at(every), counts.standard_error(every)
-        means = origin + sums.at(every) / np.maximum(weights, np.maximum(errors, 1.0))[:, None]
+        means = origin[every] + sums.at(every) / np.maximum(weights, np.maximum(errors, 1.0))[:, None]
         noise = Errors(errors, sums.standard_error(every))
         return Coreset(domain.truncate(means) - domain.middle, weights, errors=noise)
 
     def _filled(self, centers: Floats, k: int) -> Floats:
-        """As many centres (passes extra k, d) whatever was cut badly, since a round's shape does not depend on answers (a coordinator
-        knows it beforehand). The first one fills up: nearest rows go to the lowest index, and nobody looks at the others."""
+        """Centres (passes extra k, d), however many were cut badly, since a round's shape does not depend on answers (a
+        coordinator knows it beforehand). The first one is repeated: its rows go to the lowest index."""
         missing = self.passes * self.extra * k - len(centers)
         return np.concatenate([centers, np.repeat(centers[:1], missing, axis=0)])
 

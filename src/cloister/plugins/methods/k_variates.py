@@ -1,22 +1,23 @@
-"""k-variates++ with private nodes: rows are hashed into public nodes, nodes release a noisy mean, and k of them are drawn as centres.
+"""k-variates++ with private nodes: public nodes release the noisy means of their rows; k of them are drawn as centres.
 
-Nock et al.'s scheme is k-means++ seeding in which a drawn point is replaced by a draw from a local density around it (a 'variate').
-Distributed (their section 4.1), nodes hold the points: a node is drawn with probability proportional to what its points cost, and
-answers with a point of its own; private, the answer is noised. Here as Cohen-Addad et al. compare with it: about 500 nodes, to which
-SimHash assigns the rows, and no Lloyd rounds.
+Nock et al.'s scheme is k-means++ seeding in which a drawn point is replaced by a draw from a local density around it (a
+'variate'). Distributed (their section 4.1), nodes hold the points: a node is drawn with probability proportional to
+what its points cost, and answers with a point of its own; private, the answer is noised. Here as Cohen-Addad et al.
+compare with it: about 500 nodes, to which SimHash assigns the rows, and no Lloyd rounds.
 
 1. Ask how many rows each node has, and what they add up to: one round.
 2. A node's variate is its noisy mean: a draw from the density that privacy noise puts around its mean.
-3. Draw a node with probability proportional to count * (distance of its variate to the nearest centre so far)^power, k times.
+3. k times, draw a node with probability proportional to count * (distance of its variate to the nearest centre)^power.
 
-Changed for a proof: Nock et al. noise each drawn point on a scale that the data set, whose spread they assume, decides, and their
-nodes answer with costs that nobody pays for. Here every node releases its count and sum once through oracles whose noise follows
-from the public domain alone; the draws are post-processing. So a node's cost is that of its mean, not of its points, and a node is
-drawn once. Nodes whose count is within ``significance`` standard errors of 0 are left out, unless fewer than k remain.
+Changed for a proof: Nock et al. noise each drawn point on a scale that the data set, whose spread they assume, decides,
+and their nodes answer with costs that nobody pays for. Here every node releases its count and sum once through oracles
+whose noise follows from the public domain alone; the draws are post-processing. So a node's cost is that of its mean,
+not of its points, and a node is drawn once. Nodes whose count is within ``significance`` standard errors of 0 are left
+out, unless fewer than k remain.
 
 Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots.
 
-Source: Nock, Canyasse, Boreli, Nielsen 2016, Algorithm 1 and sections 4.1, 4.3; Cohen-Addad et al. 2022, section 6 ('kvars').
+Source: Nock, Canyasse, Boreli, Nielsen 2016, Algorithm 1, sections 4.1 and 4.3; Cohen-Addad et al. 2022 ('kvars').
 """
 
 from __future__ import annotations
@@ -96,8 +97,8 @@ class Finest:
 
 
 def seeded(points: Floats, weights: Floats, k: int, power: float, g: np.random.Generator) -> Ints:
-    """Indices (k,): each is drawn with probability proportional to weight * (distance to the nearest drawn one)^power, the first by
-    weight alone; by weight again where every point is drawn."""
+    """Indices (k,): each is drawn with probability proportional to weight * (distance to the nearest drawn one)^power,
+    the first by weight alone; by weight again where every point is drawn."""
     masses, drawn = weights, list[int]()
     gaps = np.full(len(points), np.inf)
     for _ in range(k):

@@ -1,14 +1,26 @@
 """Lloyd for k-median on private answers: a start, then noisy rounds of Weiszfeld's steps.
 
-Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the accountant. The
-number of rounds is public, and every round spends the same. A start that asks has its share of the budget.
+Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the
+accountant. The number of rounds is public; every round spends the same. A start that asks has its share of the budget.
 
-From a public start (``private-lloyd-median``) this is 'Private Lloyd' of the paper, without an approximation guarantee; from a tree's
-centres (``hst-median``) it is the Lloyd iterations that follow the paper's tree. Changed: instead of a 1-median by perturbed
-optimisation, which is proved for exact minimisers only, each round is one ``median_round``: a noisy sum of unit vectors. Public
-centres start packed, which is kinder than the paper's 'randomly in the space'.
+From a public start (``private-lloyd-median``) this is 'Private Lloyd' of the paper, without an approximation guarantee;
+from a tree's centres (``hst-median``) it is the Lloyd iterations that follow the paper's tree. Changed: instead of a
+1-median by perturbed optimisation, which is proved for exact minimisers only, each round goes one step of Weiszfeld's
+(``median_step``) by a noisy sum of unit vectors. Public centres start packed, which is kinder than the paper's
+'randomly in the space'.
 
-Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, section 6 (seven rounds).
+Behind the defaults (seven rounds are the paper's): four rounds at epsilon = 0.35, k = 40, cost over that of the
+k-median++ seeds.
+Smoothing 0.02 to 0.1, weights of 1/2 to 2, stretch 1 to 1.5 and shrink 1 are within a few hundredths of each other;
+above 0.1 small clusters blur.
+
+                                        skin   shuttle  covertype_first20k  higgs_10k
+    Weiszfeld's steps, smoothing 0.05   0.83    0.80          0.82             0.87
+    the same, smoothing 0.3             0.82    1.23          0.98             0.89
+    gradient steps, sum(u) over count   0.83    0.91          0.80             0.84
+    means within 0.8 equal cells        0.84    1.36          1.19             0.92
+
+Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, section 6.
 """
 
 from __future__ import annotations
@@ -19,14 +31,15 @@ from typing import Generic
 import numpy as np
 
 from cloister.core.clustering import Clustering, Problem
+from cloister.core.questions import add_up, count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
-from cloister.plugins.methods.median_step import MedianStep, median_round, median_shares
-from cloister.plugins.methods.radius import equal_cells
-from cloister.plugins.methods.start import begun
+from cloister.plugins.methods.median_step import STEPS, Pulls, weiszfeld
+from cloister.plugins.methods.radius import equal_cells, nearest_within, shortened, steps
+from cloister.plugins.methods.start import begun, share_option
 
 
 @component
@@ -36,20 +49,15 @@ class LloydMedian(Generic[T]):
     start: Method[T] = slot("sphere-packing", help="finds the centres that the first round starts from")
     counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows are nearest to each centre")
     pulls: VectorSumOracle[T] = slot("discrete-gaussian", help="what their unit vectors towards the centre add up to")
-    start_share: float = option(
-        default=0.0, low=0.0, high=0.99, help="the start's share of the budget; 0 for one that asks nothing"
-    )
+    start_share: float = share_option()
     rounds: int = option(default=7, low=1, help="number of rounds")
     count_share: float = option(
         default=0.05, low=0.0, high=0.5, above=True, help="of a round: counts become weights, no step uses them"
     )
     smoothing: float = option(
-        default=0.05,
-        low=0.0,
-        above=True,
-        unit="half diameters",
+        default=0.05, low=0.0, above=True, unit="half diameters",
         help="closer rows pull in proportion to their distance",
-    )
+    )  # fmt: skip
     stretch: float = option(default=1.25, low=0.0, high=2.0, above=True, help="of Weiszfeld's step")
     shrink: float = option(
         default=1.0, low=0.0, help="shorten a step by this times its expected squared noise over its squared length"
@@ -60,23 +68,24 @@ class LloydMedian(Generic[T]):
     )  # fmt: skip
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        found, rest = begun(self.start, self.start_share, problem, session, rng)
-        centers, weights = found.centers, np.zeros(problem.k)
-        per_count, per_pull = median_shares(rest.budget, self.rounds, self.count_share)
-        step = self.step(problem)
+        domain, every = problem.domain, np.arange(problem.k)
+        start, problem = begun(self.start, self.start_share, problem, session, rng)
+        per_count, per_pull = problem.budget.over(self.rounds).split(self.count_share, 1 - self.count_share)
+        radius = math.inf if self.radius_scale is None else equal_cells(problem, self.radius_scale)
+        smoothing = steps(self.smoothing * domain.diameter / 2, domain) or 1
+        # the oracle takes lattice steps for lengths in the caller's units; these are steps of unit vectors
+        scale = 1 / (domain.unit * STEPS)
+        centers, weights = start.centers, np.zeros(problem.k)
         for _ in range(self.rounds):
-            centers, weights = median_round(
-                session,
-                centers,
-                counts=self.counts,
-                pulls=self.pulls,
-                per_count=per_count,
-                per_pull=per_pull,
-                step=step,
+            near = nearest_within(radius, centers, domain)
+            counts, pulls = session.ask(
+                count(near, via=self.counts, spend=per_count),
+                add_up(Pulls(near, smoothing), via=self.pulls, spend=per_pull),
             )
-        return Clustering(centers, weights, found.details | {"rounds": self.rounds})
-
-    def step(self, problem: Problem) -> MedianStep:
-        """How far a round goes on this problem."""
-        within = math.inf if self.radius_scale is None else equal_cells(problem, self.radius_scale)
-        return MedianStep(self.smoothing, self.stretch, self.shrink, within=within)
+            moves = weiszfeld(
+                pulls.at(every) * scale, pulls.standard_error(every) * scale, smoothing=smoothing * domain.unit,
+                stretch=self.stretch, shrink=self.shrink,
+            )  # fmt: skip
+            centers = domain.truncate(domain.real(near.centers) + shortened(moves, min(radius, domain.diameter / 2)))
+            weights = np.maximum(counts.at(every), 0.0)
+        return Clustering(centers, weights, start.details | {"rounds": self.rounds})

@@ -1,21 +1,23 @@
 """One-round k-means: every person is asked once, before anything is known; the rest is post-processing.
 
-Ask how many rows fall in each bucket of a public tree and what they add up to; grow the tree from the counts; cluster its
-leaves. With the paper's blocks this is Chang, Ghazi, Kumar, Manurangsi 2021; with better ones it is the new design. Trust,
-measure and noise are those of the oracles in the slots.
+Ask how many rows fall in each bucket of a public tree and what they add up to; grow the tree from the counts; cluster
+its leaves. With the paper's blocks this is Chang, Ghazi, Kumar, Manurangsi 2021; with better ones it is the new design.
+Trust, measure and noise are those of the oracles in the slots.
 
-Guarantee: one round of two questions. ``share = users``: a keyed hash of the user's number says which of the two she answers,
-with her whole epsilon; so her one report is epsilon-DP. ``share = budget``: she answers both, and epsilon is divided. Whatever
-follows is post-processing of released counts and sums and of public standard errors.
+Guarantee: one round of two questions. ``share = users``: a keyed hash of the user's number says which of the two she
+answers, with her whole epsilon; so her one report is epsilon-DP. ``share = budget``: she answers both, and epsilon is
+divided. Whatever follows is post-processing of released counts and sums and of public standard errors.
 
-Expected error (k tight clusters of one size, each in one cell, in units of the domain's squared radius R^2): noise moves the
-centre of n / k rows by d s^2 / (n / k)^2, with s^2 the variance of a sum's coordinate; counts add about two coordinates more:
+Expected error (k tight clusters of one size, each in one cell, in units of the domain's squared radius R^2): noise
+moves the centre of n / k rows by d s^2 / (n / k)^2, with s^2 the variance of a sum's coordinate; counts add about two
+coordinates more:
 
     v = k^2 (d + 2) s^2 / (n R)^2,      cost / n = OPT + v / (1 + v) after shrinking.
 
-Which blocks, when. Up to three columns: as it is, counts on a grid are all that is asked. More columns: as it is, one byte per person.
-Groups much wider than a tenth of the radius: ``tree.cells=64``. More than 65,536 buckets: ``frequencies=hadamard-response``, or
-``explicit-histogram`` where ids cannot be listed. Reports may be large: ``vectors.randomiser=privunit``, 1% less noise.
+Which blocks, when. Up to three columns: as it is, counts on a grid are all that is asked. More columns: as it is, one
+byte per person. Groups much wider than a tenth of the radius: ``tree.cells=64``. More than 65,536 buckets:
+``frequencies=hadamard-response``, or ``explicit-histogram`` where ids cannot be listed. Reports may be large:
+``vectors.randomiser=privunit``, 1% less noise.
 
 People needed to come within twice the non-private cost (k = 8; 15 in two columns; simulated, good to a factor of two):
 
@@ -25,9 +27,9 @@ People needed to come within twice the non-private cost (k = 8; 15 in two column
     100, a quarter as wide      3e6         1e6      2e5
     100, a hundredth as wide    6e8         2e8      6e7     (found long before: the best cost is 0.0001 there)
 
-Corrections to the paper: vectors are clipped before they are encoded, since |x| <= 1 is the premise of the proof; noisy counts
-are clamped; n is the declared public number of users; users are divided over levels as in appendix D (``share`` of the
-oracles has the other way, Lemma 25).
+Corrections to the paper: vectors are clipped before they are encoded, since |x| <= 1 is the premise of the proof; noisy
+counts are clamped; n is the declared public number of users; users are divided over levels as in appendix D (``share``
+of the oracles has the other way, Lemma 25).
 """
 
 from __future__ import annotations
@@ -46,10 +48,11 @@ from cloister.core.domains import Domain
 from cloister.core.questions import Question, Rows, add_up, count
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Sums, Tree, TreeBuilder, VectorSumOracle
+from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Sums, TreeBuilder, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Floats, Ints
+from cloister.plugins.methods.grid_counts import GridCounts
 from cloister.plugins.methods.post_processing import held, nearest
 
 FEW_ERRORS = 0.1
@@ -69,16 +72,13 @@ class OneRound(Generic[T]):
     grid: TreeBuilder = slot("grid", help="partition of a domain of few dimensions")
     grid_solver: NonPrivateSolver = slot("kmeans++", help="clusters the cells of the grid")
     grid_up_to: int = option(
-        default=3,
-        low=0,
-        high=3,
-        unit="dimensions",
+        default=3, low=0, high=3, unit="dimensions",
         help="up to this many, counts on a grid alone: no vectors are asked",
-    )
+    )  # fmt: skip
     share: Literal["users", "budget", "auto"] = option(
         default="auto", choices=("users", "budget", "auto"),
-        help="what counts and vectors divide: the users (each answers one, with all of epsilon), everyone's epsilon, or as "
-        "the trust model and the oracles have it (users under Local; the budget where everybody draws noise)",
+        help="what counts and vectors divide: the users (each answers one, with all of epsilon), everyone's epsilon, "
+        "or as the trust model and the oracles have it (users under Local; the budget where everybody draws noise)",
     )  # fmt: skip
     count_share: float | None = option(
         default=None, low=0.0, high=0.99, above=True, help="the counts' share; none: the one with the least error"
@@ -86,8 +86,8 @@ class OneRound(Generic[T]):
     least_count_share: float = option(default=0.02, low=0.0, high=0.5, help="the counts get at least this share")
     partitions: int | None = option(
         default=None, low=1, high=16,
-        help="independent trees that users are divided over, so that no cluster's luck hangs on one tree's borders; none: two where "
-        "little noise is expected, else one",
+        help="independent trees that users are divided over, so that no cluster's luck hangs on one tree's borders; "
+        "none: two where little noise is expected, else one",
     )  # fmt: skip
     centers: Centers = option(
         default="means", choices=("means", "groups"),
@@ -98,45 +98,34 @@ class OneRound(Generic[T]):
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         if problem.domain.dimension <= self.grid_up_to:
-            return self._on_grid(problem, session, rng)
+            return self.on_grid.cluster(problem, session, rng)
+        domain, k = problem.domain, problem.k
         trees = [self.tree.open(problem, rng.child("tree", i)) for i in range(self._partitions(problem))]
-        answers = session.ask(*self._questions(problem, trees, rng))
+        per_count, per_sum = self.shares(problem, trees[0].space, len(trees), rng.child("share"))
+        asked: list[Question[T, Any]] = [
+            count(tree, via=self.frequencies, spend=spend) for tree, spend in zip(trees, per_count, strict=True)
+        ]
+        for tree, spend in zip(trees, per_sum, strict=True):
+            asked.append(add_up(Rows.of(tree, domain), via=self.vectors, spend=spend))
+        answers = session.ask(*asked)
         counts, sums = answers[: len(trees)], answers[len(trees) :]
-        grown = [tree.grow(table) for tree, table in zip(trees, counts, strict=True)]
-        cells = Cells.of(grown, sums)
-        seed = rng.child("solve")
-        if self.centers == "means":
-            means = cells.means(problem.domain if self.clip else None)
-            centers = self.solver.solve(session.release(means), problem.k, seed)
-            groups = nearest(means.points, centers)
-        else:
-            places = self.solver.solve(session.release(cells.places), problem.k, seed)
-            groups = nearest(cells.places.points, places)
-            centers = cells.of_groups(groups, problem.k)
-        weights = held(groups, cells.places.weights, problem.k) / len(trees)
-        found = problem.domain.truncate(centers + problem.domain.middle)
+        cells = Cells.of([tree.grow(table) for tree, table in zip(trees, counts, strict=True)], sums)
+        leaves = cells.means(domain if self.clip else None) if self.centers == "means" else cells.places
+        centers = self.solver.solve(session.release(leaves), k, rng.child("solve"))
+        groups = nearest(leaves.points, centers)
+        if self.centers == "groups":
+            centers = cells.of_groups(groups, k)
+        weights = held(groups, leaves.weights, k) / len(trees)
+        found = domain.truncate(centers + domain.middle)
         return Clustering(found, weights, {"leaves": len(groups), "partitions": len(trees)})
 
-    def _questions(self, problem: Problem, trees: Sequence[Tree], rng: PublicRng) -> list[Question[T, Any]]:
-        """The counts of all partitions, then their sums."""
-        per_count, per_sum = self.shares(problem, trees[0].space, len(trees), rng.child("share"))
-        asked: list[Question[T, Any]] = []
-        for tree, spend in zip(trees, per_count, strict=True):
-            asked.append(count(tree, via=self.frequencies, spend=spend))
-        for tree, spend in zip(trees, per_sum, strict=True):
-            asked.append(add_up(Rows.of(tree, problem.domain), via=self.vectors, spend=spend))
-        return asked
-
-    def _on_grid(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        grid = self.grid.open(problem, rng.child("tree"))
-        (counts,) = session.ask(count(grid, via=self.frequencies, spend=problem.budget))
-        cells = grid.grow(counts)
-        centers = self.grid_solver.solve(session.release(cells), problem.k, rng.child("solve"))
-        weights = held(nearest(cells.points, centers), cells.weights, problem.k)
-        return Clustering(problem.domain.truncate(centers), weights, {"leaves": len(cells.weights)})
+    @property
+    def on_grid(self) -> GridCounts[T]:
+        """The method for few dimensions."""
+        return GridCounts(self.grid, self.frequencies, self.grid_solver)
 
     def _partitions(self, problem: Problem) -> int:
-        """As many as are asked for; by default two if little noise is expected, since each has its share of the users."""
+        """As many as are asked for; by default two if little noise is expected: each has its share of the users."""
         if self.partitions is not None or not self._by_users:
             return self.partitions or 1
         return 2 if self.expected_error(problem) < FEW_ERRORS else 1
@@ -152,10 +141,11 @@ class OneRound(Generic[T]):
     def shares(
         self, problem: Problem, space: Space, partitions: int, rng: PublicRng
     ) -> tuple[tuple[Budget, ...], tuple[Budget, ...]]:
-        """What the counts and the vectors of each partition may spend. By users q : 1 - q, q = sqrt(a) / (sqrt(a) + sqrt(b)) with a
-        count's variance a and b that of d + 2 coordinates of a sum, over R^2; by budget as the noise law has it. Where a share q of
-        the users is counted, the n / k rows of a cluster have a binomial spread of n / (k q) besides: most of a when shuffled, and left
-        out under Local trust, where noise is above n at an epsilon of 1 (the study's rule)."""
+        """What the counts and the vectors of each partition may spend. By users q : 1 - q, q = sqrt(a) / (sqrt(a) +
+        sqrt(b)) with a count's variance a and b that of d + 2 coordinates of a sum, over R^2; by budget as the noise
+        law has it. Where a share q of the users is counted, the n / k rows of a cluster have a binomial spread of n /
+        (k q) besides: most of a when shuffled, and left out under Local trust, where noise is above n at an epsilon of
+        1 (the study's rule)."""
         budget = problem.budget
         of_count, of_sum = self.variances(problem, space, budget, budget)
         errors = of_count, (problem.domain.dimension + 2) * of_sum
@@ -167,24 +157,21 @@ class OneRound(Generic[T]):
             parts = budget.split_users(rng, *(q,) * partitions, *(1 - q,) * partitions)
             return parts[:partitions], parts[partitions:]
         each = budget.over(partitions)
-        best_two = each.split_for(*errors)
-        given = best_two if self.count_share is None else each.split(self.count_share, 1 - self.count_share)
-        return (given[0],) * partitions, (given[1],) * partitions
+        given = self.count_share
+        per_count, per_sum = each.split_for(*errors) if given is None else each.split(given, 1 - given)
+        return (per_count,) * partitions, (per_sum,) * partitions
 
     def variances(self, problem: Problem, space: Space, per_count: Budget, per_sum: Budget) -> tuple[float, float]:
-        """Of a count, in rows^2, and of one coordinate of a sum, in rows^2 R^2, scaled to all rows where users are divided."""
-        domain = problem.domain
-        bound = Rows.of(Everywhere(space), domain).bound
+        """Of a count, in rows^2, and of a sum's coordinate, in rows^2 R^2: of all rows, if users are divided too."""
+        bound, radius = Rows.bound_in(problem.domain), problem.domain.diameter / 2
         of_count = self.frequencies.variance(space, per_count, problem.setting(per_count))
         of_sum = self.vectors.variance(space, bound, per_sum, problem.setting(per_sum))
-        return of_count * (1 / per_count.fraction) ** 2, of_sum * (1 / per_sum.fraction / (domain.diameter / 2)) ** 2
+        return of_count * (1 / per_count.fraction) ** 2, of_sum * (1 / per_sum.fraction / radius) ** 2
 
     def expected_error(self, problem: Problem) -> float:
-        """v of the module's docstring; on a grid the noise of all cells, each within R of its centre."""
+        """v of the module's docstring."""
         if problem.domain.dimension <= self.grid_up_to:
-            space = self.grid.open(problem, ANY_KEY).space
-            of_count = self.frequencies.variance(space, problem.budget, problem.setting(problem.budget))
-            return space.sizes[0] * of_count / problem.rows**2
+            return self.on_grid.expected_error(problem)
         space = self.tree.open(problem, ANY_KEY).space
         (per_count,), (per_sum,) = self.shares(problem, space, 1, ANY_KEY)
         _, of_sum = self.variances(problem, space, per_count, per_sum)
@@ -192,20 +179,9 @@ class OneRound(Generic[T]):
 
 
 @final
-@attrs.frozen
-class Everywhere:
-    """A bucketing that only says how many buckets there are."""
-
-    space: Space
-
-    def locate(self, rows: Ints) -> Ints:
-        return np.full((len(rows), self.space.levels), -1)
-
-
-@final
 @attrs.frozen(eq=False)
 class Cells:
-    """Released leaves of all partitions. Args: places (the leaves as they grew), sums (m, d) relative to the domain's middle, errors."""
+    """Released leaves of all partitions. Args: places (as they grew), sums (m, d) from the domain's middle, errors."""
 
     places: Coreset
     sums: Floats
@@ -239,8 +215,8 @@ def _looked(grown: Coreset, sums: Sums) -> tuple[Floats, Floats]:
     """The sums (m, d) of a tree's leaves and their standard errors (m,)."""
     assert grown.leaves is not None  # a law of trees
     levels, ids = grown.leaves.levels, grown.leaves.ids
-    found = [(np.flatnonzero(levels == level), int(level)) for level in np.unique(levels)]
-    back = np.argsort(np.concatenate([mine for mine, _ in found]))
-    totals = np.concatenate([sums.at(ids[mine], level) for mine, level in found])
-    noise = np.concatenate([sums.standard_error(ids[mine], level) for mine, level in found])
-    return totals[back], noise[back]
+    totals, noise = np.empty(grown.points.shape), np.empty(len(ids))
+    for level in np.unique(levels).tolist():
+        mine = levels == level
+        totals[mine], noise[mine] = sums.at(ids[mine], level), sums.standard_error(ids[mine], level)
+    return totals, noise

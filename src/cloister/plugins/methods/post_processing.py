@@ -19,6 +19,5 @@ def held(groups: Ints, counts: Floats, k: int) -> Floats:
 
 
 def kept(squares: Floats, noise: Floats) -> Floats:
-    """How much is kept of steps of these squared lengths, of which noise alone gives them this much: 1 - noise / square, and nothing of a
-    step that may be all noise (James and Stein)."""
+    """Positive-part James-Stein factor of steps of these squared lengths: 1 - noise / square, at least 0."""
     return np.asarray(1.0 - noise / np.maximum(squares, np.maximum(noise, 1e-300)), np.float64)

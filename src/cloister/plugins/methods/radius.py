@@ -1,4 +1,4 @@
-"""How far a row may be from its centre to count there, and a centre may move: public radii (FastLloyd, equations 22-25)."""
+"""Public radii (FastLloyd, equations 22-25): how far rows may be from their centre to count, and centres may move."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import math
 
 import numpy as np
 
+from cloister.core.buckets import Vectors
 from cloister.core.clustering import Problem
 from cloister.core.domains import Domain
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import Rows
 from cloister.core.types import Floats
 
 
@@ -16,6 +19,21 @@ def equal_cells(problem: Problem, scale: float) -> float:
     domain = problem.domain
     radius = scale * domain.diameter / (2 * math.pow(problem.k, 1 / domain.dimension))
     return min(domain.diameter, max(domain.unit, radius))
+
+
+def nearest_within(radius: float, centers: Floats, domain: Domain) -> NearestCenter:
+    """Rows by their nearest centre (k, d); a row farther than the radius (inf: no limit) is in no bucket."""
+    return NearestCenter(domain.snap(centers), domain.reach, steps(radius, domain))
+
+
+def offsets_from(near: NearestCenter, domain: Domain, *, relative: bool) -> tuple[Vectors, Floats]:
+    """Vectors to add up per centre, and their origins (k, d): the centres or, if not ``relative``, the domain's middle.
+
+    Relative vectors are at most as long as the radius (without one, as the domain is wide), others as half the domain.
+    """
+    if relative:
+        return near.offsets(), domain.real(near.centers)
+    return Rows.of(near, domain), np.broadcast_to(domain.middle, near.centers.shape)
 
 
 def steps(radius: float, domain: Domain) -> int | None:

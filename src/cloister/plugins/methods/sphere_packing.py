@@ -28,8 +28,8 @@ class SpherePacking(Generic[T]):
 def sphere_packing(k: int, domain: Domain, rng: PublicRng, steps: int = 20) -> Floats:
     """k points (k, d) at least 2a apart and a from the border, for the largest radius a that a binary search finds.
 
-    Where a column is narrower than 2a its candidates stand in the middle, so that the wide columns set the pace. The margin
-    matters: without it starts crowd into the corners of a high-dimensional box.
+    Where a column is narrower than 2a its candidates stand in the middle, so that the wide columns set the pace. The
+    margin matters: without it starts crowd into the corners of a high-dimensional box.
 
     Args:
         steps: halvings of the search interval.
@@ -53,12 +53,8 @@ def _packed(k: int, domain: Domain, rng: PublicRng, radius: float) -> Floats | N
     chosen = domain.sample(g, 1, radius)
     for _ in range(k - 1):
         tries = domain.sample(g, TRIES, radius)
-        fits = next((t for t in tries if _clear(t, chosen, radius)), None)
+        fits = next((t for t in tries if (((chosen - t) ** 2).sum(axis=1) >= 4 * radius**2).all()), None)
         if fits is None:
             return None
         chosen = np.vstack([chosen, fits])
     return chosen
-
-
-def _clear(point: Floats, chosen: Floats, radius: float) -> bool:
-    return bool((((chosen - point) ** 2).sum(axis=1) >= 4 * radius**2).all())

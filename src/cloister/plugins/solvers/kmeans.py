@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from cloister.plugins.solvers.points import each_a_center, heavy_or_all
 class KMeansPlusPlus:
     """scikit-learn's k-means with k-means++ starts, on points that are released already: post-processing.
 
+    Points of weight at most 0 are left out, unless all are.
+
     Source: Arthur and Vassilvitskii 2007; scikit-learn.
     """
 
@@ -25,29 +28,18 @@ class KMeansPlusPlus:
     rounds: int = option(default=300, low=1, help="largest number of Lloyd rounds per start")
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
-        """Centres (k, d) in the caller's units; points of weight at most 0 are left out, unless all are.
-
-        Raises:
-            InvalidInput: there is no point at all.
-        """
         try:
             from sklearn.cluster import KMeans
         except ImportError:
             raise MissingExtra("scikit-learn", "sklearn", "the solver 'kmeans++'") from None
-        heavy, weights = heavy_or_all(coreset.value)
-        points = coreset.value.points[heavy]
-        if len(points) <= k:
-            return each_a_center(points, weights, k)
+        heavy = heavy_or_all(coreset.value)
+        if len(heavy.points) <= k:
+            return each_a_center(heavy, k)
         seed = int(rng.child("k-means++").generator().integers(2**31))
         # n_init takes a number as well as the text that scikit-learn's annotation-free default suggests
-        solver = KMeans(
-            k,
-            n_init=self.starts,  # pyright: ignore[reportArgumentType]
-            max_iter=self.rounds,
-            random_state=seed,
-        )
+        starts: Any = self.starts
+        solver = KMeans(k, n_init=starts, max_iter=self.rounds, random_state=seed)
         with warnings.catch_warnings():  # fewer than k distinct points is no news to the user, and no failure
             warnings.simplefilter("ignore")
-            fitted = solver.fit(points, sample_weight=weights)
-        centers: Floats = np.asarray(fitted.cluster_centers_, np.float64)
-        return centers
+            fitted = solver.fit(heavy.points, sample_weight=heavy.weights)
+        return np.asarray(fitted.cluster_centers_, np.float64)

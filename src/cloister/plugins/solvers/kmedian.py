@@ -17,19 +17,20 @@ BLOCK = 2**13
 """Points whose distances to all centres are held at once."""
 
 CLOSE = 1e-3
-"""Of the mean distance: points closer to a centre than this weigh as if they were so far away, so that no step divides by 0."""
+"""Of the mean distance: points closer to a centre weigh as if they were this far away, so that no step divides by 0."""
 
 
 @component
 class KMedianPlusPlus:
     """k-median++ on released points: post-processing.
 
-    A point is the next seed with probability proportional to weight times distance to the seeds so far; of ``candidates`` such
-    points the one that lowers the cost most. Each start goes two Lloyd rounds, the best one all the others. A Lloyd round moves each
-    centre by ``steps`` steps of Weiszfeld's, which never raise the (smoothed) cost of its points.
+    A point is the next seed with probability proportional to weight times distance to the seeds so far; of
+    ``candidates`` such points the one that lowers the cost most. Each start goes two Lloyd rounds, the best one all the
+    others. A Lloyd round moves each centre by ``steps`` steps of Weiszfeld's, which never raise the (smoothed) cost of
+    its points. Points of weight at most 0 are left out, unless all are.
 
-    Source: Arthur and Vassilvitskii 2007, section 5 (seeding for other powers); Weiszfeld 1937; 'kmed++' of Cohen-Addad et al.
-    2022, section 6, is ``starts=1, candidates=1, rounds=10``.
+    Source: Arthur and Vassilvitskii 2007, section 5 (seeding for other powers); Weiszfeld 1937; 'kmed++' of Cohen-Addad
+    et al. 2022, section 6, is ``starts=1, candidates=1, rounds=10``.
     """
 
     starts: int = option(default=5, low=1, help="independent starts, of which the best goes on")
@@ -38,16 +39,10 @@ class KMedianPlusPlus:
     steps: int = option(default=5, low=1, help="of Weiszfeld's, per Lloyd round")
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
-        """Centres (k, d) in the caller's units; points of weight at most 0 are left out, unless all are.
-
-        Raises:
-            InvalidInput: there is no point at all.
-        """
-        heavy, weights = heavy_or_all(coreset.value)
-        points = coreset.value.points[heavy]
-        if len(points) <= k:
-            return each_a_center(points, weights, k)
-        rows = Weighted.of(points, weights)
+        heavy = heavy_or_all(coreset.value)
+        if len(heavy.points) <= k:
+            return each_a_center(heavy, k)
+        rows = Weighted.of(heavy.points, heavy.weights)
         found = [self._started(rows, k, rng.child("kmedian++", i)) for i in range(self.starts)]
         centers, _ = min(found, key=lambda pair: pair[1])
         for _ in range(self.rounds - min(2, self.rounds)):
@@ -103,7 +98,7 @@ class Weighted:
         return self.points[chosen]
 
     def _drawn(self, masses: Floats, size: int, g: np.random.Generator) -> Ints:
-        """Indices (size,) with these probabilities; all alike where there is no mass (every point is a seed already)."""
+        """Indices (size,) with these probabilities; all alike where there is no mass (every point is a seed)."""
         ends = np.cumsum(masses)
         if not ends[-1] > 0:
             return g.integers(len(masses), size=size)
@@ -133,7 +128,7 @@ class Weighted:
         return float(self.weights @ np.sqrt(np.einsum("ij,ij->i", offsets, offsets)))
 
     def improved(self, centers: Floats, steps: int) -> tuple[Floats, float]:
-        """One Lloyd round: points go to their nearest centre, which goes towards their median; and the farthest any coordinate went."""
+        """Centres after one Lloyd round towards the medians of their points, and the farthest any coordinate went."""
         groups, k, now = self.assigned(centers), len(centers), centers
         for _ in range(steps):
             offsets = self.points - now[groups]

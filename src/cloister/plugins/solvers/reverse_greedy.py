@@ -1,10 +1,10 @@
 """Reverse greedy: all points are centres at first; the one whose loss costs least goes, until k are left.
 
-Without centre c, the points nearest to it pay their distance to the next nearest centre: loss(c) = sum of w (d_2^z - d_1^z) over them.
-The distances among released points are all that is needed; this is post-processing.
+Without centre c, the points nearest to it pay their distance to the next nearest centre: loss(c) = sum of w (d_2^z -
+d_1^z) over them. The distances among released points are all that is needed; this is post-processing.
 
-On m = O(k) points the result costs at most O(log k) times the best k of them (Chrobak, Kenyon, Young 2006, Theorem 2.2). The paper
-(Cohen-Addad et al. 2022, appendix A) reduces its (1 + alpha) k centres by it, weighed by noisy counts.
+On m = O(k) points the result costs at most O(log k) times the best k of them (Chrobak, Kenyon, Young 2006, Theorem
+2.2). The paper (Cohen-Addad et al. 2022, appendix A) reduces its (1 + alpha) k centres by it, weighed by noisy counts.
 """
 
 from __future__ import annotations
@@ -12,37 +12,30 @@ from __future__ import annotations
 import numpy as np
 
 from cloister.core.clustering import Coreset, Released
-from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.types import Floats, Ints
+from cloister.plugins.solvers.points import centers_at, not_empty
 
 
 @component
 class ReverseGreedy:
-    """Drops released points one by one until k are left."""
+    """Drops released points one by one until k are left. Points of weight at most 0 pay nothing."""
 
     power: int = option(default=2, low=1, high=2, help="z: distances count to this power")
     most: int = option(default=1024, low=2, help="points that can become centres: the heaviest")
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
-        """Centres (k, d) in the caller's units, points of the coreset; points of weight at most 0 pay nothing.
-
-        Raises:
-            InvalidInput: there is no point at all.
-        """
-        points, weights = coreset.value.points, np.maximum(coreset.value.weights, 0.0)
-        if not len(points):
-            raise InvalidInput("a coreset without a point cannot be clustered: trees return at least one")
+        points, weights = not_empty(coreset.value).points, np.maximum(coreset.value.weights, 0.0)
         able = np.sort(np.argsort(-weights, kind="stable")[: max(k, self.most)])
         kept = able[survivors(_distances(points, points[able]) ** self.power, weights, k)]
-        return points[np.r_[kept, np.full(max(0, k - len(kept)), able[np.argmax(weights[able])])]]
+        return centers_at(points, kept, k, int(able[np.argmax(weights[able])]))
 
 
 def survivors(costs: Floats, weights: Floats, k: int) -> Ints:
-    """Which of m centres (at most k) are left, for costs (p, m) of serving p points, of weights (p,). Ties go by the lowest index.
+    """Which of m centres (at most k) are left, for costs (p, m) of serving points of weights (p,). Ties: lowest index.
 
-    Each point remembers its two nearest centres; a loss makes it look again only if one of them went: O(p m) in all, on average.
+    Each point remembers its two nearest centres and looks again only if one of them went: O(p m) in all, on average.
     """
     left, every = costs.copy(), np.arange(len(costs))
     alive = np.ones(costs.shape[1], bool)

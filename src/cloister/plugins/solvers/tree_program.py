@@ -4,22 +4,24 @@ On a hierarchically separated tree a point whose smallest cell with a centre in 
 
     sum, over maximal cells u without a centre, of w(u) diam(parent of u)^z,
 
-with w(u) the rows in u: this is Algorithm 3 as it should read (as printed, its lines 5 and 9 include k' = 0, so that every value is 0,
-and a cell without a centre is charged its own diameter, though its points travel at least out of it). With v_c(j) the least cost inside
-c with j >= 1 centres in it, and v_u(0) = w(u) diam(c)^z for a child u of c, v_c is the min-plus convolution of its children's.
+with w(u) the rows in u: this is Algorithm 3 as it should read (as printed, its lines 5 and 9 include k' = 0, so that
+every value is 0, and a cell without a centre is charged its own diameter, though its points travel at least out of it).
+With v_c(j) the least cost inside c with j >= 1 centres in it, and v_u(0) = w(u) diam(c)^z for a child u of c, v_c is
+the min-plus convolution of its children's.
 
-Every v is convex from 0 on, if weights are non-negative and add up from child to parent and diameters fall along a path. (A leaf's is.
-Min-plus keeps convexity; remains v_u(0) - v_u(1) >= v_u(1) - v_u(2). The best second centre of u saves w(s) diam(a)^z - v_s(1), s a cell
-without a centre under a node a of the first one's path. The one best centre of u costs no more than the one that leaves the path at a
-for s: v_u(1) <= sum over siblings t above of w(t) diam(.)^z + (the rest of a) diam(a)^z + v_s(1); so v_u(0) - v_u(1) >=
-(w(s) + ...) diam(c)^z - ... - v_s(1) >= w(s) diam(a)^z - v_s(1).) Convex sequences are convolved by merging their steps in order. So:
+Every v is convex from 0 on, if weights are non-negative and add up from child to parent and diameters fall along a
+path. (A leaf's is. Min-plus keeps convexity; remains v_u(0) - v_u(1) >= v_u(1) - v_u(2). The best second centre of u
+saves w(s) diam(a)^z - v_s(1), s a cell without a centre under a node a of the first one's path. The one best centre of
+u costs no more than the one that leaves the path at a for s: v_u(1) <= sum over siblings t above of w(t) diam(.)^z +
+(the rest of a) diam(a)^z + v_s(1); so v_u(0) - v_u(1) >= (w(s) + ...) diam(c)^z - ... - v_s(1) >= w(s) diam(a)^z -
+v_s(1).) Convex sequences are convolved by merging their steps in order. So:
 
-    g(u) = w(u) diam(c)^z - v_u(1)            the gain of the first centre in u
-    v_c(1) = sum over children of w diam(c)^z - max g: one child goes on the path of c; every other child's gain is an offer,
+    g(u) = w(u) diam(c)^z - v_u(1)                            the gain of the first centre in u
+    v_c(1) = sum over children of w diam(c)^z - max g:        one child goes on the path of c, others' gains are offers,
 
-and the best k centres are the root's path and the k - 1 best offers, whatever k is: O(p log p) for p nodes, for all k at once.
+and the best k centres are the root's path and the k - 1 best offers: O(p log p) for p nodes, for all k at once.
 
-Source: Cohen-Addad et al. 2022, Algorithms 1 and 3. Ties go to the lowest node. A property test compares with brute force.
+Source: Cohen-Addad et al. 2022, Algorithms 1 and 3. Ties go to the lowest node. Tested against brute force.
 """
 
 from __future__ import annotations
@@ -30,10 +32,10 @@ import attrs
 import numpy as np
 
 from cloister.core.clustering import Coreset, Released, TreeMetric
-from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.types import Floats, Ints
+from cloister.plugins.solvers.points import centers_at, not_empty
 
 FINEST = 20
 """Halvings of a box around points that have no tree."""
@@ -41,29 +43,24 @@ FINEST = 20
 
 @component
 class TreeProgram:
-    """Optimal k-median (power 1) or k-means (power 2) on the coreset's own tree metric."""
+    """Optimal k-median (power 1) or k-means (power 2) on the coreset's own tree metric.
+
+    Points without a tree get one: boxes around them all, halved along every column. Centres are leaves of the tree;
+    where there are fewer than k, the heaviest again.
+    """
 
     power: int = option(default=1, low=1, high=2, help="z: distances count to this power")
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
-        """Centres (k, d): leaves of the tree, in the caller's units; the heaviest again where there are fewer than k.
-
-        Points without a tree get one: boxes around them all, halved along every column.
-
-        Raises:
-            InvalidInput: there is no point at all.
-        """
         chosen = self._program(coreset).centers(k)
-        return coreset.value.points[np.r_[chosen, np.full(k - len(chosen), chosen[0])]]
+        return centers_at(coreset.value.points, chosen, k, int(chosen[0]))
 
     def costs(self, coreset: Released[Coreset], k: int) -> Floats:
         """The tree metric's cost (k,) of the best 1 .. k centres. Raises: as ``solve``."""
         return self._program(coreset).costs(k)
 
     def _program(self, coreset: Released[Coreset]) -> Program:
-        points, tree = coreset.value.points, coreset.value.tree
-        if not len(points):
-            raise InvalidInput("a coreset without a point cannot be clustered: trees return at least one")
+        points, tree = not_empty(coreset.value).points, coreset.value.tree
         return Program.of(halved(points) if tree is None else tree, coreset.value.weights, self.power)
 
 
@@ -119,7 +116,7 @@ class Program:
 
 
 def halved(points: Floats) -> TreeMetric:
-    """Nested boxes over points (m, d): one around all, each halved along every column, down to 2^-``FINEST`` of its sides."""
+    """Nested boxes over points (m, d): one around all, halved along all columns, down to 2^-``FINEST`` of its sides."""
     low, sides = points.min(axis=0), np.maximum(np.ptp(points, axis=0), 1e-300)
     steps = np.minimum((points - low) / sides * 2**FINEST, 2**FINEST - 1).astype(np.int64)
     parents, diameters, above, number = [np.full(len(points), -1)], [np.zeros(len(points))], None, len(points)

@@ -1,22 +1,24 @@
 """Ward's clustering of points that noise moved: what noise adds to every distance is taken off again.
 
-Input: points x_i (sum over a cell, divided by its count C_i), known up to a noise of energy e_i = d s_i^2 / C_i^2, with s_i
-the standard error of one coordinate of the cell's sum. A group of points has the mean mu = sum a_i x_i / sum a_i of noise
-energy V = sum a_i^2 e_i / (sum a_i)^2, where a_i = C_i rho^2 / (rho^2 + e_i) is as much of a point's weight as noise leaves of it
-(rho^2: mean squared length of the points without their noise). Three steps:
+Input: points x_i (sum over a cell, divided by its count C_i), known up to a noise of energy e_i = d s_i^2 / C_i^2, with
+s_i the standard error of one coordinate of the cell's sum. A group of points has the mean mu = sum a_i x_i / sum a_i of
+noise energy V = sum a_i^2 e_i / (sum a_i)^2, where a_i = C_i rho^2 / (rho^2 + e_i) is as much of a point's weight as
+noise leaves of it (rho^2: mean squared length of the points without their noise). Three steps:
 
-1. Merge the two groups whose union raises the k-means cost least, N_a N_b / (N_a + N_b) (|mu_a - mu_b|^2 - V_a - V_b), until k
-   are left. The distance is unbiased: without the correction far noise would look like a cluster.
-2. Exchange: each point goes to the group that explains it best, judged without the point itself: x_i - mu has the energy
-   e_i + V, so that the least (|x_i - mu|^2 / (e_i + V) + d ln(e_i + V)) wins. A point whose weight is below ``sure``
-   standard errors, and that noise around the origin explains better than any group, is left out. So is a point on the way
-   between two groups that is too far from either: two clusters that share a cell of one partition are apart in another.
-3. The centre of a group. Its target is sum pi_i (x_i without noise), pi_i = C_i / N. If true points scatter by H around their mean,
-   the best weights that add up to one are w_i = (pi_i H + nu) / (H + e_i): the counts for clean points, the inverse
-   variances for points that differ by noise alone. Then the centre is shortened by 1 - sum w_i^2 e_i / |c|^2 (James and Stein).
+1. Merge the two groups whose union raises the k-means cost least, N_a N_b / (N_a + N_b) (|mu_a - mu_b|^2 - V_a - V_b),
+   until k are left. The distance is unbiased: without the correction far noise would look like a cluster.
+2. Exchange: each point goes to the group that explains it best, judged without the point itself: x_i - mu has the
+   energy e_i + V, so that the least (|x_i - mu|^2 / (e_i + V) + d ln(e_i + V)) wins. A point whose weight is below
+   ``sure`` standard errors, and that noise around the origin explains better than any group, is left out. So is a point
+   on the way between two groups that is too far from either: two clusters that share a cell of one partition are apart
+   in another.
+3. The centre of a group. Its target is sum pi_i (x_i without noise), pi_i = C_i / N. If true points scatter by H around
+   their mean, the best weights that add up to one are w_i = (pi_i H + nu) / (H + e_i): the counts for clean points, the
+   inverse variances for points that differ by noise alone. Then the centre is shortened by 1 - sum w_i^2 e_i / |c|^2
+   (James and Stein).
 
-Without errors (all e_i = 0) this is Ward's method followed by Hartigan and Wong's exchange. Shrinking is towards the origin of
-the coreset's coordinates: give points relative to the domain's middle.
+Without errors (all e_i = 0) this is Ward's method followed by Hartigan and Wong's exchange. Shrinking is towards the
+origin of the coreset's coordinates: give points relative to the domain's middle.
 
 Source: Ward 1963; Hartigan and Wong 1979; James and Stein 1961; the corrections are cloister's own.
 """
@@ -42,25 +44,21 @@ SURE = 16.0
 
 @component
 class Ward:
-    """Noise-corrected Ward clustering with exchange and shrinking, for points whose standard errors are known."""
+    """Noise-corrected Ward clustering with exchange and shrinking, for points whose standard errors are known.
+
+    Points of weight at most 0 are left out, unless all are.
+    """
 
     sure: float = option(
-        default=4.0,
-        low=0.0,
-        unit="standard errors of a weight",
+        default=4.0, low=0.0, unit="standard errors of a weight",
         help="points of at least this weight are never left out",
-    )
+    )  # fmt: skip
     most: int = option(
         default=512, low=2, help="points that are merged pair by pair: the heaviest; others join a group later"
     )
     sweeps: int = option(default=20, low=0, help="largest number of exchange rounds")
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
-        """Centres (k, d) in the caller's units; points of weight at most 0 are left out, unless all are.
-
-        Raises:
-            InvalidInput: there is no point at all.
-        """
         points = Points.of(coreset.value, self.sure)
         groups = merged(points, k, max(self.most, 2 * k))
         return points.centers(exchanged(points, groups, k, self.sweeps), k)
@@ -78,28 +76,25 @@ class Points:
 
     @classmethod
     def of(cls, coreset: Coreset, sure: float) -> Points:
-        heavy, weights = heavy_or_all(coreset)
-        ranked = np.argsort(-weights, kind="stable")
-        order, weight, errors = heavy[ranked], weights[ranked], coreset.errors
-        if errors is None or not (coreset.weights > 0).any():
-            return cls(coreset.points[order], weight, np.zeros(len(order)), np.ones(len(order), bool))
-        noise = coreset.points.shape[1] * (errors.sums[order] / weight) ** 2
-        return cls(coreset.points[order], weight, noise, weight > sure * errors.weights[order])
+        heavy = heavy_or_all(coreset)
+        order = np.argsort(-heavy.weights, kind="stable")
+        at, weight, errors = heavy.points[order], heavy.weights[order], heavy.errors
+        if errors is None:
+            return cls(at, weight, np.zeros(len(order)), np.ones(len(order), bool))
+        noise = at.shape[1] * (errors.sums[order] / weight) ** 2
+        return cls(at, weight, noise, weight > sure * errors.weights[order])
 
     @property
     def leverage(self) -> Floats:
         """a (m,): as much of each weight as noise leaves of it."""
-        scale = float((self.weight * (self._squares() - self.noise)).sum() / self.weight.sum())
+        squares = np.einsum("ij,ij->i", self.at, self.at)
+        scale = float((self.weight * (squares - self.noise)).sum() / self.weight.sum())
         scale = max(scale, 1e-6 * float(self.noise.min()), TINY)
         a: Floats = self.weight * (scale / (scale + self.noise))
         return a
 
-    def _squares(self) -> Floats:
-        squares: Floats = np.einsum("ij,ij->i", self.at, self.at)
-        return squares
-
     def centers(self, groups: Ints, k: int) -> Floats:
-        """Step 3 (k, d), from each point's group (m,), -1 for none. A group without a point repeats the heaviest one's centre."""
+        """Step 3 (k, d), from each point's group (m,), -1 for none. Groups without a point repeat the first centre."""
         found = [self._center(np.flatnonzero(groups == g)) for g in range(k) if (groups == g).any()]
         return np.array(found + [found[0]] * (k - len(found)))
 
@@ -122,7 +117,8 @@ class Points:
 
 @final
 class Groups:
-    """Groups of points as sums: size sum a, total sum a x, spread sum a^2 e, and weight sum C of each.
+    """Groups of points as sums: size sum a, spread sum a^2 e, weight sum C, noise sum a e, squares sum a |x|^2, firm
+    (how many sure points) and total sum a x of each.
 
     Args:
         points: that can be in them.
@@ -130,27 +126,22 @@ class Groups:
     """
 
     def __init__(self, points: Points, k: int) -> None:
-        self._points, self._a = points, points.leverage
-        self._length = np.einsum("ij,ij->i", points.at, points.at)
-        self.size, self.spread, self.weight, self.noise, self.squares, self.firm = (np.zeros(k) for _ in range(6))
-        self.total = np.zeros((k, points.at.shape[1]))
+        self._points, a, noise = points, points.leverage, points.noise
+        length = np.einsum("ij,ij->i", points.at, points.at)
+        own = (a, a * a * noise, points.weight, a * noise, a * length, points.sure, a[:, None] * points.at)
+        self._own = np.column_stack(own)
+        self._sums = np.zeros((k, self._own.shape[1]))
+        self.size, self.spread, self.weight, self.noise, self.squares, self.firm = self._sums[:, :6].T
+        self.total = self._sums[:, 6:]
 
     def move(self, point: int, group: int, sign: int) -> None:
         """Put a point into a group, or take it out; group -1 is none."""
         if group >= 0:
-            a = sign * float(self._a[point])
-            self.size[group] += a
-            self.total[group] += a * self._points.at[point]
-            self.spread[group] += abs(a) * a * self._points.noise[point]
-            self.weight[group] += sign * self._points.weight[point]
-            self.noise[group] += a * self._points.noise[point]
-            self.squares[group] += a * self._length[point]
-            self.firm[group] += sign * bool(self._points.sure[point])
+            self._sums[group] += sign * self._own[point]
 
     def join(self, i: int, j: int) -> None:
         """Move all of group j to group i."""
-        for sums in (self.size, self.total, self.spread, self.weight, self.noise, self.squares, self.firm):
-            sums[i] += sums[j]
+        self._sums[i] += self._sums[j]
 
     def losses(self, i: int) -> Floats:
         """What merging group i with each other one costs, the noise's part taken off."""
@@ -161,13 +152,11 @@ class Groups:
         return costs
 
     def best(self, point: int) -> int:
-        """The group that explains a point best, or -1: it is light and noise around the origin explains it better, or it mixes
-        the rows of two groups, both with sure points of their own."""
+        """The group that explains a point best, or -1: it is light and noise around the origin explains it better, or
+        it mixes the rows of two groups, both with sure points of their own."""
         held, at, noise = np.flatnonzero(self.size > 0), self._points.at[point], float(self._points.noise[point])
-        means, own = (
-            self.total[held] / self.size[held][:, None],
-            np.maximum(self.spread[held], 0.0) / self.size[held] ** 2,
-        )
+        means = self.total[held] / self.size[held][:, None]
+        own = np.maximum(self.spread[held], 0.0) / self.size[held] ** 2
         away = means - at
         squares = np.einsum("ij,ij->i", away, away)
         if not noise > 0:
@@ -188,8 +177,8 @@ class Groups:
 
 
 def _mixed(at: Floats, means: Floats, group: int, energy: Floats) -> bool:
-    """Whether a point mixes the rows of two groups: their plane explains it to within its noise, and much better than its own
-    group does. Both explanations leave the point's length free, since its count is noisy.
+    """Whether a point mixes the rows of two groups: their plane explains it to within its noise, and much better than
+    its own group does. Both explanations leave the point's length free, since its count is noisy.
 
     Args:
         at: the point (d,).

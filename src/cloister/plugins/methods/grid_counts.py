@@ -1,0 +1,43 @@
+"""One-round k-means in up to three columns: counts on a grid are all that is asked.
+
+A cell's middle says where its rows are, so that nobody is asked for vectors and the counts have all of the budget.
+``one-round`` does this up to ``grid_up_to`` columns.
+
+Guarantee: that of the oracle, for one question in one round; all else is post-processing of released counts.
+"""
+
+from __future__ import annotations
+
+from typing import Generic
+
+import attrs
+
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.questions import count
+from cloister.core.randomness import ANY_KEY, PublicRng
+from cloister.core.roles import FrequencyOracle, NonPrivateSolver, TreeBuilder
+from cloister.core.session import Session
+from cloister.core.trust import T
+from cloister.plugins.methods.post_processing import held, nearest
+
+
+@attrs.frozen
+class GridCounts(Generic[T]):
+    """A method. Args: grid, the partition; frequencies, how many rows fall in each cell; solver, clusters the cells."""
+
+    grid: TreeBuilder
+    frequencies: FrequencyOracle[T]
+    solver: NonPrivateSolver
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        grid = self.grid.open(problem, rng.child("tree"))
+        (counts,) = session.ask(count(grid, via=self.frequencies, spend=problem.budget))
+        cells = grid.grow(counts)
+        centers = self.solver.solve(session.release(cells), problem.k, rng.child("solve"))
+        weights = held(nearest(cells.points, centers), cells.weights, problem.k)
+        return Clustering(problem.domain.truncate(centers), weights, {"leaves": len(cells.weights)})
+
+    def expected_error(self, problem: Problem) -> float:
+        """That of the noise of all cells, each within the domain's radius of its centre."""
+        space, budget = self.grid.open(problem, ANY_KEY).space, problem.budget
+        return space.sizes[0] * self.frequencies.variance(space, budget, problem.setting(budget)) / problem.rows**2
