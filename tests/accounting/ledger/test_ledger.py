@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -646,7 +647,7 @@ def test_a_look_whose_bytes_do_not_fit_its_shape_is_damaged(ledger: Ledger) -> N
 
 
 def test_a_ledger_that_others_hold_is_one_clear_error(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "PATIENCE", 0.05)
+    monkeypatch.setattr(database, "LEDGER", attrs.evolve(database.LEDGER, patience=0.05))
     db = sqlite3.connect(ledger.path, isolation_level=None)
     db.execute("begin exclusive")
     for action in (lambda: reserve(ledger), ledger.status):

@@ -68,10 +68,10 @@ def test_steps_that_may_fail_share_the_whole_delta(failing_steps: set[Step], pai
         failing=failing_steps, seed=SEED,
     )  # fmt: skip
     for group in shares.groups:
-        spent = [shares.of_pair(step, pair) for step in weights for pair in group.pairs]
+        spent = [shares.of_pair(pair)[step] for step in weights for pair in group.pairs]
         assert sum(budget.amount for budget in spent) == pytest.approx(1.0, rel=1e-9)
         assert sum(budget.delta for budget in spent) == pytest.approx(1e-6, rel=1e-9)
-        assert all((shares.of_pair(s, group.pairs[0]).delta > 0) == (s in failing_steps) for s in weights)
+        assert all((shares.of_pair(group.pairs[0])[s].delta > 0) == (s in failing_steps) for s in weights)
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,19 @@
 """What a person has said and spent, in one SQLite file on her side: no answer is ever drawn twice.
 
-For every (plan, user): first the charge of the whole plan, all its rounds, durably and for all users of a call at once. For every
-round: then her report, durably, and only then does it leave. So a crash anywhere loses no spending, and encoding again gives
-the same bytes. Processes agree: a report is drawn under the write lock, by whoever comes first.
+For every (plan, user): first the charge of the whole plan, all its rounds, durably and for all users of a call at once.
+For every round: then her report, durably, and only then does it leave. So a crash anywhere loses no spending, and
+encoding again gives the same bytes. Processes agree: a report is drawn under the write lock, by whoever comes first.
 
-A plan's rounds are named by what was published before them (``Transcript.heads``). The file remembers the names that it saw: a plan that
-shows other answers than before is refused, so that nobody answers two versions of a round. A plan costs a user its total,
-once, however many of its rounds she answers: the schedule that she checks adds up to no more.
+A plan's rounds are named by what was published before them (``Transcript.heads``). The file remembers the names that it
+saw: a plan that shows other answers than before is refused, so that nobody answers two versions of a round. A plan
+costs a user its total, once, however many of its rounds she answers: the schedule that she checks adds up to no more.
 
-A user's spending adds up over plans (basic composition: epsilons add, for any choice of later plans). Numbers name people: the same
-number in two plans is one person, whose ledger pays for both. A lifetime is a promise of the file: from the call that first gives one
-on, every call keeps it, whether it says so or not, and it only goes down.
+A user's spending adds up over plans (basic composition: epsilons add, for any choice of later plans). Numbers name
+people: the same number in two plans is one person, whose ledger pays for both. A lifetime is a promise of the file:
+from the call that first gives one on, every call keeps it, whether it says so or not, and it only goes down.
 
-The file can be read by its owner alone: under split-and-mix it holds rows with hardly any noise. Whoever can write the file can
-restore an old copy: it guards against accidents.
+The file can be read by its owner alone: under split-and-mix it holds rows with hardly any noise. Whoever can write the
+file can restore an old copy: it guards against accidents.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, final
 
@@ -31,34 +31,31 @@ import numpy as np
 from cloister.accounting.accountant import ROUNDING
 from cloister.accounting.total import Total
 from cloister.collection.client.report_records import Records
-from cloister.collection.plan.canonical_json import OWNER
-from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused
+from cloister.core.errors import BudgetExceeded, Damaged, InvalidInput, Refused
 from cloister.core.types import AnyArray, Bools, Floats, Ids
-
-APPLICATION = int.from_bytes(b"clsu", "big")
-VERSION = 3
-PATIENCE = 300.0
-"""Seconds to wait for other processes."""
+from cloister.storage.sqlite import Store
 
 LIFETIME_DELTA = 1e-3
-"""The most delta that whoever has a lifetime may spend, unless more is given: with delta next to 1 a plan of a small epsilon could have her
-row as it is."""
+"""The most delta that whoever has a lifetime may spend, unless more is given: with delta next to 1 a plan of a small
+epsilon could have her row as it is."""
 
 BATCH = 2**14
 """Users per look into the file."""
 
-_PLANS = "create table plans (id integer primary key, hash text not null unique, epsilon real not null check (epsilon > 0), delta real not null)"
+_PLANS = (
+    "create table plans (id integer primary key, hash text not null unique, epsilon real not null check (epsilon > 0), "
+    "delta real not null)"
+)
 _ROUNDS = (
-    "create table rounds (plan integer not null references plans (id), number integer not null, head text not null, primary key (plan, number)) without rowid",
-    "create table reports (plan integer not null references plans (id), user integer not null, round integer not null, report blob, primary key (plan, user, round)) without rowid",
-    "pragma user_version = 2",
+    "create table rounds (plan integer not null references plans (id), number integer not null, head text not null, "
+    "primary key (plan, number)) without rowid",
+    "create table reports (plan integer not null references plans (id), user integer not null, round integer not null, "
+    "report blob, primary key (plan, user, round)) without rowid",
 )
 _LIFETIME = (
-    "create table lifetime (one integer primary key check (one = 1), epsilon real not null check (epsilon > 0), delta real not null)",
-    f"pragma user_version = {VERSION}",
+    "create table lifetime (one integer primary key check (one = 1), epsilon real not null check (epsilon > 0), "
+    "delta real not null)"
 )
-_SCHEMA = (_PLANS, *_ROUNDS, *_LIFETIME, f"pragma application_id = {APPLICATION}")
-
 _FROM_VERSION_1 = (  # plans had one round
     "alter table reports rename to reports_1",
     *_ROUNDS,
@@ -66,6 +63,12 @@ _FROM_VERSION_1 = (  # plans had one round
     "insert into rounds select id, 0, hash from plans",
     "drop table reports_1",
 )
+
+STORE = Store(
+    "state", b"clsu", (_PLANS, *_ROUNDS, _LIFETIME), updates=(_FROM_VERSION_1, (_LIFETIME,)), patience=300.0,
+    backup="the last reports", pragmas=("pragma cache_size = -65536", "pragma temp_store = memory"), personal=True,
+    undone=". No report was written",
+)  # fmt: skip
 
 _OF_LISTED = "from listed cross join reports on reports.plan = ? and reports.user = listed.user and reports.round = ?"
 
@@ -95,9 +98,9 @@ class State:
 
     Args:
         path: the file.
-        lifetime: the most epsilon that a user may ever spend. The first charge writes it into the file, and all later ones keep it; a lower
-            one can be given at any time. None: what the file says; no limit if it says nothing.
-        lifetime_delta: the most delta beside it. None: what the file says, or ``LIFETIME_DELTA`` where a lifetime is first given.
+        lifetime: the most epsilon that a user may ever spend. The first charge writes it into the file, and all later
+            ones keep it; a lower one can be given at any time. None: what the file says; no limit if it says nothing.
+        lifetime_delta: the most delta beside it. None: what the file says, or ``LIFETIME_DELTA`` with a new lifetime.
         durable: False for a scratch file that nothing depends on.
 
     Raises (all methods):
@@ -105,7 +108,8 @@ class State:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], lifetime: float | None = None, *, lifetime_delta: float | None = None, durable: bool = True,
+        self, path: str | os.PathLike[str], lifetime: float | None = None, *, lifetime_delta: float | None = None,
+        durable: bool = True,
     ) -> None:  # fmt: skip
         if lifetime is not None and not 0 < lifetime < math.inf:
             raise InvalidInput(f"the lifetime is {lifetime}: give the most epsilon that a person may ever spend, > 0")
@@ -114,15 +118,15 @@ class State:
         self.path, self.lifetime, self.lifetime_delta, self._durable = Path(path), lifetime, lifetime_delta, durable
 
     def charge(self, asking: Asking, users: Iterable[Ids]) -> None:
-        """Charge a plan's epsilon to all these users who have not paid for it: to all, or, if one cannot pay, to nobody. And note
-        that they are about to answer its open round.
+        """Charge a plan's epsilon to all these users who have not paid for it: to all, or, if one cannot pay, to
+        nobody. And note that they are about to answer its open round.
 
         Args:
             users: ascending numbers (n,), in one or more pieces.
 
         Raises:
             BudgetExceeded: says how many cannot pay, and what the poorest has left.
-            Refused: other answers of earlier rounds were published before; or the file's lifetime is lower than the one given.
+            Refused: other answers of earlier rounds were published before; or the file's lifetime is lower than given.
         """
         self._promise()
         asked, poor = np.array([asking.total.epsilon, asking.total.delta]), np.zeros(2, int)
@@ -150,7 +154,7 @@ class State:
                     raise BudgetExceeded(f"{asked[i]:g}", f"{max(left[i], 0.0):g}{few}", where)
 
     def fill(self, asking: Asking, users: Ids, width: int, draw: Callable[[Bools], Records]) -> Records:
-        """The records (n, width) of charged users: those that are remembered, and fresh ones for the others, remembered from now on.
+        """The records (n, width) of charged users: those remembered, and for others fresh ones, remembered from now.
 
         Args:
             users: (n,) ascending.
@@ -180,7 +184,7 @@ class State:
             _list(db, users)
             who, found = _known(db, _place(db, asking), width)
         if not np.array_equal(who, users):
-            raise _damaged(self.path, "reports that were written are gone")
+            raise STORE.damaged(self.path, "reports that were written are gone")
         return found
 
     def spent(self, user: int) -> float:
@@ -197,8 +201,8 @@ class State:
             return math.fsum(amount for (amount,) in db.execute(query, [user]))
 
     def _promise(self) -> None:
-        """Have the file keep the lifetime that was given, whatever becomes of the charge that follows: a promise that a refused call made
-        holds for the next one."""
+        """Have the file keep the lifetime that was given, whatever becomes of the charge that follows: a promise that a
+        refused call made holds for the next one."""
         given = self.lifetime, self.lifetime_delta
         if given == (None, None):
             return
@@ -206,69 +210,23 @@ class State:
             before = _promised(db)
             if before is None and self.lifetime is None:
                 raise InvalidInput(
-                    f"the state {self.path} has no lifetime that a delta could stand beside: give the most epsilon too (--lifetime)"
+                    f"the state {self.path} has no lifetime that a delta could stand beside: give the most epsilon too "
+                    "(--lifetime)"
                 )
-            old = (
-                (math.inf, LIFETIME_DELTA if self.lifetime_delta is None else self.lifetime_delta)
-                if before is None
-                else before
-            )
+            old = before or (math.inf, LIFETIME_DELTA if self.lifetime_delta is None else self.lifetime_delta)
             new = tuple(was if now is None else now for was, now in zip(old, given, strict=True))
             if any(now > was for was, now in zip(old, new, strict=True)):
                 raise Refused(
-                    f"the state {self.path} promises a lifetime of at most epsilon = {old[0]:g} and delta = {old[1]:g}, and {new[0]:g} and "
-                    f"{new[1]:g} were given: a promise can be lowered, never raised: give a lower one, or none"
+                    f"the state {self.path} promises a lifetime of at most epsilon = {old[0]:g} and delta = "
+                    f"{old[1]:g}, and {new[0]:g} and {new[1]:g} were given: a promise can be lowered, never raised: "
+                    "give a lower one, or none"
                 )
             if new != before:
                 db.execute("insert or replace into lifetime values (1, ?, ?)", new)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> AbstractContextManager[sqlite3.Connection]:
         """One writing transaction: durable when the block ends, undone when it raises."""
-        _made(self.path)
-        try:
-            with closing(sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)) as db:
-                db.execute(f"pragma synchronous = {'extra' if self._durable else 'off'}")
-                db.execute("pragma cache_size = -65536")
-                db.execute("pragma temp_store = memory")
-                db.execute("begin immediate")
-                _opened(db, self.path)
-                _closed(self.path)
-                yield db
-                db.execute("commit")
-        except sqlite3.Error as error:
-            raise _translated(error, self.path) from error
-
-
-def _made(path: Path) -> None:
-    """Have the file there, empty, before SQLite makes it for everybody to read: its journals have the file's permissions. What cannot be
-    made here is for SQLite to say."""
-    with suppress(OSError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER))
-
-
-def _closed(path: Path) -> None:
-    """Nobody but the owner can read the state, also one that a version before made."""
-    with suppress(OSError):  # somebody else's file, who let us write it
-        if os.stat(path).st_mode & 0o077:
-            os.chmod(path, OWNER)
-
-
-def _opened(db: sqlite3.Connection, path: Path) -> None:
-    """Make the tables in an empty file; refuse any other file that is not a state."""
-    if db.execute("select count(*) from sqlite_schema").fetchone() == (0,):
-        for statement in _SCHEMA:
-            db.execute(statement)
-    for version, statements in ((1, _FROM_VERSION_1), (2, _LIFETIME)):
-        if _version(db) == (APPLICATION, version):
-            for statement in statements:
-                db.execute(statement)
-    if _version(db) != (APPLICATION, VERSION):
-        raise _damaged(path, "it is not a state file of this version of cloister")
-
-
-def _version(db: sqlite3.Connection) -> tuple[int, int]:
-    return db.execute("pragma application_id").fetchone()[0], db.execute("pragma user_version").fetchone()[0]
+        return STORE.transaction(self.path, "writing", self._durable)
 
 
 def _promised(db: sqlite3.Connection) -> tuple[float, float] | None:
@@ -287,8 +245,8 @@ def _place(db: sqlite3.Connection, asking: Asking) -> tuple[int, int]:
     seen = db.execute("select number, head from rounds where plan = ?", [plan])
     if any(number < len(asking.heads) and head != asking.heads[number] for number, head in seen):
         raise Refused(
-            "the published answers are not those that were published before: whoever publishes this plan has changed them. "
-            "No report was made"
+            "the published answers are not those that were published before: whoever publishes this plan has changed "
+            "them. No report was made"
         )
     return plan, len(asking.heads) - 1
 
@@ -301,7 +259,7 @@ def _list(db: sqlite3.Connection, users: Ids) -> None:
 
 
 def _spent(db: sqlite3.Connection, plan: int, users: Ids) -> Floats:
-    """The epsilon and the delta (n, 2) that each of the users (n,), ascending, who are listed has spent on other plans."""
+    """The epsilon and delta (n, 2) that each listed user (n,), ascending, has spent on other plans."""
     query = (
         "select listed.user, sum(plans.epsilon), sum(plans.delta) from listed cross join plans where plans.id != ? and "
         "exists (select 1 from reports where plan = plans.id and user = listed.user) group by listed.user"
@@ -342,22 +300,3 @@ def _cut(pieces: Iterable[AnyArray]) -> Iterator[Ids]:
     for users in pieces:
         for start in range(0, len(users), BATCH):
             yield users[start : start + BATCH]
-
-
-def _damaged(path: Path, reason: str) -> Damaged:
-    return Damaged(
-        f"the state {path} cannot be trusted ({reason}): restore a backup that is not older than the last reports"
-    )
-
-
-def _translated(error: sqlite3.Error, path: Path) -> CloisterError:
-    name = getattr(error, "sqlite_errorname", "") or ""
-    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-        return _damaged(path, str(error))
-    reason = {
-        "SQLITE_BUSY": f"other processes held it for more than {PATIENCE:g} s: try again",
-        "SQLITE_FULL": "the disk is full: make room, then encode again",
-        "SQLITE_READONLY": "it is read-only: make the file and its folder writable",
-        "SQLITE_CANTOPEN": "it or its folder cannot be opened: check that the folder exists and is writable",
-    }.get("_".join(name.split("_")[:2]), f"{error} ({name or 'SQLite'})")
-    return CloisterError(f"the state {path} cannot be used: {reason}. No report was written")

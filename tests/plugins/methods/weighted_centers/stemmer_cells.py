@@ -8,9 +8,16 @@ from cloister.core.domains import Ball, Domain
 from cloister.core.lattice import Bound
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints
-from cloister.plugins.methods.weighted_centers.assignment import Assigned, Own, Reassigned
 from cloister.plugins.methods.weighted_centers.boxes import Intervals
-from cloister.plugins.methods.weighted_centers.buckets import AxisIntervals, Centred, Created, Regions
+from cloister.plugins.methods.weighted_centers.buckets import (
+    Assigned,
+    AxisIntervals,
+    Centred,
+    Created,
+    Own,
+    Reassigned,
+    Regions,
+)
 from cloister.plugins.methods.weighted_centers.lsh import PStable, PStableHash
 
 SEED = PublicRng.from_seed(600)

@@ -9,9 +9,8 @@ import pytest
 
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
-from cloister.plugins.methods.weighted_centers.assignment import Assigned, Reassigned
 from cloister.plugins.methods.weighted_centers.boxes import inside, orthonormal_basis
-from cloister.plugins.methods.weighted_centers.buckets import HashValues, positions
+from cloister.plugins.methods.weighted_centers.buckets import Assigned, HashValues, Reassigned, positions
 from cloister.plugins.methods.weighted_centers.heavy_hitters import Prefixes
 from cloister.plugins.methods.weighted_centers.lsh import PStable, collision, distance_of
 from tests.plugins.methods.weighted_centers.stemmer_cells import (

@@ -84,7 +84,7 @@ def test_shares_of_a_pair_are_those_of_its_group() -> None:
         budget, weights, 3, 2, radii_by="budget", repetitions_by="users", steps_by="users", failing=["sums"], seed=SEED
     )
     assert [group.pairs for group in shares.groups] == [((0, m), (1, m), (2, m)) for m in range(2)]
-    one = shares.of_pair("sums", (2, 1))
+    one = shares.of_pair((2, 1))["sums"]
     assert one.amount == pytest.approx(1 / 3)
     assert one.delta == pytest.approx(1e-6 / 3)
     assert one.among is not None

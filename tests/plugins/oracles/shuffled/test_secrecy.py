@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from cloister.accounting.gaussian import delta_of_mu
+from cloister.plugins.oracles.shuffled.mixing import split
 from cloister.plugins.oracles.shuffled.secrecy import (
     enough_shares,
     log2_distance,
     most_distance,
     price,
 )
-from cloister.plugins.oracles.shuffled.shares import split
 
 Law = dict[tuple[int, ...], Fraction]
 

@@ -1,11 +1,11 @@
 """A random orthonormal basis, intervals along its axes, and the boxes that clusters are enclosed in (steps 3-6).
 
-In a random basis the coordinates of a set of m points that fits in a ball of radius r differ by at most 2 sqrt(ln(d m / beta) / d) |x - y|
-(lemma A.3), so that a box of sides about r / sqrt(d) encloses them: its half diagonal, which the noise of an average is in
-proportion to, is about r.
+In a random basis the coordinates of a set of m points that fits in a ball of radius r differ by at most
+2 sqrt(ln(d m / beta) / d) |x - y| (lemma A.3), so that a box of sides about r / sqrt(d) encloses them: its half
+diagonal, which the noise of an average is in proportion to, is about r.
 
-Exact (law 5): axes are integer directions of length 2^30 (``trees.directions``), so that projections are integers; an interval's number is
-their quotient by an integer length.
+Exact (law 5): axes are integer directions of length 2^30 (``trees.directions``), so that projections are integers; an
+interval's number is their quotient by an integer length.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Intervals:
 
     @classmethod
     def of(cls, domain: Domain, length: float, seed: PublicRng) -> Intervals:
-        """For rows of a domain. Args: length (p), in lattice steps: of more than twice the domain's width there is no use."""
+        """For rows of a domain. Args: length (p), in lattice steps: more than twice the domain's width is of no use."""
         reach = domain.reach * NORM
         whole = max(1, min(round(length * NORM), 4 * reach))
         shifts = seed.child("shift").generator().integers(0, whole, domain.dimension)

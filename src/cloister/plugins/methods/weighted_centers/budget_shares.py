@@ -1,10 +1,10 @@
-"""What radii, repetitions and steps share: each user's epsilon (the paper), or the users (each then answers one question in her life).
+"""What radii, repetitions and steps share: each user's epsilon (the paper), or the users (each answers one question).
 
-Why users by default: at n = 1e6 and epsilon = 1 the paper's split by budget leaves counts a standard error of 53,000 in groups of 6,851
-users. By users a count's standard error grows with the square root of what it is divided by, not in proportion.
+Why users by default: at n = 1e6 and epsilon = 1 the paper's split by budget leaves counts a standard error of 53,000 in
+groups of 6,851 users. By users it grows with the square root of what it is divided by, not in proportion.
 
-Guarantee: events that share a user add up to the budget, delta included; shares of the users are disjoint, drawn by one public key
-for the whole run. Under add-or-remove users have no numbers: there everything shares the budget.
+Guarantee: events that share a user add up to the budget, delta included; shares of the users are disjoint, drawn by one
+public key for the whole run. Under add-or-remove users have no numbers: there everything shares the budget.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Pair: TypeAlias = tuple[int, int]
 @final
 @attrs.frozen(eq=False)
 class Group:
-    """Users of one I_m^r (of all of them that are not told apart). Args: pairs, of which its users are; spend, per step."""
+    """Users of one I_m^r (of all of them that are not told apart). Args: pairs, of its users; spend, per step."""
 
     pairs: tuple[Pair, ...]
     spend: Mapping[Step, Budget]
@@ -45,25 +45,25 @@ class Shares:
         cls, budget: Budget, weights: Mapping[Step, float], radii: int, repetitions: int,
         *, radii_by: Sharing, repetitions_by: Sharing, steps_by: Sharing, failing: Collection[Step], seed: PublicRng,
     ) -> Shares:  # fmt: skip
-        """Divide a budget. Args: weights per step, > 0; failing, the steps whose oracles spend delta, which are given all of it."""
+        """Divide a budget. Args: weights per step, > 0; failing, steps whose oracles spend delta: they get all."""
         by_radius = [(r,) for r in range(radii)] if radii_by == "users" else [tuple(range(radii))]
         by_turn = [(m,) for m in range(repetitions)] if repetitions_by == "users" else [tuple(range(repetitions))]
         members = [tuple((r, m) for r in rs for m in ms) for rs in by_radius for ms in by_turn]
         amounts = _amounts(budget, weights, failing)
         if steps_by == "users":
-            cells = _divided(budget, [w for _ in members for w in weights.values()], seed)
-            spends = [cells[i * len(weights) : (i + 1) * len(weights)] for i in range(len(members))]
+            cells = iter(_divided(budget, [w for _ in members for w in weights.values()], seed))
+            spends = [[next(cells) for _ in weights] for _ in members]
         else:
             among = [cell.among for cell in _divided(budget, [1.0] * len(members), seed)]
-            spends = [tuple(attrs.evolve(amount, among=who) for amount in amounts) for who in among]
+            spends = [[attrs.evolve(amount, among=who) for amount in amounts] for who in among]
         return cls(
             tuple(Group(m, dict(zip(weights, spend, strict=True))) for m, spend in zip(members, spends, strict=True))
         )
 
-    def of_pair(self, step: Step, pair: Pair) -> Budget:
-        """What one radius and repetition may spend on a step of ``CentersProcedure``."""
+    def of_pair(self, pair: Pair) -> dict[Step, Budget]:
+        """What one radius and repetition may spend on each step of ``CentersProcedure``."""
         group = next(group for group in self.groups if pair in group.pairs)
-        return group.spend[step].over(len(group.pairs))
+        return {step: budget.over(len(group.pairs)) for step, budget in group.spend.items()}
 
 
 def _amounts(budget: Budget, weights: Mapping[Step, float], failing: Collection[Step]) -> list[Budget]:

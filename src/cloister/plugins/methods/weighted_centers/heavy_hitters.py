@@ -1,15 +1,15 @@
 """Finding the heavy values of a domain that nobody can list: a tree of prefixes, walked from the root, in one round.
 
-A value of B bits is a row in one bucket of every level: its prefixes of b_1 < b_2 < ... = B bits. One count question over these
-levels, under any frequency oracle that answers by looking (``explicit-histogram``; its levels share the users), is the whole
-protocol. The search is post-processing of that one release: keep the prefixes whose count is significant, look at their
-extensions, go on. Its privacy is the oracle's.
+A value of B bits is a row in one bucket of every level: its prefixes of b_1 < b_2 < ... = B bits. One count question
+over these levels, under any frequency oracle that answers by looking (``explicit-histogram``; its levels share the
+users), is the whole protocol. The search is post-processing of that one release: keep the prefixes whose count is
+significant, look at their extensions, go on. Its privacy is the oracle's.
 
 With n users and T levels every level has n / T users and standard error s = sqrt(T c n). A value with at least
 (``deviations`` + 5) s rows is lost with chance under 3e-7 per level. Longer values
 should be hashed to B bits first.
 
-Source: Bassily, Nissim, Stemmer, Thakurta 2020, TreeHist; it is what Stemmer 2021 (CentersProcedure, step 2) takes for granted.
+Source: Bassily, Nissim, Stemmer, Thakurta 2020, TreeHist; Stemmer 2021 (CentersProcedure, step 2) takes it for granted.
 """
 
 from __future__ import annotations

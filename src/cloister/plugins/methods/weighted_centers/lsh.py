@@ -6,13 +6,14 @@ Two points at the distance s agree on one projection with probability
 
     p1(s / w) = 1 - 2 Phi(-w / s) - sqrt(2 / pi) (s / w) (1 - exp(-w^2 / 2 s^2)),
 
-so on all m with p1^m. A family that is (r, c r, p, q)-sensitive (the paper's definition A.4) for a wanted p at r and q has
-w from p1(r / w) = p^(1/m) and c from p1(c r / w) = q^(1/m). The paper takes p = n^-b and q = n^(-2-a): no two far points of all
-n^2 pairs ever meet; here p and q are options.
+so on all m with p1^m. A family that is (r, c r, p, q)-sensitive (the paper's definition A.4) for a wanted p at r and q
+has w from p1(r / w) = p^(1/m) and c from p1(c r / w) = q^(1/m). The paper takes p = n^-b and q = n^(-2-a): no two far
+points of all n^2 pairs ever meet; here p and q are options.
 
-Exact (law 5): a_j are integers, 2^24 times a normal vector, and rows have norm at most 2^20, so that every partial sum of
-<a_j, x> is an integer below 2^53 while |a_j| < 2^9 (d up to some 10^5): a row has the same hash alone and in any batch. The tuple is mixed to 64 bits by a public
-keyed hash, of which the highest are kept: that adds 2^-bits to the chance that far points meet, and takes nothing from near ones.
+Exact (law 5): a_j are integers, 2^24 times a normal vector, and rows have norm at most 2^20, so that every partial sum
+of <a_j, x> is an integer below 2^53 while |a_j| < 2^9 (d up to some 10^5): a row has the same hash alone and in any
+batch. The tuple is mixed to 64 bits by a public keyed hash, of which the highest are kept: that adds 2^-bits to the
+chance that far points meet, and takes nothing from near ones.
 
 Source: Datar, Immorlica, Indyk, Mirrokni 2004; Stemmer 2021, definition A.4 and proof of lemma A.6.
 """
@@ -99,7 +100,7 @@ class PStable:
 @final
 @attrs.frozen(eq=False)
 class PStableHash:
-    """A sampled function. Args: slopes (m, d), shifts (m,), width, all times ``SCALE``; bits of a value; seed, which mixes."""
+    """A sampled function. Args: slopes (m, d), shifts (m,), width, all times ``SCALE``; bits of a value; seed."""
 
     slopes: Ints
     shifts: Ints

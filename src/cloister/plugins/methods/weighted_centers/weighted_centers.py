@@ -1,39 +1,41 @@
 """WeightedCenters: k-means and k-median under local trust in a constant number of rounds.
 
-1. Candidates Y: ``CentersProcedure`` for each of some radii and repetitions, side by side, in three rounds.
-2. a(i, x): the centre that a user created for the smallest radius, or a nearer one of a smaller radius; rows per centre: one round.
-3. W: the centres with certainly many; b(i, x) is a(i, x) or the nearest in W; rows per centre: one round.
-4. Any non-private solver on W with these weights: k-means or k-median.
+Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the
+accountant. The number of rounds, five (four with ``assign=nearest``), and what each spends do not depend on answers:
+lists have a public length. What a user works out in a round, she works out from her row and from published values alone
+(``buckets``). By default every user answers one question of all rounds, with all of epsilon (Local); deltas are for the
+step whose oracle spends one.
 
-Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the accountant. The number of
-rounds, five (four with ``assign=nearest``), and what each spends do not depend on answers: lists have a public length. What a user works out in
-a round, she works out from her row and from published values alone. By default every user answers one question of all rounds, with all
-of epsilon (Local); deltas are for the step whose oracle spends one.
-
-Constants. What the paper hides in O() is an option; docs/rounds_accuracy.md has the curves. In short: thresholds are in standard errors of the count
-that they judge, since t is proportional to that; radii and repetitions are as many as leave a cluster of n / k rows ``signal`` standard
-errors of an interval's count, since each has only its share of the users. Boxes are 2.5 r / sqrt(d) wide per interval, not
-2 r c sqrt(ln(d n / beta) / d): with its c of 18 and more (thirty projections, n = 1e6) that is never smaller than the domain. Vectors are clipped to 0.7 r, since noise is in
+Constants. What the paper hides in O() is an option; docs/rounds_accuracy.md has the curves. In short: thresholds are in
+standard errors of the count that they judge, since t is proportional to that; radii and repetitions are as many as
+leave a cluster of n / k rows ``signal`` standard errors of an interval's count, since each has only its share of the
+users. Boxes are 2.5 r / sqrt(d) wide per interval, not 2 r c sqrt(ln(d n / beta) / d): with its c of 18 and more
+(thirty projections, n = 1e6) that is never smaller than the domain. Vectors are clipped to 0.7 r, since noise is in
 proportion to the bound and a cluster tighter than r sits near the middle.
 
-Corrections to the paper: R radii at (eps / R, delta / R), where floor(log2 n) + 1 radii at delta / log n overspend; sharing by users;
-a user who created no centre is assigned to the nearest.
+Corrections to the paper: R radii at (eps / R, delta / R), where floor(log2 n) + 1 radii at delta / log n overspend;
+sharing by users; a user who created no centre is assigned to the nearest; the list L is *found*, by a search over
+prefixes or by looking at all values of a short hash; step 7 of CentersProcedure is (epsilon, delta) where Gaussian
+noise is used, and has its own share; its vectors are relative to their box's public middle, and clipped.
 
-Source: Stemmer 2021, sections 3 and 4; Kaplan and Stemmer 2018 (``assign=nearest``).
+Source: Stemmer 2021, sections 3 and 4, appendix A; Kaplan and Stemmer 2018 (``assign=nearest``).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Literal, TypeAlias
 
 import numpy as np
 
-from cloister.core.buckets import Space
+from cloister.core.buckets import Bucketing, Space
 from cloister.core.budget import Budget
-from cloister.core.clustering import Clustering, Coreset, Errors, Problem
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Question, count
+from cloister.core.lattice import Bound
+from cloister.core.questions import add_up, count
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
@@ -41,12 +43,26 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Bools, Floats, Ints
 from cloister.plugins.methods.post_processing import held, nearest
-from cloister.plugins.methods.weighted_centers.assignment import Assigned, Reassigned
-from cloister.plugins.methods.weighted_centers.budget_shares import Shares, Sharing, Step
-from cloister.plugins.methods.weighted_centers.centers_procedure import Constants
-from cloister.plugins.methods.weighted_centers.good_centers import Found, GoodCenters
+from cloister.plugins.methods.weighted_centers.boxes import Intervals
+from cloister.plugins.methods.weighted_centers.buckets import (
+    Assigned,
+    AxisIntervals,
+    Centred,
+    Created,
+    HashValues,
+    Reassigned,
+    Regions,
+)
+from cloister.plugins.methods.weighted_centers.budget_shares import Pair, Shares, Sharing, Step
+from cloister.plugins.methods.weighted_centers.candidates import Candidates, Found, Procedure, certain, side_by_side
 from cloister.plugins.methods.weighted_centers.heavy_hitters import Prefixes
 from cloister.plugins.methods.weighted_centers.lsh import PStable
+
+MOST_INTERVALS = 2**14
+"""On an axis: step 5 looks at all of them for every heavy value. With the defaults this is a dozen radii."""
+
+MOST_PAIRS = 2**62
+"""Of a hash value and an interval: buckets have numbers of 63 bits."""
 
 PLANS = ((3, 4), (2, 4), (1, 6), (1, 5), (1, 4), (1, 3))
 """Radii and repetitions, the most demanding first."""
@@ -58,8 +74,8 @@ def divided(what: str) -> Any:
     """An option that says how radii, repetitions or steps are paid for."""
     return option(
         default="auto", choices=("auto", "users", "budget"),
-        help=f"what {what} divide: the users (each answers one, with all of epsilon), everyone's epsilon (as the paper does for radii "
-        "and steps), or as the trust model has it (users under Local)",
+        help=f"what {what} divide: the users (each answers one, with all of epsilon), everyone's epsilon (as the paper "
+        "does for radii and steps), or as the trust model has it (users under Local)",
     )  # fmt: skip
 
 
@@ -71,54 +87,37 @@ class WeightedCenters(Generic[T]):
     vectors: VectorSumOracle[T] = slot("hadamard-vector", help="what the rows of each region add up to (LDP-AVG)")
     solver: NonPrivateSolver = slot("kmeans++", help="clusters the weighted centres (step 6)")
     radii: int | None = option(
-        default=None,
-        low=1,
-        high=32,
+        default=None, low=1, high=32,
         help="radii, each half of the one before; none: as many as ``signal`` allows, at most three",
-    )
+    )  # fmt: skip
     widest: float = option(
-        default=0.35,
-        low=0.0,
-        high=1.0,
-        above=True,
-        unit="radii of the domain",
+        default=0.35, low=0.0, high=1.0, above=True, unit="radii of the domain",
         help="the largest of them; the paper: 1",
-    )
+    )  # fmt: skip
     repetitions: int | None = option(
-        default=None,
-        low=1,
-        high=64,
+        default=None, low=1, high=64,
         help="M: hash functions per radius; none: as many as ``signal`` allows, three to six",
-    )
+    )  # fmt: skip
     signal: float = option(
-        default=6.0,
-        low=0.0,
-        unit="standard errors",
+        default=6.0, low=0.0, unit="standard errors",
         help="of an interval's count, that n / k rows should be, where radii and repetitions are chosen",
-    )
+    )  # fmt: skip
     projections: int = option(default=3, low=1, high=64, help="m: of a hash function")
     near: float = option(
         default=0.5, low=0.0, high=1.0, above=True, help="p: chance that points a radius apart share a hash value"
     )
     far: float = option(
-        default=0.01,
-        low=0.0,
-        high=1.0,
-        above=True,
+        default=0.01, low=0.0, high=1.0, above=True,
         help="q: chance that points c radii apart do: sets c, which is reported",
-    )
+    )  # fmt: skip
     bits: int = option(default=12, low=1, high=62, help="of a hash value; up to 20 all values can be looked at")
     prefix: int = option(default=12, low=1, high=20, help="bits per step of the search for heavy hash values")
     longest: int = option(default=32, low=1, high=4096, help="hash values that are followed, per radius and repetition")
     heavy: float = option(default=4.0, low=0.0, unit="standard errors", help="a hash value's count, to be followed")
     interval: float = option(
-        default=2.5,
-        low=0.0,
-        high=1e6,
-        above=True,
-        unit="radii over sqrt(d)",
+        default=2.5, low=0.0, high=1e6, above=True, unit="radii over sqrt(d)",
         help="length of an interval; a box is three wide",
-    )
+    )  # fmt: skip
     norm: float = option(
         default=0.7, low=0.0, above=True, unit="radii", help="rows are clipped to this distance from their box's middle"
     )
@@ -129,7 +128,8 @@ class WeightedCenters(Generic[T]):
     weighty: float = option(default=3.0, low=0.0, unit="standard errors", help="of a centre's weight, to be in W")
     assign: Literal["created", "nearest"] = option(
         default="created", choices=("created", "nearest"),
-        help="created: prefer the centre that a row created, then re-assign (Stemmer); nearest: the nearest centre, once (Kaplan and Stemmer)",
+        help="created: prefer the centre that a row created, then re-assign (Stemmer); nearest: the nearest centre, "
+        "once (Kaplan and Stemmer)",
     )  # fmt: skip
     steps_share: Divided = divided("steps")
     radii_share: Divided = divided("radii")
@@ -143,25 +143,113 @@ class WeightedCenters(Generic[T]):
     weigh_share: float = option(default=0.075, low=0.0, above=True, help="of b")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        """Algorithm WeightedCenters."""
         radii, repetitions = self.plan(problem)
         shares = self.shares(problem, radii, repetitions, rng.child("users"))
-        found = Found.of(self.good_centers(problem, radii, repetitions, rng), shares, session)
-        weights, errors = self._weighed(session, shares, found, None, problem)
+        runs = dict[Pair, Procedure[T]]()
+        for rank in range(radii):
+            runs |= self.good_centers(problem.domain, rank, repetitions, shares, rng.child("radius", rank))
+        y = Found.of(dict(zip(runs, side_by_side(list(runs.values()), session), strict=True)))  # 1. candidates
+        most = self.longest * len(runs)
+        own = [y.own(group.pairs) if self.assign == "created" else () for group in shares.groups]
+        a = [
+            Assigned(some, y.centers, y.ranks, problem.domain.reach, most) for some in own
+        ]  # 2. a(i, x), in each group
+        weights, errors = self._weights(a, shares, "assign", len(y.points), session)  # 3. rows per centre
         kept = np.ones(len(weights), bool)
         if self.assign == "created":
             kept = in_w(weights, self.weighty * errors)
-            weights, errors = self._weighed(session, shares, found, kept, problem)
-        coreset = self._coreset(found, kept, weights, errors)
-        centers = self.solver.solve(session.release(coreset), problem.k, rng.child("solve"))
+            b = [Reassigned(before, kept) for before in a]  # 4. b(i, x)
+            weights, errors = self._weights(b, shares, "weigh", len(y.points), session)  # 5.
+        coreset = y.coreset(kept, weights, errors)
+        centers = self.solver.solve(session.release(coreset), problem.k, rng.child("solve"))  # 6. output
         weights = held(nearest(coreset.points, centers), coreset.weights, problem.k)
         details = {
-            "radii": radii, "repetitions": repetitions, "candidates": len(found.points), "weighted": int(kept.sum()),
+            "radii": radii, "repetitions": repetitions, "candidates": len(y.points), "weighted": int(kept.sum()),
             "c": PStable(1.0, self.near, self.far, self.projections).c,
         }  # fmt: skip
         return Clustering(problem.domain.truncate(centers + problem.domain.middle), weights, details)
 
+    def good_centers(
+        self, domain: Domain, rank: int, repetitions: int, shares: Shares, seed: PublicRng
+    ) -> dict[Pair, Procedure[T]]:
+        """Algorithm GoodCenters: a single hash function may cut a cluster in two, of M several one will not.
+
+        Args:
+            rank: of the radius: 0 is the largest, every other one is half of the one before.
+        """
+        radius = self.widest * domain.reach / 2**rank
+        return {
+            (rank, m): self.centers_procedure(domain, radius, shares.of_pair((rank, m)), seed.child("repetition", m))
+            for m in range(repetitions)
+        }
+
+    def centers_procedure(
+        self, domain: Domain, radius: float, spend: Mapping[Step, Budget], seed: PublicRng
+    ) -> Procedure[T]:
+        """Algorithm CentersProcedure, in three rounds: steps 2 and 4, which need no answer, share the first.
+
+        Args:
+            radius: r, in lattice steps.
+            spend: per step.
+
+        Raises:
+            InvalidInput: what is looked at in step 5 would not fit in memory, or in the numbers of buckets.
+        """
+        counts, d = self.frequencies, domain.dimension
+        h = PStable(radius, self.near, self.far, self.projections).sample(d, self.bits, seed.child("hash"))  # 1.
+        intervals = Intervals.of(domain, self.interval * radius / d**0.5, seed.child("intervals"))  # 3. z, p
+        self._refuse_too_many(intervals.number)
+        on_axes = AxisIntervals(h, intervals)
+        hashes, axes = yield (  # 2., 4.
+            count(HashValues(h, self.prefixes), via=counts, spend=spend["hashes"]),
+            count(on_axes, via=counts, spend=spend["axes"]),
+        )
+        heavy, _ = self.prefixes.heavy(hashes, self.longest, self.heavy)  # 2. L
+        regions = Regions(h, intervals, heavy, on_axes.fullest(axes, heavy), self.longest)  # 5., 6. B(u)
+        middles = intervals.middles(regions.chosen)
+        vectors = Centred(regions, middles, self._bound(domain, radius, intervals))
+        sizes, sums = yield (
+            count(regions, via=counts, spend=spend["sizes"]),
+            add_up(vectors, via=self.vectors, spend=spend["sums"]),
+        )
+        ids, rows = certain(sizes, len(heavy), self.sure)  # of the regions that are certainly not empty (claim A.2)
+        rows = np.maximum(rows, 1.0)[:, None]
+        averages = domain.truncate(middles[ids] * domain.unit + sums.at(ids) / rows + domain.middle)  # 7. y_u
+        within = min(int(self.close * radius), 2 * domain.reach)
+        created = Created(h, heavy[ids], domain.snap(averages), within, self.longest)
+        y = Candidates(averages - domain.middle, sums.standard_error(ids) / rows[:, 0], created)
+        (checked,) = yield (count(created, via=counts, spend=spend["check"]),)  # 8. v(u)
+        return y.at(certain(checked, len(ids), self.sure)[0])  # 9.
+
+    def _refuse_too_many(self, intervals: int) -> None:
+        if intervals > MOST_INTERVALS or intervals << self.bits > MOST_PAIRS:
+            raise InvalidInput(
+                f"with {intervals} intervals on an axis and hash values of {self.bits} bits there are too many of both "
+                "to be asked for: take fewer radii, a larger widest or interval, or fewer bits"
+            )
+
+    @property
+    def prefixes(self) -> Prefixes:
+        """As long as a step of the search allows, the last one whole."""
+        return Prefixes(tuple(range(self.bits, 0, -self.prefix))[::-1])
+
+    def _bound(self, domain: Domain, radius: float, intervals: Intervals) -> Bound:
+        """Of a row relative to its region's middle: public, the same for all regions."""
+        most = min(self.norm * radius, intervals.half_diagonal, 2.0 * domain.reach)
+        return Bound(max(1, int(most)), domain.dimension)
+
+    def _weights(
+        self, cells: Sequence[Bucketing], shares: Shares, step: Step, size: int, session: Session[T]
+    ) -> tuple[Floats, Floats]:
+        """Rows of each centre (size,), each group counted by its own buckets, and their standard errors. One round."""
+        spends = [group.spend[step] for group in shares.groups]
+        asked = [count(own, via=self.frequencies, spend=spend) for own, spend in zip(cells, spends, strict=True)]
+        return added(session.ask(*asked), np.arange(size), spends)
+
     def plan(self, problem: Problem) -> tuple[int, int]:
-        """Radii and repetitions: as given, or the first of ``PLANS`` in which a cluster of n / k rows stands out of an interval's count."""
+        """Radii and repetitions: as given, or the first of ``PLANS`` in which a cluster of n / k rows stands out of an
+        interval's count."""
         for radii, repetitions in PLANS:
             chosen = self.radii or radii, self.repetitions or repetitions
             if self._signal(problem, *chosen) >= self.signal:
@@ -170,7 +258,7 @@ class WeightedCenters(Generic[T]):
 
     def _signal(self, problem: Problem, radii: int, repetitions: int) -> float:
         """n / k rows, in standard errors of a count of step 4."""
-        spend = self.shares(problem, radii, repetitions, ANY_KEY).of_pair("axes", (0, 0))
+        spend = self.shares(problem, radii, repetitions, ANY_KEY).of_pair((0, 0))["axes"]
         space = Space((2**self.bits,) * problem.domain.dimension)
         variance = self.frequencies.variance(space, spend, problem.setting(spend))
         return problem.rows * spend.fraction / problem.k / math.sqrt(variance) if variance else math.inf
@@ -192,8 +280,9 @@ class WeightedCenters(Generic[T]):
         )  # fmt: skip
 
     def _by(self, given: Divided, rounds: bool = False) -> Sharing:
-        """Users where that is private and helps. Under Shuffled trust people draw their role anew in each round: steps, which are asked in
-        several rounds, share everybody's epsilon; and all else does where oracles need noise from everybody."""
+        """Users where that is private and helps. Under Shuffled trust people draw their role anew in each round: steps,
+        which are asked in several rounds, share everybody's epsilon; and all else does where oracles need noise from
+        everybody."""
         trust = self.frequencies.trust
         if rounds and trust is Shuffled and given == "users":
             raise InvalidInput("under Shuffled trust nobody is the same user in two rounds: set steps_share=budget")
@@ -202,46 +291,6 @@ class WeightedCenters(Generic[T]):
         everybody = any(getattr(oracle, "everybody", False) for oracle in (self.frequencies, self.vectors))
         alone = trust is Local or (trust is Shuffled and not rounds and not everybody)
         return "users" if alone else "budget"
-
-    def good_centers(self, problem: Problem, radii: int, repetitions: int, rng: PublicRng) -> list[GoodCenters[T]]:
-        """One per radius, the largest first."""
-        constants = Constants(
-            near=self.near, far=self.far, projections=self.projections, prefixes=self.prefixes, longest=self.longest,
-            heavy=self.heavy, interval=self.interval, norm=self.norm, close=self.close, sure=self.sure,
-        )  # fmt: skip
-        return [
-            GoodCenters.sample(
-                problem.domain, self.widest * problem.domain.reach / 2**i, repetitions, constants, self.frequencies,
-                self.vectors, i, rng.child("radius", i),
-            )
-            for i in range(radii)
-        ]  # fmt: skip
-
-    @property
-    def prefixes(self) -> Prefixes:
-        """As long as a step of the search allows, the last one whole."""
-        return Prefixes(tuple(range(self.bits, 0, -self.prefix))[::-1])
-
-    def _weighed(
-        self, session: Session[T], shares: Shares, found: Found, kept: Bools | None, problem: Problem
-    ) -> tuple[Floats, Floats]:
-        """Steps 2 and 3 (no ``kept``) or 4 and 5: rows (m,) of each centre of Y, and their standard errors. One round."""
-        step: Step = "assign" if kept is None else "weigh"
-        most = self.longest * len(found.of_pairs)
-        asked: list[Question[T, Any]] = []
-        for group in shares.groups:
-            own = found.own(group.pairs) if self.assign == "created" else ()
-            a = Assigned(own, found.centers, found.ranks, problem.domain.reach, most)
-            cells = a if kept is None else Reassigned(a, kept)
-            asked.append(count(cells, via=self.frequencies, spend=group.spend[step]))
-        return added(session.ask(*asked), np.arange(len(found.points)), [g.spend[step] for g in shares.groups])
-
-    def _coreset(self, found: Found, kept: Bools, weights: Floats, errors: Floats) -> Coreset:
-        """W with weights b, relative to the domain's middle; one point there if nothing was found."""
-        if not kept.any():
-            return Coreset(np.zeros((1, found.points.shape[1])), np.zeros(1))
-        sums = found.errors * np.maximum(weights, 1.0)
-        return Coreset(found.points[kept], weights[kept], errors=Errors(errors[kept], sums[kept]))
 
 
 def in_w(weights: Floats, least: Floats) -> Bools:
@@ -253,7 +302,8 @@ def in_w(weights: Floats, least: Floats) -> Bools:
 
 
 def added(tables: tuple[Any, ...], ids: Ints, spends: list[Budget]) -> tuple[Floats, Floats]:
-    """Counts of all users from those of disjoint groups, each scaled up to all users by its table, and their standard errors."""
+    """Counts of all users from those of disjoint groups, each scaled up to all users by its table, and their standard
+    errors."""
     parts = np.array([spend.fraction for spend in spends])
     parts /= parts.sum()
     counts = [table.at(ids) * part for table, part in zip(tables, parts, strict=True)]

@@ -1,10 +1,13 @@
-"""Sums by split-and-mix: both halves of a question whose answer no single message says anything about."""
+"""Split-and-mix, Algorithms 9 to 11: both halves of a question whose answer no single message says anything about.
+
+What it guarantees: ``split_and_mix``. Source: Chang, Ghazi, Kumar, Manurangsi 2021, appendix C.
+"""
 
 from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -21,7 +24,7 @@ from cloister.core.types import AnyArray, Bools, Ids, Ints
 from cloister.plugins.oracles.central.dense import Noised, totals_of
 from cloister.plugins.oracles.shuffled.hashed_buckets import Layout, Unfolded
 from cloister.plugins.oracles.shuffled.secrecy import MOST_SHARES, enough_shares, price
-from cloister.plugins.oracles.shuffled.shares import Mixed, Shares, added_up, split
+from cloister.plugins.oracles.shuffled.shares import Mixed, Shares
 
 CROWD = 4
 """The ring holds the numbers of so many times the planned users; more are refused."""
@@ -32,17 +35,32 @@ FAR = 64
 MOST_BITS = 62
 """Of the ring: numbers and their signs stay within a word."""
 
+LIMB = 24
+"""Bits that are added up at once, exactly, in float64: up to 2^29 shares per slot."""
+
 HELD = 2**21
 """Most shares that are cut at once (16 MB)."""
+
+
+def split(values: Ids, words: Ids, bits: int) -> Ids:
+    """Algorithm 9: shares (..., m) of numbers (...), from secret words (..., m - 1): uniform, but for their sum.
+
+    2^bits divides 2^64, so the lowest bits of a uniform word are uniform, and sums may wrap around.
+    """
+    mask = np.uint64(2**bits - 1)
+    last = (values - words.sum(axis=-1, dtype=np.uint64))[..., None]
+    cut: Ids = np.concatenate([words, last], axis=-1) & mask
+    return cut
 
 
 @final
 @attrs.frozen
 class MixingChannel:
-    """Every user sends m shares of every slot: a coordinate of a place (see ``split_and_mix`` for the guarantee).
+    """Every user sends m shares of every slot: a coordinate of a place.
 
-    The ring cannot wrap, but with probability e^-2000: with N <= ``CROWD`` times the planned users and vectors of norm at most B (1 for
-    counts), a slot is at most N 2^shift B and the noise, which is below ``FAR`` standard deviations; 2^(bits - 1) is above that.
+    The ring cannot wrap, but with probability e^-2000: with N <= ``CROWD`` times the planned users and vectors of norm
+    at most B (1 for counts), a slot is at most N 2^shift B and the noise, which is below ``FAR`` standard deviations;
+    2^(bits - 1) is above that.
 
     Args:
         mechanism, budget: what is declared to the accountant.
@@ -72,14 +90,15 @@ class MixingChannel:
     def __attrs_post_init__(self) -> None:
         if self.bits > MOST_BITS:
             raise InvalidInput(
-                f"'{self.mechanism}' would need numbers of {self.bits} bits for {self.people} users: the budget of this question "
-                "is too small, or its bound too large"
+                f"'{self.mechanism}' would need numbers of {self.bits} bits for {self.people} users: the budget of "
+                "this question is too small, or its bound too large"
             )
         if not self.messages <= self.most_messages:
             raise InvalidInput(
-                f"'{self.mechanism}' would ask every user for {self.messages} messages ({self.each} of each of {self.slots} numbers), "
-                f"{self.message_bytes * self.messages / 1e6:.3g} MB: the limit is {self.most_messages} (option most_messages). "
-                "Ask for fewer buckets or levels, set the option buckets, or count with blanket-histogram"
+                f"'{self.mechanism}' would ask every user for {self.messages} messages ({self.each} of each of "
+                f"{self.slots} numbers), {self.message_bytes * self.messages / 1e6:.3g} MB: the limit is "
+                f"{self.most_messages} (option most_messages). Ask for fewer buckets or levels, set the option "
+                "buckets, or count with blanket-histogram"
             )
 
     @property
@@ -108,7 +127,8 @@ class MixingChannel:
         found = enough_shares(self.least, self.bits, self.security)
         if found is None:
             raise InvalidInput(
-                f"'{self.mechanism}' cannot hide {self.least} users among each other, with {MOST_SHARES} shares per number either"
+                f"'{self.mechanism}' cannot hide {self.least} users among each other, with {MOST_SHARES} shares per "
+                "number either"
             )
         return found
 
@@ -118,9 +138,14 @@ class MixingChannel:
         return self.slots * self.each
 
     @property
+    def share_type(self) -> np.dtype[Any]:
+        """The type of a share."""
+        return np.dtype(np.uint32 if self.bits <= 32 else np.uint64)
+
+    @property
     def message_bytes(self) -> int:
         """Of one message: a slot and a share."""
-        return 4 + (4 if self.bits <= 32 else 8)
+        return 4 + self.share_type.itemsize
 
     @property
     def share(self) -> float:
@@ -147,8 +172,7 @@ class MixingChannel:
 
     def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Shares:
         """Algorithm 10, for users (n,), every one with a share of the noise."""
-        kind = np.uint32 if self.bits <= 32 else np.uint64
-        out = np.empty((len(users), self.slots, self.each), kind)
+        out = np.empty((len(users), self.slots, self.each), self.share_type)
         placed, step = self.layout.placed(items), max(1, HELD // max(1, self.messages))
         for start in range(0, len(users), step):
             some = slice(start, start + step)
@@ -164,21 +188,55 @@ class MixingChannel:
         columns = list[Ints]()
         for (where, values), places in zip(placed, self.layout.places, strict=True):
             number = np.zeros((len(where), places + 1, self.width), np.int64)
-            number[np.arange(len(where)), where] = values << np.int64(
-                self.shift
-            )  # -1 is the last place, which is cut off
+            number[np.arange(len(where)), where] = values << np.int64(self.shift)  # -1: the last place, cut off below
             columns.append(number[:, :-1].reshape(len(where), -1))
         return np.concatenate(columns, axis=1)
 
     def absorb(self, report: Shares) -> Mixed:
-        """The sum of every slot's shares, of all users' messages or of some, in any order.
+        """Algorithm 11, line 3: the sum of every slot's shares, of all users' messages or of some, in any order.
 
         Raises:
             Refused: no users have sent these.
         """
-        slots, shares = self._checked(report)
-        counts = np.bincount(slots, minlength=self.slots).astype(np.int64, copy=False)
-        return Mixed(added_up(slots, shares, self.slots, self.bits), counts)
+        self._check(report)
+        counts = np.bincount(report.slots, minlength=self.slots).astype(np.int64, copy=False)
+        return Mixed(added_up(report.slots, report.shares, self.slots, self.bits), counts)
+
+    def _check(self, report: Shares) -> None:
+        slots, shares = report.slots, report.shares
+        if (
+            slots.dtype != np.uint32
+            or shares.dtype != self.share_type
+            or slots.ndim != 1
+            or slots.shape != shares.shape
+        ):
+            raise Refused(f"messages of '{self.mechanism}' are two lines of one length, uint32 and {self.share_type}")
+        if len(slots) and report.question != self.stamp:
+            raise Refused("these messages answer another question: another plan, seed, space or budget")
+        if len(slots) and (int(slots.max()) >= self.slots or int(shares.max()) >> self.bits):
+            raise Refused(f"a message of '{self.mechanism}' is in no slot, or not in the ring: no encoder sends that")
+
+    def decode(self, summary: Mixed, rng: NoiseRng) -> Noised | Unfolded:
+        """Algorithm 11, lines 4 to 6. Draws nothing, but noise that simulated users owe.
+
+        Raises:
+            Refused: messages of whole users are missing, or there are more users than the ring has room for.
+        """
+        users = summary.users(self.each)
+        if users > CROWD * self.people:
+            raise Refused(
+                f"'{self.mechanism}' was planned for {self.people} users and has room for "
+                f"{CROWD * self.people}: {users} sent messages"
+            )
+        words = summary.vector
+        if summary.owed:
+            together = self.share * math.sqrt(summary.owed)
+            words = words + to_words(rng.child("noise").discrete_gaussian(together, self.slots))
+        values = to_integers(words, self.bits).astype(np.float64) * (self.unit * 2.0**-self.shift)
+        one = (self.width,) if self.bound else ()
+        space = attrs.evolve(self.layout.space, sizes=self.layout.places, nested=False)
+        table: Table = Noised(values.reshape(-1, *one), space, self.deviation)
+        return Unfolded(table, self.layout) if any(self.layout.hashed) else table  # type: ignore[return-value]
 
     def whole(self, report: Shares) -> Bools:
         """Which users (n,) sent the right number of shares of every slot, and no others, to this question."""
@@ -190,22 +248,11 @@ class MixingChannel:
         right = slots == np.repeat(np.arange(self.slots, dtype=slots.dtype), self.each)
         return np.asarray((right & inside).all(axis=1))
 
-    def _checked(self, report: Shares) -> tuple[AnyArray, AnyArray]:
-        slots, shares = report.slots, report.shares
-        kind = np.uint32 if self.bits <= 32 else np.uint64
-        if slots.dtype != np.uint32 or shares.dtype != kind or slots.ndim != 1 or slots.shape != shares.shape:
-            raise Refused(f"messages of '{self.mechanism}' are two lines of one length, uint32 and {np.dtype(kind)}")
-        if len(slots) and report.question != self.stamp:
-            raise Refused("these messages answer another question: another plan, seed, space or budget")
-        if len(slots) and (int(slots.max()) >= self.slots or int(shares.max()) >> self.bits):
-            raise Refused(f"a message of '{self.mechanism}' is in no slot, or not in the ring: no encoder sends that")
-        return slots, shares
-
     def pooled(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Mixed:
         """What ``absorb`` makes of the shuffled messages of all these users, in law, without any message.
 
-        The sum of k users' noise is, up to a factor e^(+-10^-1000), one discrete Gaussian number of k times the variance: it is drawn by
-        ``decode``, once for all users.
+        The sum of k users' noise is, up to a factor e^(+-10^-1000), one discrete Gaussian number of k times the
+        variance: it is drawn by ``decode``, once for all users.
         """
         totals = [
             totals_of(where, values, size)
@@ -215,23 +262,11 @@ class MixingChannel:
         counts = np.full(self.slots, len(users) * self.each, np.int64)
         return Mixed(to_words(vector), counts, len(users))
 
-    def decode(self, summary: Mixed, rng: NoiseRng) -> Noised | Unfolded:
-        """Algorithm 11. Draws nothing, but noise that simulated users owe.
 
-        Raises:
-            Refused: messages of whole users are missing, or there are more users than the ring has room for.
-        """
-        users = summary.users(self.each)
-        if users > CROWD * self.people:
-            raise Refused(
-                f"'{self.mechanism}' was planned for {self.people} users and has room for {CROWD * self.people}: {users} sent messages"
-            )
-        words = summary.vector
-        if summary.owed:
-            together = self.share * math.sqrt(summary.owed)
-            words = words + to_words(rng.child("noise").discrete_gaussian(together, self.slots))
-        values = to_integers(words, self.bits).astype(np.float64) * (self.unit * 2.0**-self.shift)
-        one = (self.width,) if self.bound else ()
-        space = attrs.evolve(self.layout.space, sizes=self.layout.places, nested=False)
-        table: Table = Noised(values.reshape(-1, *one), space, self.deviation)
-        return Unfolded(table, self.layout) if any(self.layout.hashed) else table  # type: ignore[return-value]
+def added_up(slots: AnyArray, shares: AnyArray, size: int, bits: int) -> Ids:
+    """The shares of every slot (size,), added up modulo 2^64: exact, since limbs of ``LIMB`` bits stay below 2^53."""
+    total, limb = np.zeros(size, np.uint64), np.uint64(2**LIMB - 1)
+    for low in range(0, bits, LIMB):
+        part = (shares.astype(np.uint64, copy=False) >> np.uint64(low)) & limb
+        total += np.bincount(slots, weights=part, minlength=size).astype(np.uint64) << np.uint64(low)
+    return total

@@ -1,4 +1,4 @@
-"""Numbers in shares, and what the shuffled shares of all users add up to: Algorithm 9, vectorised, modulo 2^bits."""
+"""Messages of split-and-mix, and what they add up to."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from cloister.core.errors import Refused
 from cloister.core.types import AnyArray, Ids, Ints
 
 COLUMNS = ("question", "slot", "share")
-LIMB = 24
-"""Bits that are added up at once, exactly, in float64: up to 2^29 shares per slot."""
 
 
 @final
@@ -55,26 +53,6 @@ class Shares:
         return cls(int(question[0]) if len(question) else 0, slots, shares)
 
 
-def split(values: Ids, words: Ids, bits: int) -> Ids:
-    """Shares (..., m) of numbers (...), from secret words (..., m - 1): uniform, but that they add up modulo 2^bits.
-
-    2^bits divides 2^64, so the lowest bits of a uniform word are uniform, and sums may wrap around.
-    """
-    mask = np.uint64(2**bits - 1)
-    last = (values - words.sum(axis=-1, dtype=np.uint64))[..., None]
-    cut: Ids = np.concatenate([words, last], axis=-1) & mask
-    return cut
-
-
-def added_up(slots: AnyArray, shares: AnyArray, size: int, bits: int) -> Ids:
-    """The shares of every slot (size,), added up modulo 2^64: exact, since limbs of ``LIMB`` bits stay below 2^53."""
-    total, limb = np.zeros(size, np.uint64), np.uint64(2**LIMB - 1)
-    for low in range(0, bits, LIMB):
-        part = (shares.astype(np.uint64, copy=False) >> np.uint64(low)) & limb
-        total += np.bincount(slots, weights=part, minlength=size).astype(np.uint64) << np.uint64(low)
-    return total
-
-
 @final
 @attrs.frozen(eq=False)
 class Mixed:
@@ -102,6 +80,7 @@ class Mixed:
         users, rest = divmod(int(self.counts[0]), each)
         if rest or (self.counts != users * each).any():
             raise Refused(
-                f"every user sends {each} shares of each of {len(self.counts)} numbers: some are missing, or some too many"
+                f"every user sends {each} shares of each of {len(self.counts)} numbers: some are missing, or some too "
+                "many"
             )
         return users

@@ -1,39 +1,44 @@
 """Split-and-mix: counts and vector sums with the noise of a trusted curator, from users who trust a shuffler alone.
 
-Every user adds to each *slot* (a coordinate of a place) her number, 0 in places that she is not in, and her share of the noise; cuts it into m
-shares, uniform but for their sum modulo 2^w; and sends each share with its slot. The server adds up.
+Every user adds to each *slot* (a coordinate of a place) her number, 0 in places that she is not in, and her share of
+the noise; cuts it into m shares, uniform but for their sum modulo 2^w; and sends each share with its slot. The server
+adds up.
 
-Guarantee (Shuffled; replace one row, or have none): of ``people`` users, at least ``least`` = ceil(honest * people) draw their noise and
-shares as they should and tell nobody; the others may do and tell anything. Then whoever sees all shuffled messages learns what mu-GDP (or zCDP)
-noise on the sums allows, but for delta:
+Guarantee (Shuffled; replace one row, or have none): of ``people`` users, at least ``least`` = ceil(honest * people)
+draw their noise and shares as they should and tell nobody; the others may do and tell anything. Then whoever sees all
+shuffled messages learns what mu-GDP (or zCDP) noise on the sums allows, but for delta:
 
-* *Sensitivity, jointly over all places, levels and coordinates.* A row that is replaced takes its vector x out of one place of each level and puts
-  x' in one. Same place: it moves by x' - x, of norm at most 2 C, C the bound in lattice integers; two places: sqrt(|x|^2 + |x'|^2) <= sqrt(2) C.
-  So 2 C sqrt(levels) for sums. A count moves by sqrt(2) per level; by 2 where the level is hashed, since two buckets of one place may have opposite
-  signs there. Vectors are integers before anything is drawn.
-* *Noise.* Each user draws N_Z(0, s^2) on every slot, s >= 22. h = ``least`` of them together are within a factor e^(+-tau), tau = 10 sum_{k<h}
-  exp(-2 pi^2 s^2 k / (k + 1)) < e^-4000, of N_Z(0, h s^2) (Kairouz, Liu, Steinke 2021, the theorem on sums of discrete Gaussians), whose sigma =
-  sensitivity / mu is at least 2^20 (numbers are scaled up by a power of two): ``cloister.accounting.discrete`` pays for the rest. A sum modulo 2^w is
-  post-processing of the sum. With all users honest there is 1 / honest times the variance that is paid for.
-* *Secrecy.* Given what each honest user adds, the messages of a slot say nothing but the sum, up to a statistical distance of 2^-nu, with
-  2^-nu times the slots within t, the largest distance that the budget's delta pays for: ``secrecy`` has the proof, m, and why deltas add here.
+* *Sensitivity, jointly over all places, levels and coordinates.* A row that is replaced takes its vector x out of one
+  place of each level and puts x' in one. Same place: it moves by x' - x, of norm at most 2 C, C the bound in lattice
+  integers; two places: sqrt(|x|^2 + |x'|^2) <= sqrt(2) C. So 2 C sqrt(levels) for sums. A count moves by sqrt(2) per
+  level; by 2 where the level is hashed, since two buckets of one place may have opposite signs there. Vectors are
+  integers before anything is drawn.
+* *Noise.* Each user draws N_Z(0, s^2) on every slot, s >= 22. h = ``least`` of them together are within a factor
+  e^(+-tau), tau = 10 sum_{k<h} exp(-2 pi^2 s^2 k / (k + 1)) < e^-4000, of N_Z(0, h s^2) (Kairouz, Liu, Steinke 2021,
+  the theorem on sums of discrete Gaussians), whose sigma = sensitivity / mu is at least 2^20 (numbers are scaled up by
+  a power of two): ``cloister.accounting.discrete`` pays for the rest. A sum modulo 2^w is post-processing of the sum.
+  With all users honest there is 1 / honest times the variance that is paid for.
+* *Secrecy.* Given what each honest user adds, the messages of a slot say nothing but the sum, up to a statistical
+  distance of 2^-nu, with 2^-nu times the slots within t, the largest distance that the budget's delta pays for:
+  ``secrecy`` has the proof, m, and why deltas add here.
 
 If the shuffler is not honest nothing holds: a user's own shares add up to her number and little noise.
 
-Messages per user: slots * m, m about 2 + (2 nu + w) / (log2 n + 1.4): 8 to 14. That is a lot: ``buckets`` lays large spaces over fewer
-places (``hashed_buckets``), ``most_messages`` refuses absurd plans. All users answer: asked of a share of the users, the noise would not shrink.
+Messages per user: slots * m, m about 2 + (2 nu + w) / (log2 n + 1.4): 8 to 14. That is a lot: ``buckets`` lays large
+spaces over fewer places (``hashed_buckets``), ``most_messages`` refuses absurd plans. All users answer: asked of a
+share of the users, the noise would not shrink.
 
-Corrections to the paper (Algorithms 9-11, Theorem 35): vectors are integers of norm C, and so is sigma; the sum is of the quantised vector, modulo
-2^w, and centred; one joint bound in place of one per bucket; every user adds noise, not the first one.
+Corrections to the paper (Algorithms 9-11, Theorem 35): vectors are integers of norm C, and so is sigma; the sum is of
+the quantised vector, modulo 2^w, and centred; one joint bound in place of one per bucket; every user adds noise, not
+the first one.
 
-Source: Chang, Ghazi, Kumar, Manurangsi 2021, appendix C; Ishai, Kushilevitz, Ostrovsky, Sahai 2006; Balle, Bell, Gascon, Nissim 2020;
-Kairouz, Liu, Steinke 2021 (the distributed discrete Gaussian).
+Source: Chang, Ghazi, Kumar, Manurangsi 2021, appendix C; Ishai, Kushilevitz, Ostrovsky, Sahai 2006; Balle, Bell,
+Gascon, Nissim 2020; Kairouz, Liu, Steinke 2021 (the distributed discrete Gaussian).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Measure
@@ -46,133 +51,105 @@ from cloister.plugins.oracles.shuffled.hashed_buckets import SMALL, Layout, chos
 from cloister.plugins.oracles.shuffled.mixing import MOST_BITS, MixingChannel
 from cloister.plugins.oracles.shuffled.secrecy import LEAST_USERS, enough_shares, most_distance
 
-NAME = "split-and-mix"
-
-
-def opened(
-    space: Space, bound: Bound | None, budget: Budget, setting: Setting, honest: float, buckets: int | None, most_messages: int
-) -> MixingChannel:  # fmt: skip
-    """Noise from the joint L2 sensitivity, and the secrecy that the budget's delta pays for.
-
-    Raises:
-        InvalidInput: a share of the users only, too few users, no delta, or too many messages.
-    """
-    name, people = NAME if bound else f"{NAME}-counts", setting.people
-    if setting.rows < people:
-        raise InvalidInput(
-            f"'{name}' asks everyone, and its noise does not shrink with the users who are asked: divide the budget and not the users "
-            "(option share=budget of the method)"
-        )
-    least = math.ceil(honest * people)
-    if least < LEAST_USERS:
-        raise InvalidInput(f"'{name}' needs at least {LEAST_USERS} honest users to mix, not {least}")
-    distance = most_distance(budget.delta, budget.mu)
-    if not distance > 0:
-        raise InvalidInput(
-            f"'{name}' spends a delta of its own, and its budget has none: pass delta (less than one over the number of users)"
-        )
-    about = sensitivity_of((True,) * space.levels, bound) / budget.mu / math.sqrt(honest)
-    layout, security = _laid(space, bound, setting, least, distance, buckets, most_messages, about)
-    sigma = sensitivity_of(layout.hashed, bound) / budget.mu * UP
-    shift = enough_bits(sigma)
-    unit = setting.unit if bound else 1.0
-    return MixingChannel(
-        name, budget, layout, bound, people, least, sigma * 2.0**shift, shift, unit, security, most_messages
-    )  # fmt: skip
-
-
-def _laid(
-    space: Space, bound: Bound | None, setting: Setting, least: int, distance: float, buckets: int | None, most_messages: int,
-    deviation: float,
-) -> tuple[Layout, float]:  # fmt: skip
-    """Which bucket has which place, and each slot's share of the distance, as bits: buckets keep their places where that takes few
-    enough messages, else large levels share as many as ``chosen`` says."""
-    width, seed = bound.dimension if bound else 1, setting.seed.child("places")
-
-    def bits(layout: Layout) -> float:
-        return math.log2(sum(layout.places) * width / distance) + 2.0**-20
-
-    whole = Layout(space, space.sizes, seed)
-    shares = enough_shares(least, MOST_BITS, bits(whole))
-    if buckets is None and shares is not None and sum(space.sizes) * width * shares <= most_messages:
-        return whole, bits(whole)
-    places = chosen(setting.people, deviation / (bound.l2 if bound else 1)) if buckets is None else buckets
-    layout = Layout.of(space, places, places * SMALL if buckets is None else places, seed)
-    return layout, bits(layout)
-
 
 def sensitivity_of(hashed: tuple[bool, ...], bound: Bound | None) -> float:
-    """How far one replaced row moves all numbers, in L2. Args: hashed, of each level; bound, of the vectors, none for counts."""
+    """How far one replaced row moves all numbers, in L2. Args: hashed, per level; bound, of vectors, None: counts."""
     return math.sqrt(sum(4 if bound or level else 2 for level in hashed)) * (bound.l2 if bound else 1)
 
 
-def honest_option() -> Any:
-    """The option ``honest``."""
-    return option(
-        default=0.9, low=0.01, high=1.0,
-        help="at least this share of the planned users draw their noise and keep their shares to themselves",
-    )  # fmt: skip
-
-
-def buckets_option() -> Any:
-    """The option ``buckets``."""
-    return option(
-        default=None, low=2, high=2**16,
-        help="places that the buckets of a large level share, by public hashes; none: every bucket its own where messages allow it, "
-        "else chosen by what collisions do",
-    )  # fmt: skip
-
-
-def most_messages_option() -> Any:
-    """The option ``most_messages``."""
-    return option(
-        default=2**20,
-        low=1,
-        high=2**40,
-        unit="messages",
-        help="a plan that asks every user for more messages is refused",
-    )
-
-
 @component
-class SplitAndMix:
-    """Vector sums of everyone's shuffled shares, with the noise of a trusted curator."""
+class _OfEveryone:
+    """What the two oracles have in common."""
 
     trust = Shuffled
     failing = True
     everybody = True
-    honest: float = honest_option()
-    buckets: int | None = buckets_option()
-    most_messages: int = most_messages_option()
+    honest: float = option(
+        default=0.9, low=0.01, high=1.0,
+        help="at least this share of the planned users draw their noise and keep their shares to themselves",
+    )  # fmt: skip
+    buckets: int | None = option(
+        default=None, low=2, high=2**16,
+        help="places that the buckets of a large level share, by public hashes; none: every bucket its own where "
+        "messages allow it, else chosen by what collisions do",
+    )  # fmt: skip
+    most_messages: int = option(
+        default=2**20, low=1, high=2**40, unit="messages",
+        help="a plan that asks every user for more messages is refused",
+    )  # fmt: skip
 
     @property
     def measure(self) -> Measure:
         return "gaussian"
 
+    def _channel(self, space: Space, bound: Bound | None, budget: Budget, setting: Setting) -> MixingChannel:
+        """Noise from the joint L2 sensitivity, and the secrecy that the budget's delta pays for.
+
+        Raises:
+            InvalidInput: a share of the users only, too few users, no delta, or too many messages.
+        """
+        name, people = "split-and-mix" if bound else "split-and-mix-counts", setting.people
+        if setting.rows < people:
+            raise InvalidInput(
+                f"'{name}' asks everyone, and its noise does not shrink with the users who are asked: divide the "
+                "budget and not the users (option share=budget of the method)"
+            )
+        least = math.ceil(self.honest * people)
+        if least < LEAST_USERS:
+            raise InvalidInput(f"'{name}' needs at least {LEAST_USERS} honest users to mix, not {least}")
+        distance = most_distance(budget.delta, budget.mu)
+        if not distance > 0:
+            raise InvalidInput(
+                f"'{name}' spends a delta of its own, and its budget has none: pass delta (less than one over the "
+                "number of users)"
+            )
+        layout, security = self._laid(space, bound, budget, setting, distance)
+        sigma = sensitivity_of(layout.hashed, bound) / budget.mu * UP
+        shift, unit = enough_bits(sigma), setting.unit if bound else 1.0
+        return MixingChannel(
+            name, budget, layout, bound, people, least, sigma * 2.0**shift, shift, unit, security, self.most_messages
+        )
+
+    def _laid(
+        self, space: Space, bound: Bound | None, budget: Budget, setting: Setting, distance: float
+    ) -> tuple[Layout, float]:
+        """Which bucket has which place, and each slot's share of the distance, as bits: buckets keep their places where
+        that takes few enough messages, else large levels share as many as ``chosen`` says."""
+        width, seed = bound.dimension if bound else 1, setting.seed.child("places")
+
+        def bits(layout: Layout) -> float:
+            return math.log2(sum(layout.places) * width / distance) + 2.0**-20
+
+        if self.buckets is None:
+            whole = Layout(space, space.sizes, seed)
+            shares = enough_shares(math.ceil(self.honest * setting.people), MOST_BITS, bits(whole))
+            if shares is not None and sum(space.sizes) * width * shares <= self.most_messages:
+                return whole, bits(whole)
+            noise = sensitivity_of((True,) * space.levels, bound) / budget.mu / math.sqrt(self.honest)
+            places = chosen(setting.people, noise / (bound.l2 if bound else 1))
+            layout = Layout.of(space, places, places * SMALL, seed)
+        else:
+            layout = Layout.of(space, self.buckets, self.buckets, seed)
+        return layout, bits(layout)
+
+
+@component
+class SplitAndMix(_OfEveryone):
+    """Vector sums of everyone's shuffled shares, with the noise of a trusted curator."""
+
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> MixingChannel:
-        return opened(space, bound, budget, setting, self.honest, self.buckets, self.most_messages)
+        return self._channel(space, bound, budget, setting)
 
     def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
         return self.open(space, bound, budget, setting).deviation ** 2
 
 
 @component
-class SplitAndMixCounts:
+class SplitAndMixCounts(_OfEveryone):
     """Counts of everyone's shuffled shares, with the noise of a trusted curator."""
 
-    trust = Shuffled
-    failing = True
-    everybody = True
-    honest: float = honest_option()
-    buckets: int | None = buckets_option()
-    most_messages: int = most_messages_option()
-
-    @property
-    def measure(self) -> Measure:
-        return "gaussian"
-
     def open(self, space: Space, budget: Budget, setting: Setting) -> MixingChannel:
-        return opened(space, None, budget, setting, self.honest, self.buckets, self.most_messages)
+        return self._channel(space, None, budget, setting)
 
     def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
         return self.open(space, budget, setting).deviation ** 2

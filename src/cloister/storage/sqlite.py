@@ -1,0 +1,139 @@
+"""SQLite files: how a kind of file is opened, made, brought up to date and refused, and what its errors mean.
+
+One connection per transaction, so that threads and forks share nothing. The rollback journal, not WAL: a file at rest
+is one file that can be copied and backed up, and it works where WAL's shared memory does not (network mounts).
+``synchronous = extra`` is ``full`` and a sync of the directory after the journal is removed: without it, in this mode,
+a power cut right after a commit could undo it.
+
+A file that is there is never opened other than by SQLite: closing any descriptor of it would drop this process's locks.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from itertools import chain
+from pathlib import Path
+from typing import Literal, final
+
+import attrs
+
+from cloister.core.errors import CloisterError, Damaged
+
+OWNER = 0o600
+"""Permissions of a personal file: its owner reads it, nobody else."""
+
+
+@final
+@attrs.frozen
+class Store:
+    """A kind of file.
+
+    Args:
+        name: what error texts call it.
+        application: four letters that tell its files from others (SQLite's ``application_id``).
+        tables: statements that make the tables of an empty file.
+        updates: statements that bring a file of version 1 to version 2, one of version 2 to version 3, and so on.
+        patience: seconds to wait for other processes.
+        backup: what a backup must not be older than.
+        pragmas: settings of every connection.
+        personal: a file is made when it is first used, and can be read by its owner alone.
+        undone: what error texts add: what has not happened.
+    """
+
+    name: str
+    application: bytes
+    tables: tuple[str, ...]
+    updates: tuple[tuple[str, ...], ...]
+    patience: float
+    backup: str
+    pragmas: tuple[str, ...] = ()
+    personal: bool = False
+    undone: str = ""
+
+    @contextmanager
+    def transaction(
+        self, path: Path, kind: Literal["reading", "writing", "making"], durable: bool = True
+    ) -> Iterator[sqlite3.Connection]:
+        """A transaction: committed and durable when the block ends, undone when it raises.
+
+        A writing one takes the write lock at once (begin immediate), so that what it reads cannot change before it
+        writes, and brings an older file up to date. A making one makes a file without entries where there is none;
+        processes that do so at the same time agree.
+
+        Args:
+            durable: False for a scratch file that nothing depends on.
+
+        Raises:
+            Damaged: not a file of this kind and version. CloisterError: it cannot be used now, with the reason.
+        """
+        make = self.personal or kind == "making"
+        if self.personal:
+            _made(path)
+        name = f"{path.absolute().as_uri()}?mode={'rwc' if make else 'rw'}"
+        try:
+            with closing(sqlite3.connect(name, uri=True, timeout=self.patience, isolation_level=None)) as db:
+                _all(db, f"pragma synchronous = {'extra' if durable else 'off'}", *self.pragmas)
+                db.execute("begin" if kind == "reading" else "begin immediate")
+                self._ready(db, path, make, update=kind == "writing")
+                if self.personal:
+                    _closed(path)
+                yield db
+                db.execute("commit")
+        except sqlite3.Error as error:
+            raise self._translated(error, path) from error
+
+    def _ready(self, db: sqlite3.Connection, path: Path, make: bool, update: bool) -> None:
+        """Make the tables of an empty file, refuse one of another kind or of a later version, update an earlier one."""
+        kind, newest = int.from_bytes(self.application, "big"), len(self.updates) + 1
+        stamp = f"pragma user_version = {newest}"
+        if make and db.execute("select count(*) from sqlite_schema").fetchone() == (0,):
+            _all(db, *self.tables, f"pragma application_id = {kind}", stamp)
+        if db.execute("pragma application_id").fetchone() != (kind,):
+            raise self.damaged(path, f"it is not a {self.name} file of cloister")
+        (version,) = db.execute("pragma user_version").fetchone()
+        if not 1 <= version <= newest:
+            raise self.damaged(path, f"its format is version {version}, this cloister reads versions up to {newest}")
+        if update and version < newest:
+            _all(db, *chain.from_iterable(self.updates[version - 1 :]), stamp)
+
+    def damaged(self, path: Path, reason: str) -> Damaged:
+        """What to raise of a file that cannot be trusted."""
+        advice = f"restore a backup that is not older than {self.backup}"
+        return Damaged(f"the {self.name} {path} cannot be trusted ({reason}): {advice}")
+
+    def _translated(self, error: sqlite3.Error, path: Path) -> CloisterError:
+        name = getattr(error, "sqlite_errorname", "") or ""
+        if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+            return self.damaged(path, str(error))
+        reasons = {
+            ("BUSY", "LOCKED"): f"other processes held it for more than {self.patience:g} s: try again",
+            ("FULL",): "the disk is full: make room, then go on",
+            ("READONLY",): "it is read-only: make the file and its folder writable",
+            ("PERM",): "access was denied: make the file and its folder writable",
+            ("CANTOPEN",): "it or its folder cannot be opened: check that the folder exists and both are writable",
+        }
+        found = [text for codes, text in reasons.items() if name.removeprefix("SQLITE_").startswith(codes)]
+        reason = found[0] if found else f"{error} ({name or 'SQLite'})"
+        return CloisterError(f"the {self.name} {path} cannot be used: {reason}{self.undone}")
+
+
+def _made(path: Path) -> None:
+    """Have the file there, empty, before SQLite makes it for everybody to read: its journals have the file's
+    permissions. What cannot be made here is for SQLite to say."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER))
+
+
+def _closed(path: Path) -> None:
+    """Nobody but the owner can read the file, also one that an earlier version made."""
+    with suppress(OSError):  # somebody else's file, who let us write it
+        if os.stat(path).st_mode & 0o077:
+            os.chmod(path, OWNER)
+
+
+def _all(db: sqlite3.Connection, *statements: str) -> None:
+    for statement in statements:
+        db.execute(statement)
