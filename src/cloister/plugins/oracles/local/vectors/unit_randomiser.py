@@ -19,32 +19,18 @@ import numpy as np
 
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
+from cloister.plugins.oracles.local.question import Randomiser
 
 Words: TypeAlias = Callable[[Ids, int], Ids]
 """Users (n,) and the number of a go, from 0, to their secret words (n, each) for that go. Most randomisers have but one."""
 
 
-class Unit(Protocol):
+class Unit(Randomiser, Protocol):
     """A local randomiser of a unit vector u of R^(d + 1). Public plain data, integers wherever a digest sees it.
 
     Laws: whatever two inputs are, the chances of an answer differ by a factor of at most e^eps, as computed, not only in real
     numbers. Answer i depends on vector i, user i and her words alone. ``scale * estimates`` has the mean u (its first d coordinates).
     """
-
-    @property
-    def each(self) -> int:
-        """Secret words that one go takes."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """Numbers in one answer."""
-        ...
-
-    @property
-    def dtype(self) -> str:
-        """Their unsigned type."""
-        ...
 
     @property
     def scale(self) -> float:
@@ -58,10 +44,6 @@ class Unit(Protocol):
 
     def randomise(self, units: Floats, users: Ids, words: Words, seed: PublicRng) -> AnyArray:
         """Unit vectors (d + 1, n), one per column, of so many users to answers (n, width)."""
-        ...
-
-    def possible(self, answers: AnyArray) -> bool:
-        """Whether an encoder could have sent all of these: what bounds the weight of one who lies."""
         ...
 
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
