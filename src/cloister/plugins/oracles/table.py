@@ -19,7 +19,7 @@ class HeldTable:
 
 @final
 class LookupTable(HeldTable):
-    """Answers that are computed where they are looked at, without a draw, whose noise is the same in every bucket of a level.
+    """Answers that are looked up without a draw, with the same noise in every bucket of a level.
 
     Args:
         look: ids (m,) of a level to values (m,) or (m, dimension), in the caller's units.

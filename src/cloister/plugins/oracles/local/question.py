@@ -1,4 +1,4 @@
-"""A local question, of counts or of vector sums: who answers which level, what a report holds, which reports are refused."""
+"""The users' half of a local question: who answers which level, what a report holds, which reports are refused."""
 
 from __future__ import annotations
 
@@ -25,26 +25,22 @@ I_contra = TypeVar("I_contra", Ints, Placed, contravariant=True)
 
 
 class Randomiser(Protocol):
-    """What randomisers of a bucket and of a vector have in common. Public plain data: a question's digest holds them."""
+    """What randomisers of a bucket and of a vector have in common. Public plain data with a digest."""
 
     @property
     def each(self) -> int:
         """Secret words that one answer takes (one go of it), whatever the row is."""
-        ...
 
     @property
     def width(self) -> int:
         """Numbers in one answer."""
-        ...
 
     @property
     def dtype(self) -> str:
         """Their unsigned type."""
-        ...
 
     def possible(self, answers: AnyArray) -> bool:
         """Whether an encoder could have sent all of these: what bounds the weight of a user who lies."""
-        ...
 
 
 @attrs.frozen
@@ -151,9 +147,9 @@ class LocalQuestion(ABC, Generic[I_contra]):
     def turnout(self, reports: Sequence[int]) -> float:
         """What standard errors are, over those of all planned users: sqrt(N / n), where N users reported.
 
-        Noise grows with the reports that came, not with the users who were planned; who reports is public under Local trust.
-        With the planned errors a fifth of the users would have to say 2.2 times as much before a cell counted for anything.
-        Which of the users answer which level is left to the public coins, over which an error is meant.
+        Noise grows with the reports that came, not with the users who were planned; who reports is public under Local
+        trust. With the planned errors a fifth of the users would have to say 2.2 times as much before a cell counted for
+        anything. Which of the users answer which level is left to the public coins, over which an error is meant.
 
         Args:
             reports: that answered each level.

@@ -59,7 +59,7 @@ class Response:
 
 @attrs.frozen
 class OneResponse(ABC):
-    """A count mechanism whose answer is one symbol, a function of her bucket and of public coins, sent by ``Response``: eps-DP.
+    """A count mechanism whose answer is one symbol, a function of the bucket and of public coins, by ``Response``: eps-DP.
 
     Args:
         size: buckets of this level.
@@ -77,7 +77,7 @@ class OneResponse(ABC):
 
     @abstractmethod
     def symbols(self, ids: Ints, users: Ids) -> Ints:
-        """The symbols (n,) of users in these buckets (n,), -1 for none; of a user in no bucket, -1 or a symbol of its own."""
+        """The symbols (n,) of users in these buckets (n,), -1 for none (which stays -1, or has a symbol)."""
 
     def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
         return self.response.randomise(self.symbols(ids, users), words).astype(self.dtype)[:, None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import attrs
 import numpy as np
@@ -39,8 +39,8 @@ class HadamardVectorChannel(LocalChannel[VectorAnswers], Tallying):
         for some in self.asked.blocks(order, level):
             estimates, of_some = self.asked.estimates(users[some], answers[some], level), cells[some].astype(np.int64)
             if not ran("add", len(some), estimates, of_some, totals):
-                low, high = of_some[0], of_some[-1] + 1
-                totals[low:high] += _sums(of_some - low, estimates, int(high - low))
+                first = np.flatnonzero(np.diff(of_some, prepend=-1))
+                totals[of_some[first]] += np.add.reduceat(estimates, first, axis=0)
         return totals.ravel()
 
     def decode(self, summary: Tallies, rng: NoiseRng) -> LookupTable:
@@ -63,7 +63,7 @@ class ExplicitVectorChannel(LocalChannel[VectorAnswers], Keeping):
         return self.asked.table(reports, lambda ids, level: self._total(ids, *parts[level], level) * self.asked.value)
 
     def _total(self, ids: Ints, users: Ids, answers: AnyArray, level: int) -> Ints:
-        """What these users say of buckets (m,), added up (m, d). Products of a block are below 2^53: exact in any order."""
+        """Sums (m, d) of what these users say of buckets (m,). Products of a block are below 2^53: exact in any order."""
         out = np.zeros((len(ids), self.asked.dimension), np.int64)
         for some in self.asked.blocks(np.arange(len(users) if len(ids) else 0), level):
             estimates = self.asked.estimates(users[some], answers[some], level).astype(np.float64)
@@ -78,13 +78,3 @@ class ExplicitVectorChannel(LocalChannel[VectorAnswers], Keeping):
 def filled(size: int) -> int:
     """The next power of two."""
     return 1 << (size - 1).bit_length()
-
-
-def _sums(cells: Ints, values: Ints, size: int) -> Ints:
-    """Exact sums (size, d) of the values (n, d) per cell (n,)."""
-    from scipy.sparse import csc_matrix
-
-    n = len(cells)
-    which: Any = csc_matrix((np.ones(n, np.int64), cells, np.arange(n + 1)), shape=(size, n))
-    total: Ints = which @ values
-    return total
