@@ -99,7 +99,7 @@ class EveryRow:
 @final
 @attrs.frozen
 class EveryRowChannel(LocalChannel[VectorAnswers], Keeping):
-    """Reports are kept; each is one noised row. Of users who did not report it is zero, as a row in the middle is on average."""
+    """Reports are kept; each is one noised row. Without a report it is zero, as a row in the middle is on average."""
 
     def decode(self, summary: Kept, rng: NoiseRng) -> LookupTable:
         asked, ((users, said),) = self.asked, self.parts(summary)

@@ -1,4 +1,4 @@
-"""Both halves of a local question: the users' half is a ``LocalQuestion``, and the server adds reports up or keeps them."""
+"""Both halves of a local question: users have a ``LocalQuestion``, and the server adds reports up or keeps them."""
 
 from __future__ import annotations
 

@@ -148,8 +148,8 @@ class LocalQuestion(ABC, Generic[I_contra]):
         """What standard errors are, over those of all planned users: sqrt(N / n), where N users reported.
 
         Noise grows with the reports that came, not with the users who were planned; who reports is public under Local
-        trust. With the planned errors a fifth of the users would have to say 2.2 times as much before a cell counted for
-        anything. Which of the users answer which level is left to the public coins, over which an error is meant.
+        trust. With the planned errors a fifth of the users would have to say 2.2 times as much before a cell counted
+        for anything. Which of the users answer which level is left to the public coins, over which an error is meant.
 
         Args:
             reports: that answered each level.

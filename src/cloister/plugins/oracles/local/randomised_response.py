@@ -59,7 +59,7 @@ class Response:
 
 @attrs.frozen
 class OneResponse(ABC):
-    """A count mechanism whose answer is one symbol, a function of the bucket and of public coins, by ``Response``: eps-DP.
+    """A count mechanism whose answer is one symbol, a function of the bucket and public coins, by ``Response``: eps-DP.
 
     Args:
         size: buckets of this level.

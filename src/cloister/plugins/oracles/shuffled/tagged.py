@@ -200,7 +200,7 @@ class BlanketChannel:
         return LookupTable(look, [self.deviation] * self.space.levels)
 
     def _agreeing(self, summary: Gathered, level: int, ids: Ints | None) -> Ints:
-        """How many messages agree with each of some buckets (m,), or of all buckets of the level: costs n per bucket."""
+        """How many messages agree with each of these buckets (m,), or of all the level has: costs n per bucket."""
         size, hashes = self.space.sizes[level], self.hashes(level)
         total = np.zeros(size if ids is None else len(ids), np.int64)
         for piece in summary.pieces:

@@ -41,8 +41,8 @@ class AskedLocalHashing(LocalCounts):
     """Counts from the same reports, of any bucket that is asked for, in domains of up to 2^62 buckets.
 
     Reports are kept, and looked through for every bucket that is asked for: a look costs n per bucket.
-    ``explicit-histogram`` is the same with two hash values: simpler, one bit per user, and at eps = 4 fourteen times the
-    variance.
+    ``explicit-histogram`` is the same with two hash values: simpler, one bit per user, and at eps = 4 fourteen times
+    the variance.
 
     Source: Bassily, Nissim, Stemmer, Thakurta 2020 (ExplicitHist).
     """

@@ -63,7 +63,7 @@ class ExplicitVectorChannel(LocalChannel[VectorAnswers], Keeping):
         return self.asked.table(reports, lambda ids, level: self._total(ids, *parts[level], level) * self.asked.value)
 
     def _total(self, ids: Ints, users: Ids, answers: AnyArray, level: int) -> Ints:
-        """Sums (m, d) of what these users say of buckets (m,). Products of a block are below 2^53: exact in any order."""
+        """Sums (m, d) of what users say of buckets (m,). Products of a block are below 2^53: exact in any order."""
         out = np.zeros((len(ids), self.asked.dimension), np.int64)
         for some in self.asked.blocks(np.arange(len(users) if len(ids) else 0), level):
             estimates = self.asked.estimates(users[some], answers[some], level).astype(np.float64)

@@ -106,7 +106,7 @@ def received(answers: AnyArray) -> Ints:
 
 @attrs.frozen
 class OnSphere:
-    """A randomiser that sends the first d coordinates of vectors of length sqrt(D) of R^D, D = d + 1, rounded: none is longer.
+    """Sends the first d coordinates of vectors of length sqrt(D) of R^D, D = d + 1, rounded: none is longer.
 
     Args:
         dimension: d.
