@@ -135,7 +135,7 @@ def _local() -> list[Spec]:
     return [
         Spec("explicit-histogram", "FrequencyOracle", f"{COUNTS}.explicit_histogram:ExplicitHistogram",
              "counts from one randomised sign per user, for domains of any size", "Local", bassily),
-        Spec("asked-local-hashing", "FrequencyOracle", f"{COUNTS}.asked_local_hashing:AskedLocalHashing",
+        Spec("asked-local-hashing", "FrequencyOracle", f"{COUNTS}.local_hashing:AskedLocalHashing",
              "counts from randomised response on a public hash, for domains of any size", "Local", wang),
         Spec("optimised-local-hashing", "FrequencyOracle", f"{COUNTS}.local_hashing:OptimisedLocalHashing",
              "counts from randomised response on a public hash", "Local", wang),

@@ -11,13 +11,14 @@ The question that is asked has no buckets: the bucket ids that the answer is loo
 
 from __future__ import annotations
 
-from typing import ClassVar, NoReturn, final
+import math
+from typing import ClassVar, final
 
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Placed, Setting, Space
-from cloister.core.budget import Budget, Event, Measure
+from cloister.core.buckets import Setting, Space
+from cloister.core.budget import Budget, Measure
 from cloister.core.clustering import Clustering, Coreset, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
@@ -27,10 +28,12 @@ from cloister.core.registry.components import component, slot
 from cloister.core.roles import NonPrivateSolver
 from cloister.core.session import Session
 from cloister.core.trust import Local
-from cloister.core.types import Floats, Ids, Ints
-from cloister.plugins.oracles.local.reports import Kept, Reports
+from cloister.core.types import Ints
+from cloister.plugins.oracles.local.channel import Keeping, LocalChannel
+from cloister.plugins.oracles.local.reports import Kept
 from cloister.plugins.oracles.local.vectors.answers import VectorAnswers
 from cloister.plugins.oracles.local.vectors.randomisers import Randomised, answers, randomiser_option
+from cloister.plugins.oracles.table import LookupTable
 
 MOST = 2**28
 """Numbers in all noised rows together."""
@@ -83,13 +86,8 @@ class EveryRow:
 
     randomiser: Randomised
 
-    @property
-    def trust(self) -> type[Local]:
-        return Local
-
-    @property
-    def measure(self) -> Measure:
-        return "pure"
+    trust = Local
+    measure: ClassVar[Measure] = "pure"
 
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> EveryRowChannel:
         return EveryRowChannel(answers("naive-noise", self.randomiser, "users", space, bound, budget, setting))
@@ -100,44 +98,14 @@ class EveryRow:
 
 @final
 @attrs.frozen
-class EveryRowChannel:
-    """Reports are kept; each is one noised row. Args: asked, the users' half."""
+class EveryRowChannel(LocalChannel[VectorAnswers], Keeping):
+    """Reports are kept; each is one noised row. Without a report it is zero, as a row in the middle is on average."""
 
-    asked: VectorAnswers
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        return self.asked.events
-
-    def encode(self, items: Placed, users: Ids, rng: NoiseRng) -> Reports:
-        return self.asked.encode(items, users, rng)
-
-    def absorb(self, report: Reports) -> Kept:
-        return Kept((self.asked.checked(report),))
-
-    def decode(self, summary: Kept, rng: NoiseRng) -> NoisedRows:
-        return NoisedRows(self.asked, summary)
-
-
-@final
-class NoisedRows:
-    """Noised rows by user number; users who did not report have zeros, as a row in the middle has on average."""
-
-    def __init__(self, asked: VectorAnswers, summary: Kept) -> None:
-        self._rows, self._error = np.zeros((asked.sizes[0], asked.dimension)), (asked.variance / asked.rows) ** 0.5
-        for piece in summary.pieces:
-            users, said = asked.of_level(piece, 0)
-            signs = asked.signs(np.zeros(len(users), np.int64), users, 0)
-            for some in asked.blocks(np.arange(len(users))):
-                found = asked.estimates(users[some], said[some], 0) * (signs[some] * asked.value)[:, None]
-                known = users[some] < np.uint64(len(self._rows))
-                self._rows[users[some][known].astype(np.int64)] = found[known]
-
-    def at(self, ids: Ints, level: int = 0) -> Floats:
-        return self._rows[ids]
-
-    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        return np.full(len(ids), self._error)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("tables do not travel: keep what at() gave")
+    def decode(self, summary: Kept, rng: NoiseRng) -> LookupTable:
+        asked, ((users, said),) = self.asked, self.parts(summary)
+        rows, signs = np.zeros((asked.sizes[0], asked.dimension)), asked.signs(np.zeros(len(users), np.int64), users, 0)
+        for some in asked.blocks(np.arange(len(users)), 0):
+            found = asked.estimates(users[some], said[some], 0) * (signs[some] * asked.value)[:, None]
+            known = users[some] < np.uint64(len(rows))
+            rows[users[some][known].astype(np.int64)] = found[known]
+        return LookupTable(lambda ids, level: rows[ids], [math.sqrt(asked.variance / asked.rows)])

@@ -62,15 +62,11 @@ class Sharing:
         """One over the planned fraction of the users that answer a level."""
         return self.levels if self.share == "users" else 1
 
-    def answering(self, users: Ids, level: int) -> Ints:
-        """Positions of the users (n,) who answer this level."""
-        return np.arange(len(users)) if self.factor == 1 else np.flatnonzero(self._levels(users) == level)
-
     def answers(self, users: Ids) -> tuple[Ints, ...]:
-        """The same for all levels at once."""
+        """For each level, the positions of the users (n,) who answer it."""
         if self.factor == 1:
             return (np.arange(len(users)),) * self.levels
-        levels = self._levels(users)
+        levels = below(self.seed.child("level").of_users(users), self.levels)
         return tuple(np.flatnonzero(levels == level) for level in range(self.levels))
 
     def divided(self, reports: Sequence[int]) -> tuple[int, ...]:
@@ -79,12 +75,7 @@ class Sharing:
 
     def counted(self, pieces: Iterable[Ids]) -> tuple[int, ...]:
         """The same of users whose reports are kept, in pieces."""
-        users = list(pieces) if self.factor > 1 else []
-        return self.divided([sum(len(self.answering(some, level)) for some in users) for level in range(self.levels)])
-
-    def _levels(self, users: Ids) -> Ints:
-        """The one level (n,) that each user answers."""
-        return below(self.seed.child("level").of_users(users), self.levels)
+        return self.divided([sum(map(len, level)) for level in zip(*map(self.answers, pieces), strict=True)])
 
     def layout(self, widths: tuple[int, ...]) -> tuple[slice, ...]:
         """Where each level's answer stands in a report, and how many numbers it has."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import final
 
 import attrs
 import numpy as np
 
-from cloister.core.types import Ids, Ints
+from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.exact_probability import WORDS, below, hits, kept
 
 
@@ -54,3 +55,32 @@ class Response:
             [(1 - t) * u + (t if y == x else 0) for y, u in enumerate(uniform)] for x in range(self.symbols)
         ]  # fmt: skip
         return [*rows, uniform]
+
+
+@attrs.frozen
+class OneResponse(ABC):
+    """A count mechanism whose answer is one symbol, a function of the bucket and public coins, by ``Response``: eps-DP.
+
+    Args:
+        size: buckets of this level.
+        response: on the symbols.
+    """
+
+    size: int
+    response: Response
+
+    each, width = 2, 1
+
+    @property
+    def dtype(self) -> str:
+        return "u1" if self.response.symbols <= 2**8 else "u2" if self.response.symbols <= 2**16 else "u4"
+
+    @abstractmethod
+    def symbols(self, ids: Ints, users: Ids) -> Ints:
+        """The symbols (n,) of users in these buckets (n,), -1 for none (which stays -1, or has a symbol)."""
+
+    def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
+        return self.response.randomise(self.symbols(ids, users), words).astype(self.dtype)[:, None]
+
+    def possible(self, answers: AnyArray) -> bool:
+        return bool((answers < self.response.symbols).all())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import final
 
 import attrs
@@ -109,19 +108,3 @@ class Kept:
 
     def merge(self, other: Kept) -> Kept:
         return Kept(self.pieces + other.pieces)
-
-
-def turnout(reports: Sequence[int], rows: int, factor: int) -> float:
-    """What standard errors are, over those of all planned users: sqrt(N / n), where N users reported.
-
-    Noise grows with the reports that came, not with the users who were planned; who reports is public under Local trust. With
-    the planned errors a fifth of the users would have to say 2.2 times as much before a cell counted for anything. Which of the users
-    answer which level is left to the public coins, over which an error is meant.
-
-    Args:
-        reports: that answered each level.
-        rows: n, the public number of users.
-        factor: T, what a level's answers are multiplied by because its users are one of T parts.
-    """
-    came = factor * sum(reports) / len(reports)
-    return math.sqrt(max(1.0, came) / rows)

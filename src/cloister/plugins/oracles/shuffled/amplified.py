@@ -21,7 +21,6 @@ Source: Feldman, McMillan, Talwar 2021, 2023; Balle, Bell, Gascon, Nissim 2019; 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar, final
 
 import attrs
@@ -61,20 +60,14 @@ class AmplifiedCounts:
     honest: float = honest_option()
 
     trust = Shuffled
+    measure: ClassVar[Measure] = "pure"
     failing: ClassVar[bool] = True
 
-    @property
-    def measure(self) -> Measure:
-        return "pure"
-
     def open(self, space: Space, budget: Budget, setting: Setting) -> Amplified:
-        return opened("amplified-counts", self.report, self.honest, budget, setting, self._inner(space, setting))
+        return opened("amplified-counts", self.report, self.honest, budget, setting, space)
 
     def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
         return self.report.variance(space, self.open(space, budget, setting).local, setting)
-
-    def _inner(self, space: Space, setting: Setting) -> Callable[[Budget], Channel[Any, Any, Any, Any]]:
-        return lambda local: self.report.open(space, local, setting)
 
 
 @component
@@ -85,22 +78,14 @@ class AmplifiedVectors:
     honest: float = honest_option()
 
     trust = Shuffled
+    measure: ClassVar[Measure] = "pure"
     failing: ClassVar[bool] = True
 
-    @property
-    def measure(self) -> Measure:
-        return "pure"
-
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Amplified:
-        return opened(
-            "amplified-vectors", self.report, self.honest, budget, setting, self._inner(space, bound, setting)
-        )
+        return opened("amplified-vectors", self.report, self.honest, budget, setting, space, bound)
 
     def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
         return self.report.variance(space, bound, self.open(space, bound, budget, setting).local, setting)
-
-    def _inner(self, space: Space, bound: Bound, setting: Setting) -> Callable[[Budget], Channel[Any, Any, Any, Any]]:
-        return lambda local: self.report.open(space, bound, local, setting)
 
 
 @final
@@ -138,16 +123,13 @@ class Amplified:
         return self.inner.decode(summary, rng)
 
 
-def opened(
-    mechanism: str, report: Any, honest: float, budget: Budget, setting: Setting,
-    make: Callable[[Budget], Channel[Any, Any, Any, Any]],
-) -> Amplified:  # fmt: skip
+def opened(mechanism: str, report: Any, honest: float, budget: Budget, setting: Setting, *asked: Any) -> Amplified:
     """A report oracle's channel with the largest eps0 that the budget admits.
 
     Args:
         report: the oracle.
         honest: least share of the people that reports honestly.
-        make: opens it with a budget.
+        asked: what is counted or added up: the space, and the bound of vectors.
 
     Raises:
         InvalidInput: no delta, or a report oracle whose report is not pure.
@@ -163,7 +145,7 @@ def opened(
     def spending(values: int | None) -> Amplified:
         eps0 = coarse(local_of_shuffled(budget.epsilon, budget.delta, least, values))
         local = Budget("pure", eps0, budget.among)
-        inner = make(local)
+        inner = report.open(*asked, local, setting)
         paid = sum(event.spent.epsilon for event in inner.events)
         if not paid <= eps0 * (1 + 1e-9) or any(event.delta for event in inner.events):
             raise InvalidInput(f"'{mechanism}' shuffles pure reports; those of {report!r} declare {inner.events}")

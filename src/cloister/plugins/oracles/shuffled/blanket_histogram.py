@@ -25,6 +25,7 @@ Source: Luo, Wang, Yi 2022 (Frequency estimation in the shuffle model with almos
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Measure
@@ -47,6 +48,7 @@ class BlanketHistogram:
     """Counts from shuffled hash values among uniform ones, for domains of any size."""
 
     trust = Shuffled
+    measure: ClassVar[Measure] = "pure"
     failing = True
     everybody = True
     honest: float = option(
@@ -60,10 +62,6 @@ class BlanketHistogram:
         default=None, low=1, high=MOST_BLANKETS, unit="messages",
         help="uniform messages that every user sends beside her own, per level; none: 4, more where few users must hide each other",
     )  # fmt: skip
-
-    @property
-    def measure(self) -> Measure:
-        return "pure"
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> BlanketChannel:
         if not budget.delta > 0:

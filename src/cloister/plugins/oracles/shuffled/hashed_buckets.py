@@ -12,7 +12,7 @@ enough, as appendix C of Chang et al. 2021 says; they take no signs, and 2 n / b
 from __future__ import annotations
 
 import math
-from typing import NoReturn, final
+from typing import final
 
 import attrs
 import numpy as np
@@ -22,6 +22,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.roles import Table
 from cloister.core.types import Floats, Ids, Ints
 from cloister.plugins.oracles.local.hashing import Hashes
+from cloister.plugins.oracles.table import HeldTable
 
 SMALL = 4
 """A level of up to so many times the chosen number of places keeps its own buckets: exact is worth that much."""
@@ -80,7 +81,7 @@ class Layout:
 
 
 @final
-class Unfolded:
+class Unfolded(HeldTable):
     """A table of places, asked by buckets."""
 
     def __init__(self, table: Table, layout: Layout) -> None:
@@ -94,6 +95,3 @@ class Unfolded:
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
         """Of the noise; other rows in the same place come on top (see the module)."""
         return self._table.standard_error(self._layout.place(ids, level)[0], level)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("tables do not travel: keep what at() gave")

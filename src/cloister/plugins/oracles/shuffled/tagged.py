@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cached_property
-from typing import NoReturn, final
+from functools import cache, cached_property
+from typing import final
 
 import attrs
 import numpy as np
@@ -18,6 +18,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.plugins.oracles.local.exact_probability import below
 from cloister.plugins.oracles.local.hashing import Hashes
+from cloister.plugins.oracles.table import LookupTable
 
 COLUMNS = {"question": "u8", "level": "u2", "tag": "u8", "value": "u2"}
 LISTED = 2**14
@@ -178,49 +179,32 @@ class BlanketChannel:
         """What ``absorb`` makes of the shuffled messages of all these users: the order that is lost says nothing to it."""
         return self.absorb(self.encode(items, users, rng))
 
-    def decode(self, summary: Gathered, rng: NoiseRng) -> Estimated:
-        """Draws nothing.
+    def decode(self, summary: Gathered, rng: NoiseRng) -> LookupTable:
+        """Counts from how many messages a bucket's hash agrees with. Draws nothing.
 
         Raises:
             Refused: messages of whole users are missing.
         """
-        each = 1 + self.blankets
-        if (summary.counts != summary.counts[0]).any() or summary.counts[0] % each:
+        each, b, sent = 1 + self.blankets, self.values, int(summary.counts[0])
+        if (summary.counts != sent).any() or sent % each:
             raise Refused(
                 f"every user sends {each} messages for each of {self.space.levels} levels: some are missing, or some too many"
             )
-        return Estimated(self, summary)
+        listed = cache(lambda level: self._agreeing(summary, level, None))
 
+        def look(ids: Ints, level: int) -> Floats:
+            small = self.space.sizes[level] <= LISTED
+            agreeing = listed(level)[ids] if small else self._agreeing(summary, level, ids)
+            return np.asarray((agreeing - sent / b) / (1 - 1 / b), np.float64)
 
-@final
-class Estimated:
-    """Counts from how many messages a bucket's hash agrees with. Lists small levels at the first look; costs n per id otherwise."""
+        return LookupTable(look, [self.deviation] * self.space.levels)
 
-    def __init__(self, channel: BlanketChannel, summary: Gathered) -> None:
-        self._channel, self._listed = channel, dict[int, Ints]()
-        self._summary = summary
-        self._sent = int(summary.counts[0])
-
-    def at(self, ids: Ints, level: int = 0) -> Floats:
-        b = self._channel.values
-        return np.asarray((self._agreeing(ids, level) - self._sent / b) / (1 - 1 / b), np.float64)
-
-    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        return np.full(len(ids), self._channel.deviation)
-
-    def _agreeing(self, ids: Ints, level: int) -> Ints:
-        size, hashes = self._channel.space.sizes[level], self._channel.hashes(level)
-        if level in self._listed:
-            return self._listed[level][ids]
-        total = np.zeros(size if size <= LISTED else len(ids), np.int64)
-        for piece in self._summary.pieces:
+    def _agreeing(self, summary: Gathered, level: int, ids: Ints | None) -> Ints:
+        """How many messages agree with each of these buckets (m,), or of all the level has: costs n per bucket."""
+        size, hashes = self.space.sizes[level], self.hashes(level)
+        total = np.zeros(size if ids is None else len(ids), np.int64)
+        for piece in summary.pieces:
             mine = piece.levels == level
             tags, values = piece.tags[mine], piece.values[mine].astype(np.int64)
-            total += hashes.everywhere(tags, values, size) if size <= LISTED else hashes.at(tags, values, ids)
-        if size > LISTED:
-            return total
-        self._listed[level] = total
-        return total[ids]
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("tables do not travel: keep what at() gave")
+            total += hashes.everywhere(tags, values, size) if ids is None else hashes.at(tags, values, ids)
+        return total

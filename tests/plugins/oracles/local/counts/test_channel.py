@@ -22,8 +22,8 @@ from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.plugins.oracles.local.bits import filled, members, packed, unpacked
-from cloister.plugins.oracles.local.counts.hadamard_response import odd, transformed
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary
+from cloister.plugins.oracles.local.hadamard_transform import parity, transform
 from cloister.plugins.oracles.local.hashing import Hashes
 from cloister.plugins.oracles.local.reports import Reports
 from tests.plugins.oracles.local.counts.test_counts import (
@@ -133,7 +133,7 @@ def test_padding_beyond_a_level_s_answer_is_refused():
     channel = opened(CLASSES[3](), (3, 20))
     good = sent(channel)
     answers = good.answers.copy()
-    answers[channel.asked.sharing.answering(good.users, 0)[0], 2] = 1
+    answers[channel.asked.sharing.answers(good.users)[0][0], 2] = 1
     with pytest.raises(Refused, match="level 0"):
         channel.absorb(attrs.evolve(good, answers=answers))
 
@@ -211,10 +211,10 @@ def test_hashes_of_two_buckets_are_uniform_and_independent(v, w):
 def test_the_transform_is_the_hadamard_matrix_in_exact_integers(bits):
     values = np.random.default_rng(7).integers(-(2**40), 2**40, 2**bits)
     kept = values.copy()
-    assert np.array_equal(transformed(values), hadamard(2**bits).astype(np.int64) @ values)
+    assert np.array_equal(transform(values), hadamard(2**bits).astype(np.int64) @ values)
     assert np.array_equal(values, kept)
-    rows = np.arange(2**bits)
-    assert np.array_equal(1 - 2 * odd(rows[:, None] & rows), hadamard(2**bits))
+    rows = np.arange(2**bits, dtype=np.uint64)
+    assert np.array_equal(1 - 2.0 * parity(rows[:, None] & rows), hadamard(2**bits))
 
 
 def test_hadamard_supports_are_those_of_a_direct_count():

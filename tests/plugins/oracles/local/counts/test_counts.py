@@ -211,7 +211,7 @@ def test_standard_errors_are_those_of_the_reports_that_came(cls, came):
 @each_class
 def test_every_user_answers_exactly_one_level_with_her_whole_epsilon(cls):
     n, channel = 8000, opened(cls(), (3, 3, 3, 3))
-    parts = [channel.asked.sharing.answering(numbered(n), level) for level in range(4)]
+    parts = [channel.asked.sharing.answers(numbered(n))[level] for level in range(4)]
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(n))
     sd = math.sqrt(n * 3 / 16)
     assert all(abs(len(part) - n / 4) < FAR * sd for part in parts)  # false alarm 4e-6 / 4 each

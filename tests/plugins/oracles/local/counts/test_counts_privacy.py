@@ -161,7 +161,7 @@ def test_levels_that_share_users_hear_of_one_bucket_only(cls):
     """A user's report is decided by the level that her public number picks: her other buckets change nothing."""
     channel, users = opened(cls(), (3, 3), 1.0), numbered(40)
     told = np.random.default_rng(1).integers(0, WORDS, (40, 8), np.uint64, endpoint=False)
-    first = channel.asked.sharing.answering(users, 0)
+    first = channel.asked.sharing.answers(users)[0]
     items = np.random.default_rng(2).integers(-1, 3, (40, 2))
     changed = items.copy()
     changed[first, 1] = (items[first, 1] + 2) % 3

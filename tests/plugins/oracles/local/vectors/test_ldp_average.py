@@ -98,11 +98,11 @@ def test_levels_that_share_the_budget_pay_for_all_and_levels_that_share_the_user
     report = by_users.encode(
         Placed(np.zeros((50, 2), np.int64), np.zeros((50, 2), np.int64)), users, NoiseRng.for_tests(1)
     )
-    shorter = by_users.sharing.answering(users, 0)
+    shorter = by_users.sharing.answers(users)[0]
     assert not report.answers[shorter, 4:].any()
     forged = report.answers.copy()
     forged[shorter[0], 5] = 1
-    with pytest.raises(Refused, match="beyond level 0"):
+    with pytest.raises(Refused, match="level 0 that no encoder sends"):
         by_users.absorb(Reports(users, forged, report.question))
 
 
@@ -230,7 +230,7 @@ def test_numbers_and_reports_beyond_any_that_are_sent_are_refused(epsilon: float
         all_of_it * (even + 2),
         one * (2**31 - 1),
     ):
-        with pytest.raises(Refused, match="larger than any encoder sends"):
+        with pytest.raises(Refused, match="level 0 that no encoder sends"):
             channel.absorb(sent_by(channel, numbers))
 
 

@@ -15,10 +15,10 @@ from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.plugins.oracles.local.exact_probability import odds
+from cloister.plugins.oracles.local.hadamard_transform import Rotations, signs, transform
 from cloister.plugins.oracles.local.vectors.answers import drawing
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
-from cloister.plugins.oracles.local.vectors.hadamard_transform import Rotations, signs, transform
 from cloister.plugins.oracles.local.vectors.largest import largest
 from cloister.plugins.oracles.local.vectors.normals import column_sums, normals, received, sent
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit

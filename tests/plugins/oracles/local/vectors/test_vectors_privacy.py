@@ -13,10 +13,10 @@ import pytest
 from cloister.core.budget import Budget
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.plugins.oracles.local.exact_probability import WORDS, odds
+from cloister.plugins.oracles.local.hadamard_transform import Rotations
 from cloister.plugins.oracles.local.vectors.answers import drawing
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
-from cloister.plugins.oracles.local.vectors.hadamard_transform import Rotations
 from cloister.plugins.oracles.local.vectors.normals import received
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
 

@@ -24,7 +24,7 @@ from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.counts.hashed_response import Hashed
 from cloister.plugins.oracles.local.counts.opening import LocalCounts
 from cloister.plugins.oracles.local.counts.support import Chances, Tallied
-from cloister.plugins.oracles.local.randomised_response import Response
+from cloister.plugins.oracles.local.randomised_response import OneResponse, Response
 
 MOST = 2**16
 
@@ -44,41 +44,19 @@ class AdaptiveResponse(LocalCounts):
 
 @final
 @attrs.frozen
-class Direct:
+class Direct(OneResponse):
     """A user's bucket, by randomised response on K + 1 symbols, the last for 'in no bucket', so that she is a user like any other.
 
-    A report supports the bucket that it names: p = t + (1 - t) / k, q = (1 - t) / k.
-
-    Args:
-        size: buckets of this level, K.
-        response: on k = K + 1 symbols.
+    A report supports the bucket that it names: p = t + (1 - t) / k, q = (1 - t) / k, with k = K + 1 symbols.
     """
-
-    size: int
-    response: Response
 
     @property
     def chances(self) -> Chances:
         k, t = self.response.symbols, self.response.truth
         return Chances(t + (1 - t) / k, (1 - t) / k)
 
-    @property
-    def each(self) -> int:
-        return 2
-
-    @property
-    def width(self) -> int:
-        return 1
-
-    @property
-    def dtype(self) -> str:
-        return "u1" if self.response.symbols <= 2**8 else "u2" if self.response.symbols <= 2**16 else "u4"
-
-    def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
-        return self.response.randomise(np.where(ids >= 0, ids, self.size), words).astype(self.dtype)[:, None]
-
-    def possible(self, answers: AnyArray) -> bool:
-        return bool((answers < self.response.symbols).all())
+    def symbols(self, ids: Ints, users: Ids) -> Ints:
+        return np.where(ids >= 0, ids, self.size)
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         found = np.bincount(answers[:, 0].astype(np.int64), minlength=self.response.symbols)

@@ -26,7 +26,8 @@ from cloister.core.registry.components import component
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.counts.opening import LocalCounts
 from cloister.plugins.oracles.local.counts.support import Chances
-from cloister.plugins.oracles.local.randomised_response import Response
+from cloister.plugins.oracles.local.hadamard_transform import parity, transform
+from cloister.plugins.oracles.local.randomised_response import OneResponse, Response
 
 MOST = 2**24
 
@@ -44,7 +45,7 @@ class HadamardResponse(LocalCounts):
 
 @final
 @attrs.frozen
-class Signed:
+class Signed(OneResponse):
     """A sign of a random row of the Hadamard matrix. A report supports the buckets where her row has the sign that she sent.
 
     Args:
@@ -66,29 +67,13 @@ class Signed:
     def chances(self) -> Chances:
         return Chances((1 + self.response.truth) / 2, 1 / 2)
 
-    @property
-    def each(self) -> int:
-        return 2
-
-    @property
-    def width(self) -> int:
-        return 1
-
-    @property
-    def dtype(self) -> str:
-        return "u1"
-
     def rows(self, users: Ids) -> Ints:
         """Each user's public row J (n,)."""
         top = self.seed.of_users(users) >> np.uint64(40)
         return (top & np.uint64(2**self.bits - 1)).astype(np.int64)
 
-    def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
-        signs = odd(self.rows(users) & ids)
-        return self.response.randomise(np.where(ids >= 0, signs, -1), words).astype(self.dtype)[:, None]
-
-    def possible(self, answers: AnyArray) -> bool:
-        return bool((answers < 2).all())
+    def symbols(self, ids: Ints, users: Ids) -> Ints:
+        return np.where(ids >= 0, parity((self.rows(users) & ids).astype(np.uint64)).astype(np.int64), -1)
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         """Signs that were sent, added up per row of the matrix (K,)."""
@@ -97,24 +82,4 @@ class Signed:
         return np.asarray(np.bincount(rows, minlength=size) - 2 * minus, np.int64)
 
     def supports(self, total: Ints, reports: int) -> Ints:
-        return np.asarray((reports + transformed(total)[: self.size]) >> 1, np.int64)
-
-
-def odd(values: Ints) -> Ints:
-    """1 where an odd number of the lowest 32 bits are set, else 0."""
-    for shift in (16, 8, 4, 2, 1):
-        values = values ^ (values >> shift)
-    return values & 1
-
-
-def transformed(values: Ints) -> Ints:
-    """The Walsh-Hadamard transform of 2^m integers, exactly: out[v] = sum_j (-1)^|j & v| values[j]."""
-    out = values.copy()
-    half = 1
-    while half < len(out):
-        pairs = out.reshape(-1, 2, half)
-        difference = pairs[:, 0] - pairs[:, 1]
-        pairs[:, 0] += pairs[:, 1]
-        pairs[:, 1] = difference
-        half *= 2
-    return out
+        return np.asarray((reports + transform(total)[: self.size]) >> 1, np.int64)

@@ -13,7 +13,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.counts.support import Chances
 from cloister.plugins.oracles.local.hashing import Hashes
-from cloister.plugins.oracles.local.randomised_response import Response
+from cloister.plugins.oracles.local.randomised_response import OneResponse, Response
 
 LARGEST = 2**16
 """Most hash values: payloads stay within two bytes."""
@@ -21,7 +21,7 @@ LARGEST = 2**16
 
 @final
 @attrs.frozen
-class Hashed:
+class Hashed(OneResponse):
     """A user's hash of her bucket, by randomised response on the hash values.
 
     Guarantee (Local; replace one row, or have none): eps-DP: the hash is public and the same whatever her row is, and what
@@ -53,24 +53,8 @@ class Hashed:
         g, t = self.response.symbols, self.response.truth
         return Chances(t + (1 - t) / g, 1 / g)
 
-    @property
-    def each(self) -> int:
-        return 2
-
-    @property
-    def width(self) -> int:
-        return 1
-
-    @property
-    def dtype(self) -> str:
-        return "u1" if self.response.symbols <= 2**8 else "u2"
-
-    def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
-        true = np.where(ids >= 0, self.hashes.of(users, ids), -1)
-        return self.response.randomise(true, words).astype(self.dtype)[:, None]
-
-    def possible(self, answers: AnyArray) -> bool:
-        return bool((answers < self.response.symbols).all())
+    def symbols(self, ids: Ints, users: Ids) -> Ints:
+        return np.where(ids >= 0, self.hashes.of(users, ids), -1)
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         return self.hashes.everywhere(users, _symbols(answers), self.size)

@@ -1,4 +1,4 @@
-"""Optimised local hashing: one small number per user; every bucket of an enumerable space is decoded.
+"""Optimised local hashing: one small number per user; every bucket is decoded, or those that are asked for.
 
 Guarantee (Local; replace one row, or have none; pure, no delta): a user sends randomised response on a public hash of her
 bucket into g = round(e^eps) + 1 values (``hashed_response``): eps-DP. A user in no bucket sends a uniform value. Over several levels
@@ -6,7 +6,7 @@ see ``levels``.
 
 Unbiased: (S_v - n / g) / (p - 1/g), where S_v users sent their hash of v. Variance with n users: n c, c = 4 e^eps / (e^eps - 1)^2
 at the best (real) g and never under 1.01 of it by rounding, n (g - 1) / (g^2 t^2) exactly, and n_v (1 - p - 1/g) / (p - 1/g)
-more for a bucket with n_v users. Decoding costs n K.
+more for a bucket with n_v users. Decoding K buckets costs n K.
 
 Source: Wang, Blocki, Li, Jha 2017, section 4.4.
 """
@@ -17,6 +17,7 @@ from fractions import Fraction
 
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
+from cloister.plugins.oracles.local.counts.channel import KeptChannel
 from cloister.plugins.oracles.local.counts.hashed_response import Hashed
 from cloister.plugins.oracles.local.counts.opening import LocalCounts
 
@@ -30,6 +31,23 @@ class OptimisedLocalHashing(LocalCounts):
 
     mechanism, most = "optimised-local-hashing", MOST
     instead = "'hadamard-response', or 'explicit-histogram' where few buckets are looked at"
+
+    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Hashed:
+        return Hashed.optimised(size, odds, seed)
+
+
+@component
+class AskedLocalHashing(LocalCounts):
+    """Counts from the same reports, of any bucket that is asked for, in domains of up to 2^62 buckets.
+
+    Reports are kept, and looked through for every bucket that is asked for: a look costs n per bucket.
+    ``explicit-histogram`` is the same with two hash values: simpler, one bit per user, and at eps = 4 fourteen times
+    the variance.
+
+    Source: Bassily, Nissim, Stemmer, Thakurta 2020 (ExplicitHist).
+    """
+
+    mechanism, channel = "asked-local-hashing", KeptChannel
 
     def level(self, size: int, odds: Fraction, seed: PublicRng) -> Hashed:
         return Hashed.optimised(size, odds, seed)

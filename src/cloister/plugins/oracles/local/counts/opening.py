@@ -30,14 +30,11 @@ class LocalCounts(ABC):
     share: Share = share_option()
 
     trust = Local
+    measure: ClassVar[Measure] = "pure"
     mechanism: ClassVar[str]
     most: ClassVar[float] = math.inf
     instead: ClassVar[str] = ""
     channel: ClassVar[type[TalliedChannel] | type[KeptChannel]] = TalliedChannel
-
-    @property
-    def measure(self) -> Measure:
-        return "pure"
 
     @abstractmethod
     def level(self, size: int, odds: Fraction, seed: PublicRng) -> Any:

@@ -64,6 +64,8 @@ class Unary:
     size: int
     flip: int
 
+    dtype = "u1"
+
     @property
     def chances(self) -> Chances:
         return Chances(1 / 2, self.flip / WORDS)
@@ -83,10 +85,6 @@ class Unary:
     @property
     def width(self) -> int:
         return -(-self.size // 8)
-
-    @property
-    def dtype(self) -> str:
-        return "u1"
 
     def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
         bits = words < np.uint64(self.flip)

@@ -70,6 +70,8 @@ class Subset:
     chosen: int
     keep: int
 
+    dtype = "u1"
+
     @property
     def chances(self) -> Chances:
         t, k, m = self.keep / WORDS, self.chosen, self.size + 1
@@ -83,10 +85,6 @@ class Subset:
     @property
     def width(self) -> int:
         return -(-(self.size + 1) // 8)
-
-    @property
-    def dtype(self) -> str:
-        return "u1"
 
     def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
         m, k, people = self.size + 1, self.chosen, np.arange(len(ids))

@@ -19,6 +19,7 @@ import attrs
 import numpy as np
 
 from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.plugins.oracles.local.question import Randomiser
 
 
 @final
@@ -39,51 +40,28 @@ class Chances:
         return np.asarray((supports - reports * self.other) / (self.own - self.other), np.float64)
 
 
-class Randomiser(Protocol):
-    """One level's mechanism: a user's half, and what reports say about buckets. Public plain data."""
+class CountRandomiser(Randomiser, Protocol):
+    """One level's mechanism: a user's half, and what reports say about buckets."""
 
     @property
     def chances(self) -> Chances: ...
 
-    @property
-    def each(self) -> int:
-        """Secret words that one answer takes, whatever the row is."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """Numbers in one answer."""
-        ...
-
-    @property
-    def dtype(self) -> str:
-        """Their unsigned type."""
-        ...
-
     def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
         """Bucket ids (n,), -1 for none, to answers (n, width)."""
-        ...
-
-    def possible(self, answers: AnyArray) -> bool:
-        """Whether an encoder could have sent all of these."""
-        ...
 
 
-class Tallied(Randomiser, Protocol):
+class Tallied(CountRandomiser, Protocol):
     """A mechanism whose answers add up to a vector."""
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         """Exact integers, which add up over reports."""
-        ...
 
     def supports(self, total: Ints, reports: int) -> Ints:
         """How many of so many reports support each bucket (size,)."""
-        ...
 
 
-class Asked(Randomiser, Protocol):
+class Asked(CountRandomiser, Protocol):
     """A mechanism whose answers are looked through whenever a bucket is asked for."""
 
     def support(self, users: Ids, answers: AnyArray, ids: Ints) -> Ints:
         """How many of these reports support each of the buckets (m,)."""
-        ...

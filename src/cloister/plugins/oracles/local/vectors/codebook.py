@@ -16,7 +16,7 @@ from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.bits import TILE
 from cloister.plugins.oracles.local.exact_probability import WORDS
 from cloister.plugins.oracles.local.fast import ran, states
-from cloister.plugins.oracles.local.vectors.hadamard_transform import Rotations, rows_of_hadamard
+from cloister.plugins.oracles.local.hadamard_transform import Rotations, rows_of_hadamard
 from cloister.plugins.oracles.local.vectors.largest import largest
 from cloister.plugins.oracles.local.vectors.unit_randomiser import Words
 
@@ -58,6 +58,8 @@ class Codebook:
     near: int
     far: int
 
+    each, width = 1, 1
+
     @classmethod
     def within(cls, odds: Fraction, dimension: int) -> Codebook:
         """The one of least variance whose probabilities differ by a factor of at most ``odds``."""
@@ -77,14 +79,6 @@ class Codebook:
     def m(self) -> float:
         """The mean of sqrt(D) <c, u>."""
         return (self.near - self.far) / WORDS * float(largest(self.size)[self.inside - 1])
-
-    @property
-    def each(self) -> int:
-        return 1
-
-    @property
-    def width(self) -> int:
-        return 1
 
     @property
     def dtype(self) -> str:

@@ -10,24 +10,15 @@ import attrs
 import numpy as np
 
 from cloister.core.randomness import PublicRng
-from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.core.types import AnyArray, Floats, Ids
 from cloister.plugins.oracles.local.exact_probability import WORDS, threshold
-from cloister.plugins.oracles.local.vectors.normals import (
-    STEP,
-    blocks,
-    column_sums,
-    normals,
-    on_sphere,
-    received,
-    sent,
-    words_for,
-)
+from cloister.plugins.oracles.local.vectors.normals import STEP, OnSphere, blocks, column_sums, normals, sent, words_for
 from cloister.plugins.oracles.local.vectors.unit_randomiser import Words
 
 
 @final
 @attrs.frozen
-class Duchi:
+class Duchi(OnSphere):
     """Send z = B v: v uniform on the unit sphere of R^D, D = d + 1, turned (v or -v) so that <v, u> > 0 with probability t.
 
     Guarantee (Local; replace one row, or have none; pure, no delta): v does not depend on her row. Given v, v or -v is sent: one of
@@ -44,13 +35,11 @@ class Duchi:
     grows with d. Variance: E z z^T = B^2 / D I, which is about pi/2 ((e^eps + 1) / (e^eps - 1))^2 per coordinate.
 
     Args:
-        dimension: d.
         coin: words (of 2^64) on which v is on the side of u.
 
     Source: Duchi, Jordan, Wainwright 2013, expression (19) and Lemma 1; Chang et al. 2021, Lemma 27 and footnote 10.
     """
 
-    dimension: int
     coin: int
 
     @classmethod
@@ -61,21 +50,12 @@ class Duchi:
     @property
     def length(self) -> float:
         """B."""
-        size = self.dimension + 1
-        surplus = (2 * self.coin - WORDS) / WORDS
+        size, surplus = self.size, (2 * self.coin - WORDS) / WORDS
         return math.sqrt(math.pi) * math.exp(math.lgamma((size + 1) / 2) - math.lgamma(size / 2)) / surplus
 
     @property
     def each(self) -> int:
-        return 1 + words_for(self.dimension + 1)
-
-    @property
-    def width(self) -> int:
-        return self.dimension
-
-    @property
-    def dtype(self) -> str:
-        return "u2"
+        return 1 + words_for(self.size)
 
     @property
     def scale(self) -> float:
@@ -84,20 +64,14 @@ class Duchi:
 
     @property
     def moment(self) -> float:
-        return self.length**2 / (self.dimension + 1)
+        return self.length**2 / self.size
 
     def randomise(self, units: Floats, users: Ids, words: Words, seed: PublicRng) -> AnyArray:
         drawn, answers = words(users, 0), np.empty((len(users), self.width), self.dtype)
-        for some in blocks(len(users), self.dimension + 1):
-            v = normals(drawn[some, 1:], self.dimension + 1)
+        for some in blocks(len(users), self.size):
+            v = normals(drawn[some, 1:], self.size)
             above = column_sums(v * units[:, some]) >= 0
             wanted = drawn[some, 0] < np.uint64(self.coin)
-            length = np.sqrt(column_sums(v * v) / (self.dimension + 1))
+            length = np.sqrt(column_sums(v * v) / self.size)
             answers[some] = sent(v[: self.dimension] * (np.where(above == wanted, 1.0, -1.0) / length))
         return answers
-
-    def possible(self, answers: AnyArray) -> bool:
-        return on_sphere(answers)
-
-    def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
-        return received(answers)

@@ -33,8 +33,8 @@ Source: Stemmer 2021, appendix A.1 (LDP-AVG); Balle, Wang 2018.
 from __future__ import annotations
 
 import math
-from functools import cached_property, lru_cache
-from typing import NoReturn, final
+from functools import lru_cache
+from typing import ClassVar, final
 
 import attrs
 import numpy as np
@@ -43,15 +43,17 @@ from cloister.accounting.discrete import BEYOND, eta
 from cloister.accounting.gaussian import mu_of
 from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget, Event, Measure
-from cloister.core.digests import stamp
-from cloister.core.errors import InvalidInput, Refused
+from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.plugins.oracles.local.channel import Tallying
 from cloister.plugins.oracles.local.levels import Share, Sharing, share_option
-from cloister.plugins.oracles.local.reports import Reports, Tallies, turnout
+from cloister.plugins.oracles.local.question import LocalQuestion
+from cloister.plugins.oracles.local.reports import Tallies
+from cloister.plugins.oracles.table import LookupTable
 
 NAME = "ldp-average"
 LEAST = 2**22
@@ -80,11 +82,8 @@ class LdpAverage:
     share: Share = share_option()
 
     trust = Local
+    measure: ClassVar[Measure] = "pure"
     failing = True
-
-    @property
-    def measure(self) -> Measure:
-        return "pure"
 
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> LdpAverageChannel:
         if not budget.delta > 0:
@@ -105,7 +104,7 @@ class LdpAverage:
         )
 
     def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
-        return self.open(space, bound, budget, setting).error ** 2
+        return self.open(space, bound, budget, setting).error(0) ** 2
 
 
 @lru_cache(64)
@@ -128,16 +127,13 @@ def mu_within(epsilon: float, delta: float, touched: int) -> float:
 
 @final
 @attrs.frozen
-class LdpAverageChannel:
-    """The opened question.
+class LdpAverageChannel(LocalQuestion[Placed], Tallying):
+    """The opened question, both halves.
 
-    Args:
-        budget: of a report.
-        rows: the public number of users.
+    Args (see ``LocalQuestion`` for the others):
         sizes: buckets per level.
         bound: of a vector, in lattice steps.
         unit: of the lattice.
-        sharing: how a row in several buckets is paid for.
         shift: vectors are multiplied by 2^shift (and truncated towards zero, if that is negative).
         sigma: of the noise, in the integers that are sent.
     """
@@ -151,28 +147,26 @@ class LdpAverageChannel:
     shift: int
     sigma: float
 
+    mechanism, dtype = NAME, "u4"
+
     @property
     def events(self) -> tuple[Event, ...]:
         """One report per user, (eps, delta)-DP as a whole."""
         return (Event(NAME, self.budget, delta=self.budget.delta),)
 
-    @cached_property
-    def stamp(self) -> int:
-        """64 bits that tell this question from any other."""
-        return stamp(self)
+    @property
+    def asked(self) -> LdpAverageChannel:
+        return self
 
     @property
-    def layout(self) -> tuple[slice, ...]:
-        return self.sharing.layout(tuple(size * self.bound.dimension for size in self.sizes))
+    def widths(self) -> tuple[int, ...]:
+        return tuple(size * self.bound.dimension for size in self.sizes)
 
-    @property
-    def width(self) -> int:
-        """Numbers in one report. Where users share levels of several sizes, all reports are as long as the longest."""
-        return max(int(at.stop) for at in self.layout)
+    def together(self, level: int) -> int:
+        return max(1, BLOCK // self.width)
 
-    @property
-    def error(self) -> float:
-        """Standard deviation of a coordinate of a sum, in the caller's units, with the public number of users."""
+    def error(self, level: int) -> float:
+        """Of a coordinate of a sum."""
         return math.sqrt(self.rows * self.sharing.factor) * self.sigma * self.value
 
     @property
@@ -194,18 +188,11 @@ class LdpAverageChannel:
         """The most that the norm of so many numbers may be."""
         return self.sigma * math.sqrt(numbers + 2 * math.sqrt(SELDOM * numbers) + 2 * SELDOM) + self.reach
 
-    def encode(self, items: Placed, users: Ids, rng: NoiseRng) -> Reports:
-        answers = np.zeros((len(users), self.width), np.uint32)
-        vectors = shrink(items.values, self.bound) * 2.0**self.shift
-        scaled = np.trunc(vectors).astype(np.int64)
-        step = max(1, BLOCK // self.width)
-        for level, at in enumerate(self.layout):
-            mine = self.sharing.answering(users, level)
-            for some in (mine[start : start + step] for start in range(0, len(mine), step)):
-                noise = rng.child("level", level).discrete_gaussian_each(users[some], self.sigma, at.stop - at.start)
-                _place(noise, items.buckets[some, level], scaled[some])
-                answers[some, at] = self._within(noise).astype(np.uint32)
-        return Reports(users, answers, self.stamp)
+    def answer(self, items: Placed, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
+        noise = secret.discrete_gaussian_each(users, self.sigma, self.widths[level])
+        vectors = shrink(items.values[some], self.bound) * 2.0**self.shift
+        _place(noise, items.buckets[some, level], np.trunc(vectors).astype(np.int64))
+        return self._within(noise).astype(np.uint32)
 
     def _within(self, sums: Ints) -> Ints:
         """Each person's numbers (n, N), clipped and shrunk to what is sent."""
@@ -215,36 +202,18 @@ class LdpAverageChannel:
         clipped[long] = np.trunc(clipped[long] * scale[:, None]).astype(np.int64)
         return clipped
 
-    def _possible(self, sums: Ints) -> bool:
-        """Whether an encoder could have sent these numbers (n, N)."""
+    def possible(self, answers: AnyArray, level: int) -> bool:
+        sums = _signed(answers)
         near = (np.abs(sums) <= self.farthest).all()
         return bool(near and (_norms(sums) <= self.longest(sums.shape[1]) * (1 + 2.0**-40)).all())
 
-    def absorb(self, report: Reports) -> Tallies:
-        report.checked(self.stamp, self.width, "u4")
-        totals, numbers = list[Ints](), list[int]()
-        for level, at in enumerate(self.layout):
-            mine = self.sharing.answering(report.users, level)
-            if report.answers[mine, at.stop :].any() and self.sharing.factor > 1:
-                raise Refused(f"a report of '{NAME}' has an answer beyond level {level} that no encoder sends")
-            sums = _signed(report.answers[mine, at])
-            if not self._possible(sums):
-                raise Refused(
-                    f"a report of '{NAME}' has numbers at level {level} that are larger than any encoder sends"
-                )
-            totals.append(sums.sum(axis=0, dtype=np.int64))
-            numbers.append(len(mine))
-        return Tallies(tuple(totals), tuple(numbers))
+    def tally(self, users: Ids, answers: AnyArray, level: int) -> Ints:
+        return np.asarray(_signed(answers).sum(axis=0, dtype=np.int64))
 
-    def answered(self, summary: Tallies) -> tuple[int, ...]:
-        return self.sharing.divided(summary.reports)
-
-    def decode(self, summary: Tallies, rng: NoiseRng) -> BlockSums:
+    def decode(self, summary: Tallies, rng: NoiseRng) -> LookupTable:
         worth = self.value * self.sharing.factor
-        return BlockSums(
-            tuple(np.asarray(t.reshape(-1, self.bound.dimension) * worth, np.float64) for t in summary.totals),
-            self.error * turnout(summary.reports, self.rows, self.sharing.factor),
-        )
+        sums = [total.reshape(-1, self.bound.dimension) * worth for total in summary.totals]
+        return self.table(summary.reports, lambda ids, level: sums[level][ids])
 
 
 def _place(noise: Ints, ids: Ints, vectors: Ints) -> None:
@@ -262,20 +231,3 @@ def _norms(sums: Ints) -> Floats:
 def _signed(answers: AnyArray) -> Ints:
     """The integers of least size that are these modulo 2^32."""
     return np.ascontiguousarray(answers).view(np.int32).astype(np.int64)
-
-
-@final
-class BlockSums:
-    """Sums that came with every bucket's noise. Answers are looked up; nothing is drawn."""
-
-    def __init__(self, sums: tuple[Floats, ...], error: float) -> None:
-        self._sums, self._error = sums, error
-
-    def at(self, ids: Ints, level: int = 0) -> Floats:
-        return self._sums[level][ids]
-
-    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        return np.full(len(ids), self._error)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("tables do not travel: keep what at() gave")

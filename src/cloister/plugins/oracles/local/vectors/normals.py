@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 
+import attrs
 import numpy as np
 
+from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 
 STEP = 2.0**-11
@@ -97,13 +99,35 @@ def sent(vectors: AnyArray) -> AnyArray:
     return np.ascontiguousarray((steps + ZERO).astype(np.uint16).T)
 
 
-def on_sphere(answers: AnyArray) -> bool:
-    """Whether these (n, d) can be the first coordinates of vectors of length sqrt(d + 1) of R^(d + 1), rounded: none is longer."""
-    dimension = answers.shape[1]
-    longest = math.sqrt(dimension + 1) / STEP + math.sqrt(dimension)
-    return bool((answers > 0).all() and ((received(answers) ** 2).sum(axis=1) <= longest**2).all())
-
-
 def received(answers: AnyArray) -> Ints:
     """Answers (n, d) back to steps."""
     return answers.astype(np.int64) - ZERO
+
+
+@attrs.frozen
+class OnSphere:
+    """Sends the first d coordinates of vectors of length sqrt(D) of R^D, D = d + 1, rounded: none is longer.
+
+    Args:
+        dimension: d.
+    """
+
+    dimension: int
+
+    dtype = "u2"
+
+    @property
+    def size(self) -> int:
+        """D."""
+        return self.dimension + 1
+
+    @property
+    def width(self) -> int:
+        return self.dimension
+
+    def possible(self, answers: AnyArray) -> bool:
+        longest = math.sqrt(self.size) / STEP + math.sqrt(self.dimension)
+        return bool((answers > 0).all() and ((received(answers) ** 2).sum(axis=1) <= longest**2).all())
+
+    def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
+        return received(answers)

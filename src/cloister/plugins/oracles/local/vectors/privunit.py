@@ -12,16 +12,15 @@ import numpy as np
 
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
-from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
+from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.plugins.oracles.local.exact_probability import WORDS
 from cloister.plugins.oracles.local.vectors.normals import (
     STEP,
+    OnSphere,
     astray,
     blocks,
     column_sums,
     normals,
-    on_sphere,
-    received,
     sent,
     words_for,
 )
@@ -45,7 +44,7 @@ NODES = 2**12
 
 @final
 @attrs.frozen
-class PrivUnit:
+class PrivUnit(OnSphere):
     """Send z = v / m: v uniform on the sphere of radius sqrt(D), D = d + 1, kept if <v, u> >= gamma, else with chance t.
 
     How: draw v; if <v, u> >= gamma, or a coin of probability t says so, keep it, else draw again.
@@ -73,7 +72,6 @@ class PrivUnit:
     Cost: 1 / A vectors a report: 1.7, 12 and 1000 at eps = 1, 4 and 10; no more above that, where the cap stays as it is.
 
     Args:
-        dimension: d.
         gamma: a multiple of 2^-20 next to the fixed point (any gamma is private and unbiased; this one is best).
         coin: words (of 2^64) on which a vector outside of the cap is kept.
 
@@ -81,7 +79,6 @@ class PrivUnit:
     its two parts, along u and across: in floating point some rows then have tails that others cannot have.
     """
 
-    dimension: int
     gamma: float
     coin: int
 
@@ -101,12 +98,12 @@ class PrivUnit:
     @property
     def accepted(self) -> float:
         """A: the chance that a vector is kept."""
-        return _kept(_share(self.gamma, self.dimension + 1), self.coin / WORDS)
+        return _kept(_share(self.gamma, self.size), self.coin / WORDS)
 
     @property
     def m(self) -> float:
         """E <v, u>."""
-        return (WORDS - self.coin) / WORDS * _mean(self.gamma, self.dimension + 1) / self.accepted
+        return (WORDS - self.coin) / WORDS * _mean(self.gamma, self.size) / self.accepted
 
     @property
     def together(self) -> int:
@@ -115,15 +112,7 @@ class PrivUnit:
 
     @property
     def each(self) -> int:
-        return self.together * (1 + words_for(self.dimension + 1))
-
-    @property
-    def width(self) -> int:
-        return self.dimension
-
-    @property
-    def dtype(self) -> str:
-        return "u2"
+        return self.together * (1 + words_for(self.size))
 
     @property
     def scale(self) -> float:
@@ -138,14 +127,14 @@ class PrivUnit:
         answers, left, go = np.empty((len(users), self.width), self.dtype), np.arange(len(users)), 0
         while len(left):
             drawn, kept = words(users[left], go), np.zeros(len(left), bool)
-            for some in blocks(len(left), self.together * (self.dimension + 1)):
+            for some in blocks(len(left), self.together * self.size):
                 answers[left[some]], kept[some] = self._first(units[:, left[some]], drawn[some])
             left, go = left[~kept], go + 1
         return answers
 
     def _first(self, units: Floats, words: Ids) -> tuple[AnyArray, Bools]:
         """The first vector of each user's go that she keeps, and whether there is one (n,)."""
-        n, size = len(words), self.dimension + 1
+        n, size = len(words), self.size
         words = words.reshape(n * self.together, -1)
         v = normals(words[:, 1:], size).reshape(size, n, self.together)
         coins = (words[:, 0] < np.uint64(self.coin)).reshape(n, -1)
@@ -153,12 +142,6 @@ class PrivUnit:
         kept = coins | (column_sums(v * units[:, :, None]) >= self.gamma * length)
         first = np.arange(n), kept.argmax(axis=1)
         return sent(v[: self.dimension, *first] / length[first]), np.asarray(kept.any(axis=1))
-
-    def possible(self, answers: AnyArray) -> bool:
-        return on_sphere(answers)
-
-    def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
-        return received(answers)
 
 
 N = TypeVar("N", float, Fraction)

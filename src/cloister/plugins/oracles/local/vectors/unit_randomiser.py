@@ -19,12 +19,13 @@ import numpy as np
 
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
+from cloister.plugins.oracles.local.question import Randomiser
 
 Words: TypeAlias = Callable[[Ids, int], Ids]
 """Users (n,) and the number of a go, from 0, to their secret words (n, each) for that go. Most randomisers have but one."""
 
 
-class Unit(Protocol):
+class Unit(Randomiser, Protocol):
     """A local randomiser of a unit vector u of R^(d + 1). Public plain data, integers wherever a digest sees it.
 
     Laws: whatever two inputs are, the chances of an answer differ by a factor of at most e^eps, as computed, not only in real
@@ -32,41 +33,18 @@ class Unit(Protocol):
     """
 
     @property
-    def each(self) -> int:
-        """Secret words that one go takes."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """Numbers in one answer."""
-        ...
-
-    @property
-    def dtype(self) -> str:
-        """Their unsigned type."""
-        ...
-
-    @property
     def scale(self) -> float:
         """What one of the integers of ``estimates`` is worth."""
-        ...
 
     @property
     def moment(self) -> float:
         """E |z|^2 / (d + 1), the same for every u: the mean square of a coordinate of an estimate z, on average over them."""
-        ...
 
     def randomise(self, units: Floats, users: Ids, words: Words, seed: PublicRng) -> AnyArray:
         """Unit vectors (d + 1, n), one per column, of so many users to answers (n, width)."""
-        ...
-
-    def possible(self, answers: AnyArray) -> bool:
-        """Whether an encoder could have sent all of these: what bounds the weight of one who lies."""
-        ...
 
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
         """Answers (n, width) to integers (n, d)."""
-        ...
 
 
 def lifted(values: Ints, signs: Floats, l2: int, nowhere: Bools) -> Floats:

@@ -1,0 +1,76 @@
+"""Both halves of a local question: users have a ``LocalQuestion``, and the server adds reports up or keeps them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
+
+import attrs
+import numpy as np
+
+from cloister.core.budget import Event
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import AnyArray, Ids, Ints
+from cloister.plugins.oracles.local.question import LocalQuestion
+from cloister.plugins.oracles.local.reports import Kept, Reports, Tallies
+
+Q = TypeVar("Q", bound=LocalQuestion[Any])
+
+
+@attrs.frozen
+class LocalChannel(Generic[Q]):
+    """An opened question. Args: asked, the users' half."""
+
+    asked: Q
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self.asked.events
+
+    @property
+    def values(self) -> int | None:
+        return self.asked.values
+
+    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Reports:
+        return self.asked.encode(items, users, rng)
+
+
+class Tallying(ABC):
+    """The server's half where buckets can be listed: reports are added up as they come in."""
+
+    @property
+    @abstractmethod
+    def asked(self) -> LocalQuestion[Any]: ...
+
+    @abstractmethod
+    def tally(self, users: Ids, answers: AnyArray, level: int) -> Ints:
+        """Exact integers, flat, which add up over the users (n,) who gave a level these answers (n, width)."""
+
+    def absorb(self, report: Reports) -> Tallies:
+        parts = self.asked.parts(self.asked.checked(report))
+        totals = tuple(self.tally(*part, level) for level, part in enumerate(parts))
+        return Tallies(totals, tuple(len(users) for users, _ in parts))
+
+    def answered(self, summary: Tallies) -> tuple[int, ...]:
+        return self.asked.sharing.divided(summary.reports)
+
+
+class Keeping(ABC):
+    """The server's half where they cannot: reports are kept, and looked through for every bucket that is asked for."""
+
+    @property
+    @abstractmethod
+    def asked(self) -> LocalQuestion[Any]: ...
+
+    def absorb(self, report: Reports) -> Kept:
+        return Kept((self.asked.checked(report),))
+
+    def answered(self, summary: Kept) -> tuple[int, ...]:
+        return self.asked.sharing.counted(piece.users for piece in summary.pieces)
+
+    def parts(self, summary: Kept) -> list[tuple[Ids, AnyArray]]:
+        """Who answers each level, and what: a look at two long arrays is sooner done than at many short ones."""
+        return [
+            (np.concatenate([users for users, _ in level]), np.concatenate([answers for _, answers in level]))
+            for level in zip(*map(self.asked.parts, summary.pieces), strict=True)
+        ]
