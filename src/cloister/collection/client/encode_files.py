@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 
 from cloister.collection.client.encoder import BYTES, Encoded, Encoder
-from cloister.collection.client.report_records import Records
+from cloister.collection.client.records import Records
 from cloister.collection.client.state import State
 from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, private, sync
 from cloister.collection.wire import messages

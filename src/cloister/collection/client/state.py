@@ -30,7 +30,7 @@ import numpy as np
 
 from cloister.accounting.accountant import ROUNDING
 from cloister.accounting.total import Total
-from cloister.collection.client.report_records import Records
+from cloister.collection.client.records import Records
 from cloister.collection.plan.canonical_json import OWNER
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused
 from cloister.core.types import AnyArray, Bools, Floats, Ids

@@ -28,12 +28,13 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from cloister.collection.intake.refusals import Intake
 from cloister.collection.plan.canonical_json import flush, sync
 from cloister.collection.plan.plan import PublishedPlan
 from cloister.collection.shuffler.external_shuffle import Scattered
-from cloister.collection.shuffler.intake import Senders, Tally
+from cloister.collection.shuffler.intake import Senders
+from cloister.collection.wire.columns import Packed
 from cloister.collection.wire.messages import FILE_KEY, SHUFFLE_KEY, Messages, schema, to_batch, widest
-from cloister.collection.wire.reports import Packed
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
@@ -54,13 +55,13 @@ class Shuffled:
     people: int
     messages: int
     files: int
-    tally: Tally
+    tally: Intake
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
             "plan": self.plan, "people": self.people, "messages": self.messages, "files": self.files,
-            "folder": str(self.folder), **self.tally.as_dict(),
+            "folder": str(self.folder), "read": self.tally.files, "refused": self.tally.reasons,
         }  # fmt: skip
 
 
@@ -98,17 +99,17 @@ def shuffle(
         try:
             for messages in senders.accepted():
                 scattered.add(_records(messages))
-            if senders.people < opened.crowd.least:
+            if senders.intake.accepted < opened.crowd.least:
                 raise Refused(
-                    f"{senders.people:,} people have sent messages that can be used, and the plan's guarantee needs {opened.crowd.least:,}: nothing is "
-                    f"released{''.join(f'; {line}' for line in senders.tally.lines())}"
+                    f"{senders.intake.accepted:,} people have sent messages that can be used, and the plan's guarantee needs {opened.crowd.least:,}: nothing is "
+                    f"released{''.join(f'; {line}' for line in senders.intake.lines())}"
                 )
             files = _write(scattered, folder / "release", opened, round, told)
         finally:
             scattered.close()
         shutil.rmtree(folder / "scattered")
         _publish(folder / "release", target)
-    return Shuffled(opened.hash, target, senders.people, scattered.count, files, senders.tally)
+    return Shuffled(opened.hash, target, senders.intake.accepted, scattered.count, files, senders.intake)
 
 
 def _records(messages: Messages) -> Packed:

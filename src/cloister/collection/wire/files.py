@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 
-from cloister.collection.wire import reports as wire
 from cloister.collection.wire.arrow import record_batches
+from cloister.collection.wire.columns import plan_of
 from cloister.core.errors import InvalidInput
 
 Path: TypeAlias = str | os.PathLike[str]
@@ -148,10 +148,10 @@ def _whole(pieces: Iterator[Any], rows: int) -> Iterator[pa.RecordBatch]:
 
 def _fits(found: pa.Schema, schema: pa.Schema) -> None:
     """Raises: Unusable unless this is the schema of the plan's reports."""
-    plan = wire.plan_of(found)
+    plan = plan_of(found)
     if plan is None:
         raise Unusable("no reports")
-    if plan != wire.plan_of(schema):
+    if plan != plan_of(schema):
         raise Unusable("another plan", plan)
     if found.names != schema.names or found.types != schema.types:
         raise Unusable("no reports")
