@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,7 +29,7 @@ from cloister.collection.plan.anonymity import Crowd
 from cloister.collection.plan.costs import Size, Step
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
-from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
+from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.record import Record
@@ -224,18 +223,18 @@ class PublishedPlan:
             InvalidInput: there is something, or it cannot be written.
         """
         target = checked_folder(folder)
-        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+        temporary = sealed.beside(target)
         try:
-            temporary.mkdir(parents=True)
-            for name, text in ((WORDS, words), (FILE, sealed.laid_out(self.as_dict()))):
-                with (temporary / name).open("wb") as file:
-                    sealed.write(file, text)
-            if target.exists():
-                target.rmdir()
-            temporary.rename(target)
-        except OSError as error:
+            with sealed.writing(target):
+                temporary.mkdir(parents=True)
+                for name, text in ((WORDS, words), (FILE, sealed.laid_out(self.as_dict()))):
+                    with (temporary / name).open("wb") as file:
+                        sealed.write(file, text)
+                if target.exists():
+                    target.rmdir()
+                temporary.rename(target)
+        finally:
             shutil.rmtree(temporary, ignore_errors=True)
-            raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from error
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str]) -> PublishedPlan:
@@ -244,22 +243,13 @@ class PublishedPlan:
         Raises:
             InvalidInput: there is no plan. Damaged: it is not as it was published.
         """
-        path = Path(folder) / FILE
-        content = sealed.load(path, "plan", MOST)
-        try:
-            facts = parsed(content)
-            return cls.from_dict(facts)
-        except CloisterError as error:
-            raise Damaged(f"{path} cannot be used: {error}") from error
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-            raise Damaged(
-                f"{path} is not a plan of cloister, or it is damaged: get it again from whoever published it"
-            ) from error
+        again = "is not a plan of cloister, or it is damaged: get it again from whoever published it"
+        return sealed.read(Path(folder) / FILE, "plan", MOST, lambda content: cls.from_dict(parsed(content)), again)
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> PublishedPlan:
         steps = tuple(Step.from_dict(step) for step in given.get("rounds", ()))
-        sealed.unsealed(given, FORMAT_OF_ROUNDS if steps else FORMAT)
+        sealed.check_seal(given, FORMAT_OF_ROUNDS if steps else FORMAT)
         problem, columns, outlook, size = (given[name] for name in ("problem", "columns", "expected", "bytes per user"))
         bounds = problem["bounds"]
         domain = (

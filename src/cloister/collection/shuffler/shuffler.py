@@ -29,7 +29,7 @@ import attrs
 import numpy as np
 
 from cloister.collection.intake.refusals import Intake
-from cloister.collection.plan.canonical_json import flush, sync
+from cloister.collection.plan.canonical_json import beside, flush, sync, writing
 from cloister.collection.plan.plan import PublishedPlan
 from cloister.collection.shuffler.external_shuffle import Scattered
 from cloister.collection.shuffler.intake import Senders
@@ -129,7 +129,7 @@ def _write(
     scattered: Scattered, folder: Path, plan: PublishedPlan, round: Round[Any], told: Callable[[int], None]
 ) -> int:
     """Write all messages in random order; how many files there are."""
-    from pyarrow.parquet import ParquetWriter
+    from cloister.collection.wire.files import writer
 
     folder.mkdir()
     files, name = -(-scattered.count // FILE), secrets.token_hex(16)
@@ -139,9 +139,7 @@ def _write(
         shape = schema(round, plan.hash, senders=False)
         shape = shape.with_metadata({**shape.metadata, **place})
         with (folder / f"part-{number:06}.parquet").open("xb") as file:
-            with ParquetWriter(
-                file, shape, compression="zstd", write_statistics=False, write_page_checksum=True
-            ) as out:
+            with writer(file, "parquet", shape) as out:
                 for _ in range(-(-min(FILE, scattered.count - number * FILE) // GROUP)):
                     group = next(groups)
                     out.write_batch(to_batch(_messages(group), round, shape), row_group_size=GROUP)
@@ -172,20 +170,16 @@ def _workshop(target: Path) -> Iterator[Path]:
     cleared away first: the order in which messages came in can nearly be read from it.
     """
     _free(target)
-    try:
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         for left in target.parent.glob(_workshops(target)):
             with _held(left, target):
                 shutil.rmtree(left)
-        folder = target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
+        folder = beside(target)
         folder.mkdir(mode=0o700)
-    except OSError as error:
-        raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from error
     try:
-        with _held(folder, target):
+        with writing(target, ". Nothing was released"), _held(folder, target):
             yield folder
-    except OSError as error:
-        raise InvalidInput(f"cannot write {target}: {error.strerror or error}. Nothing was released") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, BinaryIO, Literal, TypeAlias, final
 
 import pyarrow as pa
 import pyarrow.ipc
@@ -99,6 +99,14 @@ def batches(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         raise InvalidInput(_changed(path)) from None
     if _stamp(path) != stamp:
         raise InvalidInput(_changed(path))
+
+
+def writer(file: BinaryIO, format: str, schema: pa.Schema) -> Any:
+    """What writes batches into an open file. Args: format (parquet or arrow)."""
+    if format == "arrow":
+        return pyarrow.ipc.new_file(file, schema, options=pyarrow.ipc.IpcWriteOptions(compression="zstd"))
+    pages = {"compression": "zstd", "write_statistics": False, "write_page_checksum": True}
+    return pyarrow.parquet.ParquetWriter(file, schema, **pages)
 
 
 def _read(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
