@@ -28,7 +28,7 @@ from cloister.collection.wire import reports as wire
 from cloister.collection.wire.user_set import Roll
 from cloister.core.errors import InvalidInput
 from cloister.core.trust import Shuffled
-from cloister.core.types import Bools, Floats, Ids
+from cloister.core.types import Floats, Ids
 from cloister.run.fit import source
 
 if TYPE_CHECKING:
@@ -94,11 +94,9 @@ class Table:
         """
         for start, cells in self._files.chunks():
             if self._naming.column is None:
-                users, rows = (
-                    np.arange(start, start + len(cells), dtype=np.uint64) + np.uint64(self._naming.first),
-                    cells,
-                )
-                if start + len(cells) + self._naming.first > self._encoder.plan.rows:
+                first, rows = start + self._naming.first, cells
+                users = np.arange(first, first + len(cells), dtype=np.uint64)
+                if first + len(cells) > self._encoder.plan.rows:
                     raise InvalidInput(
                         f"there are rows for user numbers above {self._encoder.plan.rows - 1}, the plan's last one: a plan is for as many "
                         "people as it says"
@@ -179,7 +177,8 @@ def collect(
             store = State(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "reports", durable=False)
         if store is not None:
             store.charge(encoder.transcript, roll.pieces(MOST))
-            _fill(encoder, table, store)
+            for users, rows in table.pieces():
+                encoder.remembered(users, rows, store)
         pieces = _drawn(encoder, table) if store is None else _kept(encoder, roll, store)
         schema = _schema(encoder)
         with _file(out, format, schema) as (write, path):
@@ -215,16 +214,6 @@ def prepared(folder: Path) -> None:
 def _drawn(encoder: Encoder, table: Table) -> Iterator[tuple[Ids, Records]]:
     for users, rows in table.pieces():
         yield users, encoder.draw(rows, users)
-
-
-def _fill(encoder: Encoder, table: Table, store: State) -> None:
-    """Have every report drawn and remembered."""
-    for users, rows in table.pieces():
-
-        def draw(which: Bools, rows: Floats = rows, users: Ids = users) -> Records:
-            return encoder.draw(rows[which], users[which])
-
-        store.fill(encoder.transcript, users, encoder.width, draw)
 
 
 def _kept(encoder: Encoder, roll: Roll, store: State) -> Iterator[tuple[Ids, Records]]:

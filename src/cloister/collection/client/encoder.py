@@ -122,9 +122,7 @@ class Encoder:
         if self._noise.seeded:
             raise InvalidInput("reports of repeatable noise are not remembered: nobody may take them for private ones")
         state.charge(self.transcript, [them])
-        return self.encoded(
-            them, state.fill(self.transcript, them, self.width, lambda which: self.draw(table[which], them[which]))
-        )
+        return self.encoded(them, self.remembered(them, table, state))
 
     def asked(self, users: Ids) -> Bools:
         """Who of the users (n,) is asked anything in this round: public. Under Shuffled trust everybody may be, and draws it herself."""
@@ -153,6 +151,10 @@ class Encoder:
             answers = encode_owned(self.round, rows[some], users[some], self._noise)
             records[some] = to_records(answers, len(users[some]), self.round)
         return records
+
+    def remembered(self, users: Ids, rows: Floats, state: State) -> Records:
+        """The records (n, width) of ascending users (n,) who were charged: the state's, and fresh ones of those who have none there."""
+        return state.fill(self.transcript, users, self.width, lambda which: self.draw(rows[which], users[which]))
 
     def users(self, users: Any) -> Ids:
         """User numbers (n,) as they are on the wire.

@@ -165,9 +165,7 @@ class PublishedPlan:
             raise Refused(f"this plan was made by cloister {self.version}: {error}. No report was made") from error
         except CloisterError:
             raise
-        except (
-            Exception
-        ) as error:  # published answers are an input that can lie: a method may stumble over them in any way
+        except Exception as error:  # published answers can lie: a method may stumble over them in any way
             raise Refused("the method cannot go on from the published answers: no report was made") from error
         if self.crowd is not None and (self.schedule or self.crowd != Crowd.of(found)):
             raise Refused(
@@ -186,11 +184,8 @@ class PublishedPlan:
             return self._rounds
         composed = self.compose()
         found = tuple(forecast(composed.value, self._problem(composed), self.seed))
-        planned = (
-            all(step.fits(round) for step, round in zip(self.schedule, found, strict=False))
-            and len(found) == self.length
-        )
-        if not planned:
+        steps = zip(self.schedule, found, strict=False)
+        if len(found) != self.length or not all(step.fits(round) for step, round in steps):
             raise Refused(
                 f"this plan was made by cloister {self.version}, and what its rounds cost comes out differently here: no report was made"
             )
@@ -251,12 +246,8 @@ class PublishedPlan:
         steps = tuple(Step.from_dict(step) for step in given.get("rounds", ()))
         sealed.check_seal(given, FORMAT_OF_ROUNDS if steps else FORMAT)
         problem, columns, outlook, size = (given[name] for name in ("problem", "columns", "expected", "bytes per user"))
-        bounds = problem["bounds"]
-        domain = (
-            Box(tuple(bounds["lower"]), tuple(bounds["upper"]))
-            if "lower" in bounds
-            else Ball(tuple(bounds["center"]), bounds["radius"])
-        )
+        b = problem["bounds"]
+        domain = Box(tuple(b["lower"]), tuple(b["upper"])) if "lower" in b else Ball(tuple(b["center"]), b["radius"])
         plan = cls(
             method=_method(given["method"]), k=sealed.whole(problem["k"]), rows=sealed.whole(problem["rows"]), domain=domain,
             columns=None if columns is None else tuple(sealed.text(c) for c in columns), total=Total(given["epsilon"], given["delta"]),
@@ -276,13 +267,12 @@ class PublishedPlan:
         return self._asked_for
 
     def _facts(self) -> dict[str, Any]:
-        d = self.domain
-        bounds: dict[str, Any]
-        if isinstance(d, Box):
-            bounds = {"lower": list(d.lower), "upper": list(d.upper)}
-        else:
-            bounds = {"center": list(d.center), "radius": d.radius}
-        o = self.outlook
+        d, o = self.domain, self.outlook
+        bounds = (
+            {"lower": list(d.lower), "upper": list(d.upper)}
+            if isinstance(d, Box)
+            else {"center": list(d.center), "radius": d.radius}
+        )
         rounds = {"rounds": [step.as_dict() for step in self.schedule]} if self.schedule else {}
         return {
             "format": FORMAT_OF_ROUNDS if self.schedule else FORMAT, "cloister": self.version, "trust": self.trust, "epsilon": self.total.epsilon, "delta": self.total.delta,

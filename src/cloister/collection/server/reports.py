@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import chain
 from typing import TYPE_CHECKING, Any, final
 
-import attrs
 import numpy as np
 
 from cloister.collection.intake.refusals import REPORTS
@@ -56,27 +56,24 @@ class Collected(SentFiles):
         self.intake = self._nothing(len(round.parts))
         schema, seen = wire.schema(round, self._plan), Roll(self._users)
         nothing = absorb(round, wire.from_batch(with_arrow().RecordBatch.from_pylist([], schema=schema), round))
-        summaries = (
-            one for piece, origins in self._pieces(schema) for one in self._counted(round, piece, origins.at, seen)
-        )
-        total = reduce(merge_summaries, summaries, nothing)
+        counted = (self._counted(round, piece, origin, seen) for piece, origin in self._pieces(schema))
+        total = reduce(merge_summaries, chain.from_iterable(counted), nothing)
         if not self.intake.accepted:
             raise InvalidInput("; ".join(["no report can be used", *self.intake.lines()]))
         return total
 
-    def _pieces(self, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, _Origins]]:
+    def _pieces(self, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, Origin]]:
         """Batches of files put together to pieces, with the files that they came from."""
-        held, names, count = list[Any](), list[str](), 0
+        held, count = list[tuple[str, Any]](), 0
         for path in self._files:
             for batch in self._batches(path, schema):
-                held.append(batch)
-                names.append(path)
+                held.append((path, batch))
                 count += batch.num_rows
                 if count >= PIECE:
-                    yield _joined(held), _Origins.of(names, held)
-                    held, names, count = [], [], 0
+                    yield _joined(held)
+                    held, count = [], 0
         if count:
-            yield _joined(held), _Origins.of(names, held)
+            yield _joined(held)
 
     def _counted(
         self, round: Round[Any], piece: pa.RecordBatch, origin: Origin, seen: Roll
@@ -133,29 +130,13 @@ def _impossible(part: Part, kind: ReportType, given: dict[str, AnyArray]) -> Ids
     )
 
 
-@final
-@attrs.frozen
-class _Origins:
-    """Which file each row of a piece came from. Args: paths, ends (the row after the last of each)."""
-
-    paths: tuple[str, ...]
-    ends: Ints
-
-    @classmethod
-    def of(cls, paths: Sequence[str], batches: Sequence[Any]) -> _Origins:
-        return cls(tuple(paths), np.cumsum([batch.num_rows for batch in batches]))
-
-    def at(self, row: int) -> str:
-        return self.paths[int(np.searchsorted(self.ends, row, side="right"))]
-
-
 def _taken(piece: Any, rows: Ints) -> Any:
     return piece if len(rows) == piece.num_rows else piece.take(rows)
 
 
-def _joined(batches: Sequence[Any]) -> Any:
-    pyarrow = with_arrow()
-    if len(batches) == 1:
-        return batches[0]
-    plain = [pyarrow.RecordBatch.from_arrays(batch.columns, names=batch.schema.names) for batch in batches]
-    return pyarrow.Table.from_batches(plain).combine_chunks().to_batches()[0]
+def _joined(held: Sequence[tuple[str, Any]]) -> tuple[Any, Origin]:
+    """One batch of several, and the file of each of its rows."""
+    pa, ends = with_arrow(), np.cumsum([batch.num_rows for _, batch in held])
+    plain = [pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names) for _, batch in held]
+    whole = plain[0] if len(plain) == 1 else pa.Table.from_batches(plain).combine_chunks().to_batches()[0]
+    return whole, lambda row: held[int(np.searchsorted(ends, row, side="right"))][0]

@@ -124,9 +124,8 @@ def _parquet(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     with pyarrow.parquet.ParquetFile(path, **options) as file:
         _fits(file.schema_arrow, schema)
         groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
-        if any(
-            group.total_byte_size > MOST_OF_GROUP for group in groups
-        ):  # a damaged column's own facts would end the process
+        # of the group as a whole: to look at a damaged column's own facts would end the process
+        if any(group.total_byte_size > MOST_OF_GROUP for group in groups):
             raise Unusable("damaged")
         yield from _whole(file.iter_batches(batch_size=BATCH, use_threads=False), file.metadata.num_rows)
 
