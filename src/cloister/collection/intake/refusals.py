@@ -107,13 +107,7 @@ class Intake:
 
     def lines(self) -> list[str]:
         """One line per reason, for people."""
-        left = {"of another kind": self.others, "of rounds that are closed": self.earlier}
-        return [
-            *(
-                f"refused {n:,} {self.kind.reasons[r]} (the first: '{self.first[r]}')"
-                for r, n in self.reasons.items()
-                if n
-            ),
-            *(f"left alone {count:,} files {what}" for what, count in left.items() if count),
-            *(f"WARNING: {doubt}" for doubt in self.doubts),
-        ]
+        words, left = self.kind.reasons, {"of another kind": self.others, "of rounds that are closed": self.earlier}
+        found = [f"refused {n:,} {words[r]} (the first: '{self.first[r]}')" for r, n in self.reasons.items() if n]
+        found += [f"left alone {count:,} files {what}" for what, count in left.items() if count]
+        return found + [f"WARNING: {doubt}" for doubt in self.doubts]

@@ -268,11 +268,7 @@ class PublishedPlan:
 
     def _facts(self) -> dict[str, Any]:
         d, o = self.domain, self.outlook
-        bounds = (
-            {"lower": list(d.lower), "upper": list(d.upper)}
-            if isinstance(d, Box)
-            else {"center": list(d.center), "radius": d.radius}
-        )
+        bounds = attrs.asdict(d, filter=lambda field, _: field.init is True)
         rounds = {"rounds": [step.as_dict() for step in self.schedule]} if self.schedule else {}
         return {
             "format": FORMAT_OF_ROUNDS if self.schedule else FORMAT, "cloister": self.version, "trust": self.trust, "epsilon": self.total.epsilon, "delta": self.total.delta,
@@ -285,9 +281,7 @@ class PublishedPlan:
         }  # fmt: skip
 
 
-def read(folder: str | os.PathLike[str]) -> PublishedPlan:
-    """The plan in a folder."""
-    return PublishedPlan.read(folder)
+read = PublishedPlan.read
 
 
 def loud(total: Total, rows: int) -> tuple[str, ...]:

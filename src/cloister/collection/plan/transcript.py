@@ -257,6 +257,3 @@ def opened(plan: Transcript | PublishedPlan | str | os.PathLike[str]) -> Transcr
     if isinstance(plan, Transcript):
         return plan
     return Transcript(plan) if isinstance(plan, PublishedPlan) else Transcript.read(plan)
-
-
-__all__ = ["Answers", "Transcript", "name", "opened"]

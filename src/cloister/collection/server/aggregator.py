@@ -229,6 +229,3 @@ def _collected(
 ) -> Collected | Released:
     kind = Released if transcript.plan.crowd else Collected
     return kind(reports, transcript.head, transcript.plan.rows, strict, progress, transcript.heads[:-1])
-
-
-__all__ = ["Advanced", "Decoded", "advance", "decode", "result_of"]

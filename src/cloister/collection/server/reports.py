@@ -18,7 +18,7 @@ from cloister.core.encoding import absorb, keep_memory, merge_summaries
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Part, Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.types import AnyArray, Bools, Ids, Ints
+from cloister.core.types import AnyArray, Bools, Ints
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,22 +112,15 @@ class Collected(SentFiles):
 def _possible(round: Round[Any], batch: pa.RecordBatch) -> Bools:
     """Which rows (n,), of different users, an encoder could have sent. Question by question, since a round may have fifty and she answers
     one."""
-    good, users = np.ones(batch.num_rows, bool), numbers(batch.column(0))
+    bad = [numbers(batch.column(0))[:0]]
     for part, kind, given in zip(round.parts, report_types(round), wire.columns_of(batch, round), strict=True):
-        good &= ~np.isin(users, _impossible(part, kind, given))
-    return good
 
+        def read(some: Ints, part: Part = part, kind: ReportType = kind, given: dict[str, AnyArray] = given) -> Any:
+            return part.channel.absorb(kind.load({name: values[some] for name, values in given.items()}))
 
-def _impossible(part: Part, kind: ReportType, given: dict[str, AnyArray]) -> Ids:
-    """The users whose reports of a question no encoder sends."""
-
-    def read(some: Ints) -> Any:
-        return part.channel.absorb(kind.load({name: values[some] for name, values in given.items()}))
-
-    users = given["users"]
-    return np.concatenate(
-        [users[:0], *(users[some] for some, ok in isolated(np.arange(len(users)), read) if ok is None)]
-    )
+        alone = isolated(np.arange(len(given["users"])), read)
+        bad += [given["users"][some] for some, found in alone if found is None]
+    return ~np.isin(numbers(batch.column(0)), np.concatenate(bad))
 
 
 def _taken(piece: Any, rows: Ints) -> Any:

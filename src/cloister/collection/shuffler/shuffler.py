@@ -114,9 +114,7 @@ def shuffle(
 
 def _records(messages: Messages) -> Packed:
     """Messages (m, 2 + widest): the question, then what is said."""
-    questions = (
-        np.ascontiguousarray(messages.questions, QUESTION).view(np.uint8).reshape(len(messages), QUESTION.itemsize)
-    )
+    questions = messages.questions.astype(QUESTION).view(np.uint8).reshape(-1, QUESTION.itemsize)
     return np.concatenate([questions, messages.bodies], axis=1)
 
 
