@@ -157,11 +157,7 @@ class Encoder:
         return state.fill(self.transcript, users, self.width, lambda which: self.draw(rows[which], users[which]))
 
     def users(self, users: Any) -> Ids:
-        """User numbers (n,) as they are on the wire.
-
-        Raises:
-            InvalidInput: not whole numbers of this plan.
-        """
+        """User numbers (n,) as they are on the wire. Raises: InvalidInput: not whole numbers of this plan."""
         given = np.asarray(users)
         if given.ndim != 1 or given.dtype.kind not in "iuf" or given.dtype.itemsize > 8:
             raise InvalidInput(f"user numbers are a line of whole numbers, not {given.dtype} of shape {given.shape}")

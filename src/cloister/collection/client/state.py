@@ -152,11 +152,7 @@ class State:
         return records
 
     def records(self, asking: Transcript, users: Ids, width: int) -> Records:
-        """The remembered records (n, width) of users (n,), ascending.
-
-        Raises:
-            Damaged: some user has none.
-        """
+        """The remembered records (n, width) of users (n,), ascending. Raises: Damaged: some user has none."""
         with self._transaction() as db:
             _list(db, users)
             who, found = _known(db, _place(db, asking), width)

@@ -83,11 +83,7 @@ class Intake:
     doubts: list[str] = attrs.field(factory=list)
 
     def refuse(self, reason: str, count: int, path: str) -> None:
-        """Count so many.
-
-        Raises:
-            Refused: nothing may be refused.
-        """
+        """Count so many. Raises: Refused: nothing may be refused."""
         self.refused[reason] += count
         self.first.setdefault(reason, path)
         if self.strict:

@@ -233,11 +233,7 @@ class PublishedPlan:
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str]) -> PublishedPlan:
-        """Read what ``write`` wrote.
-
-        Raises:
-            InvalidInput: there is no plan. Damaged: it is not as it was published.
-        """
+        """Read what ``write`` wrote. Raises: InvalidInput: there is no plan. Damaged: it is not as it was published."""
         again = "is not a plan of cloister, or it is damaged: get it again from whoever published it"
         return sealed.read(Path(folder) / FILE, "plan", MOST, lambda content: cls.from_dict(parsed(content)), again)
 
@@ -302,11 +298,7 @@ def loud(total: Total, rows: int) -> tuple[str, ...]:
 
 
 def checked_folder(folder: str | os.PathLike[str]) -> Path:
-    """The path, if a plan could be written there.
-
-    Raises:
-        InvalidInput: something is there already.
-    """
+    """The path, if a plan could be written there. Raises: InvalidInput: something is there already."""
     target = Path(os.path.abspath(folder))
     if target.exists() and not target.is_dir():
         raise InvalidInput(f"cannot write {target}: it is a file")

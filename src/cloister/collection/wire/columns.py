@@ -182,11 +182,7 @@ def numbers(array: Any, missing: int = 0) -> Ids:
 
 
 def raw(array: Any, size: int) -> Packed:
-    """The bytes (n, size) of every entry; whatever there is for null.
-
-    Raises:
-        Refused: there are fewer.
-    """
+    """The bytes (n, size) of every entry; whatever there is for null. Raises: Refused: there are fewer."""
     data, start = array.buffers()[1], array.offset * size
     if not len(array):  # pyarrow leaves the buffer of an empty array out
         return np.empty((0, size), np.uint8)
@@ -196,11 +192,7 @@ def raw(array: Any, size: int) -> Packed:
 
 
 def with_arrow() -> Any:
-    """pyarrow.
-
-    Raises:
-        MissingExtra: it is not installed.
-    """
+    """pyarrow. Raises: MissingExtra: it is not installed."""
     try:
         import pyarrow
     except ImportError as error:
