@@ -19,6 +19,7 @@ from cloister.collection.plan import canonical_json as sealed
 from cloister.collection.plan.plan import PublishedPlan
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
+from cloister.collection.wire.columns import plan_of
 from cloister.run.result import Result
 from tests.collection.rounds_fakes import EPSILON, ROUNDS, USERS, N, advanced, answered, planned, prepared, up_to
 
@@ -109,7 +110,7 @@ def fresh(folder: Path) -> list[Any]:
     """Tables that bear the open round's name."""
     head = opened(folder / "plan").head
     tables = [pq.read_table(path) for path in parts(folder)]
-    return [table for table in tables if collecting.wire.plan_of(table.schema) == head]
+    return [table for table in tables if plan_of(table.schema) == head]
 
 
 SERVER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
@@ -171,7 +172,7 @@ def test_two_servers_at_once_publish_one_version(tmp_path: Path, stages: list[Pa
     shutil.copytree(stages[1], folder)
     answered(folder)
     (path,) = [
-        one for one in parts(folder) if collecting.wire.plan_of(pq.read_schema(one)) == opened(folder / "plan").head
+        one for one in parts(folder) if plan_of(pq.read_schema(one)) == opened(folder / "plan").head
     ]
     table = pq.read_table(path)
     start, codes = FORK.Barrier(4), FORK.SimpleQueue()

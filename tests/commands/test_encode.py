@@ -28,6 +28,7 @@ from cloister.collection.plan.canonical_json import hash_of
 from cloister.collection.plan.plan import PublishedPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.wire import reports as wire
+from cloister.collection.wire.columns import plan_of
 from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng
 from cloister.run.fit import Request
@@ -83,7 +84,7 @@ def test_from_rows_to_reports(tmp_path: Path) -> None:
     plan, found = read(tmp_path / "plan"), reports(tmp_path / "reports")
     assert done.stdout.startswith(f"1,000 reports under plan {plan.hash[:16]}, each epsilon = 2, in reports/part-")
     assert found.schema.equals(wire.schema(plan.round(), plan.hash), check_metadata=False)
-    assert wire.plan_of(found.schema) == plan.hash
+    assert plan_of(found.schema) == plan.hash
     assert found["user"].to_pylist() == list(range(1000))
     (batch,) = found.combine_chunks().to_batches()
     for part, report in zip(plan.round().parts, wire.from_batch(batch, plan.round()), strict=True):

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from cloister.collection.client.encoder import Encoder, PrivacyWarning, encode, read
-from cloister.collection.client.report_records import from_records, record_width, to_records
+from cloister.collection.client.records import record_width, to_records, to_reports
 from cloister.collection.plan.plan import PublishedPlan
 from cloister.collection.plan.publish import publish
-from cloister.core.encoding import encode_rows
+from cloister.core.encoding import encode_owned, encode_rows
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.run.fit import Request
@@ -78,13 +78,13 @@ def test_a_report_is_a_function_of_its_own_row_alone(plan: PublishedPlan) -> Non
 def test_records_are_the_reports_in_other_words(plan: PublishedPlan) -> None:
     round = plan.round()
     users = np.sort(USERS[:500])
-    reports = encode_rows(round, ROWS[:500], users, NoiseRng.secret())
-    records = to_records(reports, users, round)
+    answers = encode_owned(round, ROWS[:500], users, NoiseRng.secret())
+    records = to_records(answers, 500, round)
     assert records.shape == (500, record_width(round))
-    assert same(from_records(records, users, round), reports)
-    assert same(from_records(records[:0], users[:0], round), encode_rows(round, ROWS[:0], users[:0], NoiseRng.secret()))
+    assert same(to_reports(records, users, round), [one.report for one in answers])
+    assert same(to_reports(records[:0], users[:0], round), encode_rows(round, ROWS[:0], users[:0], NoiseRng.secret()))
     with pytest.raises(InvalidInput, match="are not those of 500 users"):
-        from_records(records[:, 1:], users, round)
+        to_reports(records[:, 1:], users, round)
 
 
 def test_the_server_reads_what_people_send(plan: PublishedPlan) -> None:

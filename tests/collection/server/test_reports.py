@@ -14,13 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister.collection.client.encoder import Encoder
+from cloister.collection.intake.refusals import Intake
+from cloister.collection.intake.sent import TRIES
 from cloister.collection.plan.plan import PublishedPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server import reports
-from cloister.collection.server.reports import Collected, Intake
+from cloister.collection.server.reports import Collected
 from cloister.collection.wire import files as report_files
 from cloister.collection.wire import reports as wire
-from cloister.collection.wire.user_set import TRIES
 from cloister.core.encoding import absorb
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round

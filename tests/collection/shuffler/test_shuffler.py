@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister.collection.client.encoder import Encoder, State
-from cloister.collection.client.message_records import from_owned, to_messages
+from cloister.collection.client.records import to_messages, to_records
 from cloister.collection.plan.plan import PublishedPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
@@ -200,7 +200,7 @@ def test_persons_who_send_several_messages_are_kept_together_across_batches(
     rows = round.domain.snap(np.random.default_rng(0).normal(0, 0.3, (50, D)))
     users = np.arange(50, dtype=np.uint64)
     whole = to_messages(
-        from_owned(encode_owned(round, np.random.default_rng(0).normal(0, 0.3, (50, D)), users, NoiseRng.for_tests(0)), 50, round),
+        to_records(encode_owned(round, np.random.default_rng(0).normal(0, 0.3, (50, D)), users, NoiseRng.for_tests(0)), 50, round),
         users, round,
     )  # fmt: skip
     assert np.array_equal(whole.senders, np.repeat(users, 3))
@@ -215,7 +215,7 @@ def test_persons_who_send_several_messages_are_kept_together_across_batches(
         write(tmp_path / "r" / "a.parquet", plan, Messages.joined(pieces), round), plan, round, False, lambda n: None
     )
     out = Messages.joined(list(senders.accepted()))
-    assert senders.tally.refused == Counter({"not as asked": 2, "impossible": 1})
+    assert senders.intake.refused == Counter({"not as asked": 2, "impossible": 1})
     assert senders.people == 47
     keep = ~np.isin(whole.senders, [9, 20, 30])  # type: ignore[arg-type]
     assert multiset(out) == multiset(whole.of(keep))
@@ -275,7 +275,7 @@ def test_two_questions_to_one_share_are_two_messages_of_two_roles(plan: Publishe
     round = attrs.evolve(plan.round(), parts=(*parts[:2], parts[0]))
     assert shuffling.roles(round) == ((0, 1), (2,))
     rows, users = np.random.default_rng(0).normal(0, 0.3, (400, D)), np.arange(400, dtype=np.uint64)
-    theirs = to_messages(from_owned(encode_owned(round, rows, users, NoiseRng.for_tests(0)), 400, round), users, round)
+    theirs = to_messages(to_records(encode_owned(round, rows, users, NoiseRng.for_tests(0)), 400, round), users, round)
     assert theirs.senders is not None
     some = len(np.unique(theirs.senders))
     assert some < 400

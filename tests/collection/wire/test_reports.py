@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister.collection.wire import reports as wire
+from cloister.collection.wire.columns import plan_of, report_types
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball
@@ -71,9 +72,9 @@ def test_the_schema_says_what_the_contract_says() -> None:
     assert found.names[1:3] == ["q0.question", "q0.answers"]
     assert found.field("q0.question").type == pa.uint64()
     assert found.field("q1.answers").type == pa.binary(1)
-    assert wire.plan_of(found) == "ab" * 32
+    assert plan_of(found) == "ab" * 32
     for metadata in (None, {}, {b"cloister.plan": b"x"}, {b"cloister.format": b"2", b"cloister.plan": b"x"}):
-        assert wire.plan_of(found.with_metadata(metadata)) is None
+        assert plan_of(found.with_metadata(metadata)) is None
 
 
 def test_who_is_not_asked_is_null(round_: Round[Any]) -> None:
@@ -164,4 +165,4 @@ def test_reports_that_do_not_travel_are_named() -> None:
     problem = Problem(3, Ball((0.0,) * D, 1.0), N, Budget("pure", 2.0))
     method = compose(registry(), "Method", "su-lloyd", {}, {}).value
     with pytest.raises(InvalidInput, match="the reports of question 1 do not travel"):
-        wire.report_types(next_round(method, problem, PublicRng.from_seed(1)))
+        report_types(next_round(method, problem, PublicRng.from_seed(1)))

@@ -14,21 +14,21 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
 import attrs
 import numpy as np
 
 from cloister.collection.client.encoder import BYTES, Encoded, Encoder
-from cloister.collection.client.report_records import Records
+from cloister.collection.client.records import Records
 from cloister.collection.client.state import State
-from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, private, sync
+from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, private, sync, writing
 from cloister.collection.wire import messages
 from cloister.collection.wire import reports as wire
 from cloister.collection.wire.user_set import Roll
 from cloister.core.errors import InvalidInput
 from cloister.core.trust import Shuffled
-from cloister.core.types import Bools, Floats, Ids
+from cloister.core.types import Floats, Ids
 from cloister.run.fit import source
 
 if TYPE_CHECKING:
@@ -94,11 +94,9 @@ class Table:
         """
         for start, cells in self._files.chunks():
             if self._naming.column is None:
-                users, rows = (
-                    np.arange(start, start + len(cells), dtype=np.uint64) + np.uint64(self._naming.first),
-                    cells,
-                )
-                if start + len(cells) + self._naming.first > self._encoder.plan.rows:
+                first, rows = start + self._naming.first, cells
+                users = np.arange(first, first + len(cells), dtype=np.uint64)
+                if first + len(cells) > self._encoder.plan.rows:
                     raise InvalidInput(
                         f"there are rows for user numbers above {self._encoder.plan.rows - 1}, the plan's last one: a plan is for as many "
                         "people as it says"
@@ -179,7 +177,8 @@ def collect(
             store = State(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "reports", durable=False)
         if store is not None:
             store.charge(encoder.transcript, roll.pieces(MOST))
-            _fill(encoder, table, store)
+            for users, rows in table.pieces():
+                encoder.remembered(users, rows, store)
         pieces = _drawn(encoder, table) if store is None else _kept(encoder, roll, store)
         schema = _schema(encoder)
         with _file(out, format, schema) as (write, path):
@@ -206,10 +205,8 @@ def prepared(folder: Path) -> None:
     Raises:
         InvalidInput: it cannot be made or written.
     """
-    try:
+    with writing(f"into {folder}"):
         folder.mkdir(OWNERS_FOLDER, parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(f"cannot write into {folder}: {error.strerror or error}") from error
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InvalidInput(f"cannot write into {folder}: no permission")
 
@@ -217,16 +214,6 @@ def prepared(folder: Path) -> None:
 def _drawn(encoder: Encoder, table: Table) -> Iterator[tuple[Ids, Records]]:
     for users, rows in table.pieces():
         yield users, encoder.draw(rows, users)
-
-
-def _fill(encoder: Encoder, table: Table, store: State) -> None:
-    """Have every report drawn and remembered."""
-    for users, rows in table.pieces():
-
-        def draw(which: Bools, rows: Floats = rows, users: Ids = users) -> Records:
-            return encoder.draw(rows[which], users[which])
-
-        store.fill(encoder.transcript, users, encoder.width, draw)
 
 
 def _kept(encoder: Encoder, roll: Roll, store: State) -> Iterator[tuple[Ids, Records]]:
@@ -238,29 +225,20 @@ def _kept(encoder: Encoder, roll: Roll, store: State) -> Iterator[tuple[Ids, Rec
 def _file(folder: Path, format: Format, schema: pa.Schema) -> Iterator[tuple[Callable[[pa.RecordBatch], None], Path]]:
     """A new file that its owner alone can read, written under a hidden name that no decoder reads, and renamed when it is whole and on
     the disk."""
+    from cloister.collection.wire.files import writer
+
     path = folder / f"part-{secrets.token_hex(8)}.{format}"
     temporary = folder / f".{path.name}.tmp"
     try:
-        with private(temporary) as file:
-            with _writer(file, format, schema) as writer:
-                yield writer.write_batch, path
-            flush(file)
-        temporary.rename(path)
-        sync(folder)
-    except OSError as error:
-        raise InvalidInput(f"cannot write {path}: {error.strerror or error}. No report was written") from error
+        with writing(path, ". No report was written"):
+            with private(temporary) as file:
+                with writer(file, format, schema) as rows:
+                    yield rows.write_batch, path
+                flush(file)
+            temporary.rename(path)
+            sync(folder)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _writer(file: BinaryIO, format: Format, schema: pa.Schema) -> Any:
-    if format == "parquet":
-        from pyarrow.parquet import ParquetWriter
-
-        return ParquetWriter(file, schema, compression="zstd", write_statistics=False, write_page_checksum=True)
-    from pyarrow.ipc import IpcWriteOptions, new_file
-
-    return new_file(file, schema, options=IpcWriteOptions(compression="zstd"))
 
 
 def _joined(held: list[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:

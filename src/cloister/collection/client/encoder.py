@@ -22,14 +22,13 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.collection.client.message_records import from_owned, message_width, to_messages
-from cloister.collection.client.report_records import Records, from_records, record_width, to_records
+from cloister.collection.client.records import Records, record_width, to_messages, to_records, to_reports
 from cloister.collection.client.state import State
 from cloister.collection.plan.plan import PublishedPlan, loud, read
 from cloister.collection.plan.transcript import Transcript, opened
 from cloister.collection.wire.messages import Messages
 from cloister.collection.wire.reports import asked
-from cloister.core.encoding import chunk_rows, encode_owned, encode_rows
+from cloister.core.encoding import chunk_rows, encode_owned
 from cloister.core.errors import InvalidInput, PrivacyWarning
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
@@ -64,7 +63,7 @@ class Encoded:
         """One per question, of those users whom it was asked of."""
         if self.round.trust is Shuffled:
             return tuple(self.messages.report(j, self.round) for j in range(len(self.round.parts)))
-        return from_records(self.records, self.users, self.round)
+        return to_reports(self.records, self.users, self.round)
 
     @property
     def messages(self) -> Messages:
@@ -94,7 +93,7 @@ class Encoder:
         self.transcript = opened(plan)
         self.plan, self.round = self.transcript.plan, self.transcript.round()
         self._noise = NoiseRng.secret() if noise is None else noise
-        self.width = message_width(self.round) if self.round.trust is Shuffled else record_width(self.round)
+        self.width = record_width(self.round)
 
     def encode(self, rows: Any, users: Any, state: State | None = None) -> Encoded:
         """Rows to reports.
@@ -123,9 +122,7 @@ class Encoder:
         if self._noise.seeded:
             raise InvalidInput("reports of repeatable noise are not remembered: nobody may take them for private ones")
         state.charge(self.transcript, [them])
-        return self.encoded(
-            them, state.fill(self.transcript, them, self.width, lambda which: self.draw(table[which], them[which]))
-        )
+        return self.encoded(them, self.remembered(them, table, state))
 
     def asked(self, users: Ids) -> Bools:
         """Who of the users (n,) is asked anything in this round: public. Under Shuffled trust everybody may be, and draws it herself."""
@@ -151,20 +148,16 @@ class Encoder:
         step = max(1, min(chunk_rows(self.plan.dimension), BYTES // self.width))
         for start in range(0, len(users), step):
             some = slice(start, start + step)
-            if self.round.trust is Shuffled:
-                owned = encode_owned(self.round, rows[some], users[some], self._noise)
-                records[some] = from_owned(owned, len(users[some]), self.round)
-                continue
-            reports = encode_rows(self.round, rows[some], users[some], self._noise)
-            records[some] = to_records(reports, users[some], self.round)
+            answers = encode_owned(self.round, rows[some], users[some], self._noise)
+            records[some] = to_records(answers, len(users[some]), self.round)
         return records
 
-    def users(self, users: Any) -> Ids:
-        """User numbers (n,) as they are on the wire.
+    def remembered(self, users: Ids, rows: Floats, state: State) -> Records:
+        """The records (n, width) of ascending users (n,) who were charged: the state's, and fresh ones of those who have none there."""
+        return state.fill(self.transcript, users, self.width, lambda which: self.draw(rows[which], users[which]))
 
-        Raises:
-            InvalidInput: not whole numbers of this plan.
-        """
+    def users(self, users: Any) -> Ids:
+        """User numbers (n,) as they are on the wire. Raises: InvalidInput: not whole numbers of this plan."""
         given = np.asarray(users)
         if given.ndim != 1 or given.dtype.kind not in "iuf" or given.dtype.itemsize > 8:
             raise InvalidInput(f"user numbers are a line of whole numbers, not {given.dtype} of shape {given.shape}")

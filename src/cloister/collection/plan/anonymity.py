@@ -8,7 +8,7 @@ from typing import Any, Self, final
 import attrs
 
 from cloister.accounting.composition import Spent
-from cloister.collection.wire.reports import report_types
+from cloister.collection.wire.columns import report_types
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.shuffling import least, messages, roles

@@ -6,11 +6,15 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
-from cloister.core.errors import Damaged, InvalidInput, Refused
+from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
+
+T = TypeVar("T")
 
 OWNER, OWNERS_FOLDER = 0o600, 0o700
 """Permissions of what people remember and send: their owner reads it, nobody else."""
@@ -27,12 +31,8 @@ def sealed(facts: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "hash": hash_of(facts)}
 
 
-def unsealed(given: Mapping[str, Any], format: int) -> dict[str, Any]:
-    """The facts without their hash, which fits.
-
-    Raises:
-        Refused: another format, or changed.
-    """
+def check_seal(given: Mapping[str, Any], format: int) -> None:
+    """Raises: Refused for facts of another format, or with a hash that is not theirs."""
     facts = {name: value for name, value in given.items() if name != "hash"}
     if given["format"] != format:
         raise Refused(
@@ -42,7 +42,6 @@ def unsealed(given: Mapping[str, Any], format: int) -> dict[str, Any]:
         raise Refused(
             "it was changed after it was published: its hash does not fit. Get it again from whoever published it"
         )
-    return facts
 
 
 def laid_out(facts: Mapping[str, Any]) -> str:
@@ -53,11 +52,11 @@ def laid_out(facts: Mapping[str, Any]) -> str:
     )
 
 
-def load(path: Path, what: str, most: int) -> bytes:
-    """A file's bytes.
+def read(path: Path, what: str, most: int, build: Callable[[bytes], T], again: str) -> T:
+    """What a file says. Args: what (it is), most (bytes), build (of its content), again (what to do about one that says nothing).
 
     Raises:
-        InvalidInput: it cannot be read. Damaged: it is too long to be one.
+        InvalidInput: it cannot be read. Damaged: it is not as it was published.
     """
     try:
         with path.open("rb") as file:
@@ -66,7 +65,26 @@ def load(path: Path, what: str, most: int) -> bytes:
         raise InvalidInput(f"cannot read the {what} {path}: {error.strerror or error}") from error
     if len(content) > most:
         raise Damaged(f"{path} is no {what} of cloister: it has more than {most} bytes")
-    return content
+    try:
+        return build(content)
+    except CloisterError as error:
+        raise Damaged(f"{path} cannot be used: {error}") from error
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        raise Damaged(f"{path} {again}") from error
+
+
+def beside(target: Path) -> Path:
+    """A new hidden name beside a file or folder, which is written under it and renamed when it is whole."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+
+
+@contextmanager
+def writing(what: object, otherwise: str = "") -> Iterator[None]:
+    """Raises: InvalidInput where the disk does not take it. Args: what (is written), otherwise (what has not happened then)."""
+    try:
+        yield
+    except OSError as error:
+        raise InvalidInput(f"cannot write {what}: {error.strerror or error}{otherwise}") from error
 
 
 def write(file: BinaryIO, text: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, final
 import attrs
 
 from cloister.collection.plan.anonymity import QUESTION_BYTES
-from cloister.collection.wire.reports import report_types
+from cloister.collection.wire.columns import report_types
 from cloister.core.budget import Event, Share
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,7 +29,7 @@ from cloister.collection.plan.anonymity import Crowd
 from cloister.collection.plan.costs import Size, Step
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
-from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
+from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.record import Record
@@ -166,9 +165,7 @@ class PublishedPlan:
             raise Refused(f"this plan was made by cloister {self.version}: {error}. No report was made") from error
         except CloisterError:
             raise
-        except (
-            Exception
-        ) as error:  # published answers are an input that can lie: a method may stumble over them in any way
+        except Exception as error:  # published answers can lie: a method may stumble over them in any way
             raise Refused("the method cannot go on from the published answers: no report was made") from error
         if self.crowd is not None and (self.schedule or self.crowd != Crowd.of(found)):
             raise Refused(
@@ -187,11 +184,8 @@ class PublishedPlan:
             return self._rounds
         composed = self.compose()
         found = tuple(forecast(composed.value, self._problem(composed), self.seed))
-        planned = (
-            all(step.fits(round) for step, round in zip(self.schedule, found, strict=False))
-            and len(found) == self.length
-        )
-        if not planned:
+        steps = zip(self.schedule, found, strict=False)
+        if len(found) != self.length or not all(step.fits(round) for step, round in steps):
             raise Refused(
                 f"this plan was made by cloister {self.version}, and what its rounds cost comes out differently here: no report was made"
             )
@@ -224,49 +218,32 @@ class PublishedPlan:
             InvalidInput: there is something, or it cannot be written.
         """
         target = checked_folder(folder)
-        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+        temporary = sealed.beside(target)
         try:
-            temporary.mkdir(parents=True)
-            for name, text in ((WORDS, words), (FILE, sealed.laid_out(self.as_dict()))):
-                with (temporary / name).open("wb") as file:
-                    sealed.write(file, text)
-            if target.exists():
-                target.rmdir()
-            temporary.rename(target)
-        except OSError as error:
+            with sealed.writing(target):
+                temporary.mkdir(parents=True)
+                for name, text in ((WORDS, words), (FILE, sealed.laid_out(self.as_dict()))):
+                    with (temporary / name).open("wb") as file:
+                        sealed.write(file, text)
+                if target.exists():
+                    target.rmdir()
+                temporary.rename(target)
+        finally:
             shutil.rmtree(temporary, ignore_errors=True)
-            raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from error
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str]) -> PublishedPlan:
-        """Read what ``write`` wrote.
-
-        Raises:
-            InvalidInput: there is no plan. Damaged: it is not as it was published.
-        """
-        path = Path(folder) / FILE
-        content = sealed.load(path, "plan", MOST)
-        try:
-            facts = parsed(content)
-            return cls.from_dict(facts)
-        except CloisterError as error:
-            raise Damaged(f"{path} cannot be used: {error}") from error
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-            raise Damaged(
-                f"{path} is not a plan of cloister, or it is damaged: get it again from whoever published it"
-            ) from error
+        """Read what ``write`` wrote. Raises: InvalidInput: there is no plan. Damaged: it is not as it was published."""
+        again = "is not a plan of cloister, or it is damaged: get it again from whoever published it"
+        return sealed.read(Path(folder) / FILE, "plan", MOST, lambda content: cls.from_dict(parsed(content)), again)
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> PublishedPlan:
         steps = tuple(Step.from_dict(step) for step in given.get("rounds", ()))
-        sealed.unsealed(given, FORMAT_OF_ROUNDS if steps else FORMAT)
+        sealed.check_seal(given, FORMAT_OF_ROUNDS if steps else FORMAT)
         problem, columns, outlook, size = (given[name] for name in ("problem", "columns", "expected", "bytes per user"))
-        bounds = problem["bounds"]
-        domain = (
-            Box(tuple(bounds["lower"]), tuple(bounds["upper"]))
-            if "lower" in bounds
-            else Ball(tuple(bounds["center"]), bounds["radius"])
-        )
+        b = problem["bounds"]
+        domain = Box(tuple(b["lower"]), tuple(b["upper"])) if "lower" in b else Ball(tuple(b["center"]), b["radius"])
         plan = cls(
             method=_method(given["method"]), k=sealed.whole(problem["k"]), rows=sealed.whole(problem["rows"]), domain=domain,
             columns=None if columns is None else tuple(sealed.text(c) for c in columns), total=Total(given["epsilon"], given["delta"]),
@@ -286,13 +263,8 @@ class PublishedPlan:
         return self._asked_for
 
     def _facts(self) -> dict[str, Any]:
-        d = self.domain
-        bounds: dict[str, Any]
-        if isinstance(d, Box):
-            bounds = {"lower": list(d.lower), "upper": list(d.upper)}
-        else:
-            bounds = {"center": list(d.center), "radius": d.radius}
-        o = self.outlook
+        d, o = self.domain, self.outlook
+        bounds = attrs.asdict(d, filter=lambda field, _: field.init is True)
         rounds = {"rounds": [step.as_dict() for step in self.schedule]} if self.schedule else {}
         return {
             "format": FORMAT_OF_ROUNDS if self.schedule else FORMAT, "cloister": self.version, "trust": self.trust, "epsilon": self.total.epsilon, "delta": self.total.delta,
@@ -305,9 +277,7 @@ class PublishedPlan:
         }  # fmt: skip
 
 
-def read(folder: str | os.PathLike[str]) -> PublishedPlan:
-    """The plan in a folder."""
-    return PublishedPlan.read(folder)
+read = PublishedPlan.read
 
 
 def loud(total: Total, rows: int) -> tuple[str, ...]:
@@ -328,11 +298,7 @@ def loud(total: Total, rows: int) -> tuple[str, ...]:
 
 
 def checked_folder(folder: str | os.PathLike[str]) -> Path:
-    """The path, if a plan could be written there.
-
-    Raises:
-        InvalidInput: something is there already.
-    """
+    """The path, if a plan could be written there. Raises: InvalidInput: something is there already."""
     target = Path(os.path.abspath(folder))
     if target.exists() and not target.is_dir():
         raise InvalidInput(f"cannot write {target}: it is a file")

@@ -86,15 +86,12 @@ def words(plan: PublishedPlan, rounds: Sequence[Round[Any]]) -> str:
     ]  # fmt: skip
     if plan.warnings:
         lines += ["", *(f"WARNING: {warning}" for warning in plan.warnings)]
-    lines += [
-        "",
-        f"Plan {plan.hash}, made by cloister {plan.version}.",
-        "Programs read plan.json alone; where this page says something else, plan.json holds.",
-    ]
-    if plan.length > 1:
-        lines[-1] = (
-            "Programs read plan.json and, beside it, round-1.json, round-2.json, ...: the answers of rounds that are closed."
-        )
+    programs = (
+        "Programs read plan.json alone; where this page says something else, plan.json holds."
+        if plan.length == 1
+        else "Programs read plan.json and, beside it, round-1.json, round-2.json, ...: the answers of rounds that are closed."
+    )
+    lines += ["", f"Plan {plan.hash}, made by cloister {plan.version}.", programs]
     return "\n".join(lines)
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
@@ -28,7 +27,7 @@ import numpy as np
 from cloister.accounting.total import Total
 from cloister.collection.plan import canonical_json as sealed
 from cloister.collection.plan.plan import PublishedPlan
-from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
+from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.record import Look, Record
 from cloister.core.strict_json import parsed
@@ -76,7 +75,7 @@ class Answers:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Answers:
-        sealed.unsealed(given, FORMAT)
+        sealed.check_seal(given, FORMAT)
         following = given["next"]
         if not sealed.whole(given["reports"]["accepted"]) >= 0:
             raise ValueError("so many reports cannot have counted")
@@ -188,7 +187,7 @@ class Transcript:
         """
         target = Path(folder) / name(answers.round + 1)
         grown = self.grown(answers)
-        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+        temporary = sealed.beside(target)
         try:
             with temporary.open("xb") as file:
                 sealed.write(file, answers.content)
@@ -216,15 +215,14 @@ def _numbers(folder: Path) -> set[int]:
 
 
 def _read(path: Path) -> Answers:
-    content = sealed.load(path, "round", MOST)
-    try:
-        found = Answers.from_dict(parsed(content))
-        if content != found.content.encode() + b"\n":
-            raise Refused("it is not written as cloister writes it")
-    except CloisterError as error:
-        raise Damaged(f"{path} cannot be used: {error}") from error
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        raise Damaged(f"{path} holds no answers of cloister, or it is damaged: get it again") from error
+    again = "holds no answers of cloister, or it is damaged: get it again"
+    return sealed.read(path, "round", MOST, _answers, again)
+
+
+def _answers(content: bytes) -> Answers:
+    found = Answers.from_dict(parsed(content))
+    if content != found.content.encode() + b"\n":
+        raise Refused("it is not written as cloister writes it")
     return found
 
 
@@ -259,6 +257,3 @@ def opened(plan: Transcript | PublishedPlan | str | os.PathLike[str]) -> Transcr
     if isinstance(plan, Transcript):
         return plan
     return Transcript(plan) if isinstance(plan, PublishedPlan) else Transcript.read(plan)
-
-
-__all__ = ["Answers", "Transcript", "name", "opened"]

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, final
 import attrs
 
 from cloister._version import __version__
+from cloister.collection.intake.refusals import Intake
 from cloister.collection.plan.plan import PublishedPlan
 from cloister.collection.plan.transcript import Answers, Transcript
 from cloister.collection.server.messages import Released
@@ -38,10 +39,10 @@ Paths: TypeAlias = str | Path | Sequence[str | Path]
 @final
 @attrs.frozen(eq=False)
 class Decoded:
-    """What a server has. Args: result, intake (what became of the reports: ``lines()``, ``accepted``)."""
+    """What a server has. Args: result, intake (what became of the reports)."""
 
     result: Result
-    intake: Any
+    intake: Intake
 
 
 @final
@@ -56,7 +57,7 @@ class Advanced:
     """
 
     transcript: Transcript
-    intake: Any
+    intake: Intake | None
     result: Result | None
 
 
@@ -160,7 +161,7 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
 
 
 def _closed(
-    transcript: Transcript, collected: Any, accept_shares: bool
+    transcript: Transcript, collected: Collected | Released, accept_shares: bool
 ) -> tuple[Answers, Session[Any], Clustering | None]:
     """The answers of the open round, from its reports, and the run that found them; its clustering after the last round."""
     index, before = transcript.index, transcript.record()
@@ -196,13 +197,13 @@ class _Open:
     """The reports of one round as a population. Args: index (of the round), collected, accept_shares (as for ``decode``)."""
 
     index: int
-    collected: Any
+    collected: Collected | Released
     accept_shares: bool
 
     @property
     def people(self) -> int | None:
         """Who count, once the reports are gathered."""
-        return getattr(self.collected, "people", None)
+        return self.collected.people
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: Pending for a later round. Refused for an earlier one, whose reports may be others by now; or if people chose numbers."""
@@ -213,7 +214,7 @@ class _Open:
                 f"the method looks further at round {round.index + 1}, which is closed: what it wants to see of a round it must look at "
                 "before it asks the next one"
             )
-        summaries: tuple[Any, ...] = self.collected.gather(round, rng)
+        summaries = self.collected.gather(round, rng)
         found = doubts(round, self.collected.intake.questions, summaries)
         if found and not self.accept_shares:
             raise Refused(
@@ -223,9 +224,8 @@ class _Open:
         return summaries
 
 
-def _collected(transcript: Transcript, reports: Paths, strict: bool, progress: Callable[[int], None] | None) -> Any:
+def _collected(
+    transcript: Transcript, reports: Paths, strict: bool, progress: Callable[[int], None] | None
+) -> Collected | Released:
     kind = Released if transcript.plan.crowd else Collected
     return kind(reports, transcript.head, transcript.plan.rows, strict, progress, transcript.heads[:-1])
-
-
-__all__ = ["Advanced", "Decoded", "advance", "decode", "result_of"]

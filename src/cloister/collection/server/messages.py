@@ -2,73 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import Iterator, Sequence
+from typing import Any, final
 
 import numpy as np
 
-from cloister.collection.server.reports import SPLIT, Intake
-from cloister.collection.wire.messages import Messages, from_batch, schema, shuffle_of
-from cloister.collection.wire.reports import plan_of
-from cloister.core.encoding import Progress, absorb, keep_memory
-from cloister.core.errors import InvalidInput, MissingExtra, Refused
+from cloister.collection.intake.refusals import SHUFFLED
+from cloister.collection.intake.sent import SentFiles, isolated
+from cloister.collection.wire.columns import plan_of
+from cloister.collection.wire.messages import Messages, from_batch, schema, shuffle_of, widest
+from cloister.core.encoding import absorb, keep_memory
+from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.shuffling import messages as each
 from cloister.core.shuffling import roles
 from cloister.core.types import Ints
 
-if TYPE_CHECKING:
-    from cloister.collection.wire.files import Path
-
-WORDS = {
-    "not as asked": "messages that answer no question, or more than one",
-    "impossible": "messages with an answer that no encoder of this plan sends",
-}
-
 
 @final
-class Released:
+class Released(SentFiles):
     """Shuffled messages in files, added up as they are read.
 
     Memory: what the oracles' summaries take and a bounded number of messages.
 
     Guarantee: files count only if all those of one shuffle are there, each once and readable to its end. A message counts only if an
     encoder of this round could have sent it; nobody can tell any more who sent it or whether she sent two, which was the shuffler's to
-    see. Summaries are exact integers: the result does not depend on the order.
-
-    Args:
-        paths: folders, files or patterns.
-        plan: hash of the plan, as files bear it.
-        users: how many are planned.
-        strict: fail at the first refusal.
-        progress: told how many more messages were looked at.
-        earlier: names of rounds before, of which there are none.
-
-    Attributes:
-        intake: what the last ``gather`` met. ``accepted`` counts people, by how many messages each sends.
-
-    Raises:
-        InvalidInput: there are no such files. MissingExtra: pyarrow is not installed.
+    see, so that people are counted by how many messages each sends. Summaries are exact integers: the result does not depend on the
+    order.
     """
 
-    def __init__(
-        self, paths: Path | Sequence[Path], plan: str, users: int, strict: bool = False, progress: Progress | None = None,
-        earlier: Sequence[str] = (),
-    ) -> None:  # fmt: skip
-        try:
-            from cloister.collection.wire.files import listed
-        except ImportError as error:
-            raise MissingExtra("pyarrow", "files", "reading messages") from error
-        self._files, self._others = listed(paths)
-        self._plan, self._users, self._strict = plan, users, strict
-        self._progress = progress or (lambda n: None)
-        self.intake = Intake()
-
-    @property
-    def people(self) -> int | None:
-        """Who were accepted by the last ``gather``."""
-        return self.intake.accepted or None
+    kind = SHUFFLED
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Draws nothing.
@@ -80,17 +44,17 @@ class Released:
         from cloister.collection.wire.files import Unusable, batches
 
         keep_memory()
-        self.intake = Intake(questions=[0] * len(round.parts), files=len(self._files), others=self._others)
+        self.intake = self._nothing(len(round.parts))
         _whole(self._files, self._plan)
-        totals = list(absorb(round, tuple(_nothing().report(j, round) for j in range(len(round.parts)))))
+        nobody = Messages(np.empty(0, np.uint16), np.empty((0, widest(round)), np.uint8))
+        totals = list(absorb(round, tuple(nobody.report(j, round) for j in range(len(round.parts)))))
         for path in self._files:
             try:
                 for batch in batches(path, schema(round, self._plan, senders=False)):
-                    messages = self._sound(batch, round, path)
+                    messages, good = from_batch(batch, round)
+                    rows = self._kept(np.arange(len(messages)), good, "not as asked", path)
                     for j in range(len(round.parts)):
-                        for summary in self._absorbed(
-                            round, messages, np.flatnonzero(messages.questions == j), j, path
-                        ):
+                        for summary in self._absorbed(round, messages, rows[messages.questions[rows] == j], j, path):
                             totals[j] = totals[j].merge(summary)
                     self._progress(batch.num_rows)
             except Unusable as error:
@@ -100,34 +64,18 @@ class Released:
             raise InvalidInput("; ".join(["no message can be used", *self.intake.lines()]))
         return tuple(totals)
 
-    def _sound(self, batch: Any, round: Round[Any], path: str) -> Messages:
-        messages, good = from_batch(batch, round)
-        if not good.all():
-            self._refuse("not as asked", int((~good).sum()), path)
-            messages = messages.of(good)
-        return messages
+    def _absorbed(self, round: Round[Any], messages: Messages, rows: Ints, j: int, path: str) -> Iterator[Any]:
+        """Summaries of these messages to question j, without those that no encoder sends."""
 
-    def _absorbed(self, round: Round[Any], messages: Messages, rows: Ints, j: int, path: str) -> list[Any]:
-        """Summaries of these messages, divided until what no encoder sends is alone."""
-        if not len(rows):
-            return []
-        try:
-            summary = round.parts[j].channel.absorb(messages.of(rows).report(j, round))
-        except Refused:
-            if len(rows) == 1:
-                self._refuse("impossible", 1, path)
-                return []
-            return [
-                one for some in np.array_split(rows, SPLIT) for one in self._absorbed(round, messages, some, j, path)
-            ]
-        self.intake.questions[j] += len(rows)
-        return [summary]
+        def read(some: Ints) -> Any:
+            return round.parts[j].channel.absorb(messages.of(some).report(j, round))
 
-    def _refuse(self, reason: str, count: int, path: str) -> None:
-        self.intake.refused[reason] += count
-        self.intake.first.setdefault(reason, path)
-        if self._strict:
-            raise Refused(f"'{path}' has {WORDS[reason]}")
+        for some, summary in isolated(rows, read) if len(rows) else ():
+            if summary is None:
+                self.intake.refuse("impossible", 1, path)
+            else:
+                self.intake.questions[j] += len(some)
+                yield summary
 
 
 _UNUSABLE = {
@@ -167,10 +115,6 @@ def _metadata(path: str) -> Any:
         return pyarrow.parquet.read_schema(path)
     except Exception:  # a foreign decoder: whatever it raises, the file cannot be read
         raise InvalidInput(f"'{path}' is {_UNUSABLE['damaged']}: get the shuffler's files again") from None
-
-
-def _nothing() -> Messages:
-    return Messages(np.empty(0, np.uint16), np.empty((0, 0), np.uint8))
 
 
 def _people(round: Round[Any], messages: Sequence[int]) -> int:

@@ -17,7 +17,7 @@ from typing import BinaryIO, final
 
 import numpy as np
 
-from cloister.collection.wire.reports import Packed
+from cloister.collection.wire.columns import Packed
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ids, Ints

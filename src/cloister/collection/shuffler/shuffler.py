@@ -28,12 +28,13 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.collection.plan.canonical_json import flush, sync
+from cloister.collection.intake.refusals import Intake
+from cloister.collection.plan.canonical_json import beside, flush, sync, writing
 from cloister.collection.plan.plan import PublishedPlan
 from cloister.collection.shuffler.external_shuffle import Scattered
-from cloister.collection.shuffler.intake import Senders, Tally
+from cloister.collection.shuffler.intake import Senders
+from cloister.collection.wire.columns import Packed
 from cloister.collection.wire.messages import FILE_KEY, SHUFFLE_KEY, Messages, schema, to_batch, widest
-from cloister.collection.wire.reports import Packed
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
@@ -54,13 +55,13 @@ class Shuffled:
     people: int
     messages: int
     files: int
-    tally: Tally
+    tally: Intake
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
             "plan": self.plan, "people": self.people, "messages": self.messages, "files": self.files,
-            "folder": str(self.folder), **self.tally.as_dict(),
+            "folder": str(self.folder), "read": self.tally.files, "refused": self.tally.reasons,
         }  # fmt: skip
 
 
@@ -98,24 +99,22 @@ def shuffle(
         try:
             for messages in senders.accepted():
                 scattered.add(_records(messages))
-            if senders.people < opened.crowd.least:
+            if senders.intake.accepted < opened.crowd.least:
                 raise Refused(
-                    f"{senders.people:,} people have sent messages that can be used, and the plan's guarantee needs {opened.crowd.least:,}: nothing is "
-                    f"released{''.join(f'; {line}' for line in senders.tally.lines())}"
+                    f"{senders.intake.accepted:,} people have sent messages that can be used, and the plan's guarantee needs {opened.crowd.least:,}: nothing is "
+                    f"released{''.join(f'; {line}' for line in senders.intake.lines())}"
                 )
             files = _write(scattered, folder / "release", opened, round, told)
         finally:
             scattered.close()
         shutil.rmtree(folder / "scattered")
         _publish(folder / "release", target)
-    return Shuffled(opened.hash, target, senders.people, scattered.count, files, senders.tally)
+    return Shuffled(opened.hash, target, senders.intake.accepted, scattered.count, files, senders.intake)
 
 
 def _records(messages: Messages) -> Packed:
     """Messages (m, 2 + widest): the question, then what is said."""
-    questions = (
-        np.ascontiguousarray(messages.questions, QUESTION).view(np.uint8).reshape(len(messages), QUESTION.itemsize)
-    )
+    questions = messages.questions.astype(QUESTION).view(np.uint8).reshape(-1, QUESTION.itemsize)
     return np.concatenate([questions, messages.bodies], axis=1)
 
 
@@ -128,7 +127,7 @@ def _write(
     scattered: Scattered, folder: Path, plan: PublishedPlan, round: Round[Any], told: Callable[[int], None]
 ) -> int:
     """Write all messages in random order; how many files there are."""
-    from pyarrow.parquet import ParquetWriter
+    from cloister.collection.wire.files import writer
 
     folder.mkdir()
     files, name = -(-scattered.count // FILE), secrets.token_hex(16)
@@ -138,9 +137,7 @@ def _write(
         shape = schema(round, plan.hash, senders=False)
         shape = shape.with_metadata({**shape.metadata, **place})
         with (folder / f"part-{number:06}.parquet").open("xb") as file:
-            with ParquetWriter(
-                file, shape, compression="zstd", write_statistics=False, write_page_checksum=True
-            ) as out:
+            with writer(file, "parquet", shape) as out:
                 for _ in range(-(-min(FILE, scattered.count - number * FILE) // GROUP)):
                     group = next(groups)
                     out.write_batch(to_batch(_messages(group), round, shape), row_group_size=GROUP)
@@ -171,20 +168,16 @@ def _workshop(target: Path) -> Iterator[Path]:
     cleared away first: the order in which messages came in can nearly be read from it.
     """
     _free(target)
-    try:
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         for left in target.parent.glob(_workshops(target)):
             with _held(left, target):
                 shutil.rmtree(left)
-        folder = target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
+        folder = beside(target)
         folder.mkdir(mode=0o700)
-    except OSError as error:
-        raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from error
     try:
-        with _held(folder, target):
+        with writing(target, ". Nothing was released"), _held(folder, target):
             yield folder
-    except OSError as error:
-        raise InvalidInput(f"cannot write {target}: {error.strerror or error}. Nothing was released") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, BinaryIO, Literal, TypeAlias, final
 
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 
-from cloister.collection.wire import reports as wire
 from cloister.collection.wire.arrow import record_batches
+from cloister.collection.wire.columns import plan_of
 from cloister.core.errors import InvalidInput
 
 Path: TypeAlias = str | os.PathLike[str]
@@ -101,6 +101,14 @@ def batches(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         raise InvalidInput(_changed(path))
 
 
+def writer(file: BinaryIO, format: str, schema: pa.Schema) -> Any:
+    """What writes batches into an open file. Args: format (parquet or arrow)."""
+    if format == "arrow":
+        return pyarrow.ipc.new_file(file, schema, options=pyarrow.ipc.IpcWriteOptions(compression="zstd"))
+    pages = {"compression": "zstd", "write_statistics": False, "write_page_checksum": True}
+    return pyarrow.parquet.ParquetWriter(file, schema, **pages)
+
+
 def _read(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     lower = path.lower()
     if lower.endswith(".parquet"):
@@ -116,9 +124,8 @@ def _parquet(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     with pyarrow.parquet.ParquetFile(path, **options) as file:
         _fits(file.schema_arrow, schema)
         groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
-        if any(
-            group.total_byte_size > MOST_OF_GROUP for group in groups
-        ):  # a damaged column's own facts would end the process
+        # of the group as a whole: to look at a damaged column's own facts would end the process
+        if any(group.total_byte_size > MOST_OF_GROUP for group in groups):
             raise Unusable("damaged")
         yield from _whole(file.iter_batches(batch_size=BATCH, use_threads=False), file.metadata.num_rows)
 
@@ -148,10 +155,10 @@ def _whole(pieces: Iterator[Any], rows: int) -> Iterator[pa.RecordBatch]:
 
 def _fits(found: pa.Schema, schema: pa.Schema) -> None:
     """Raises: Unusable unless this is the schema of the plan's reports."""
-    plan = wire.plan_of(found)
+    plan = plan_of(found)
     if plan is None:
         raise Unusable("no reports")
-    if plan != wire.plan_of(schema):
+    if plan != plan_of(schema):
         raise Unusable("another plan", plan)
     if found.names != schema.names or found.types != schema.types:
         raise Unusable("no reports")

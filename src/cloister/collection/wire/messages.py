@@ -1,9 +1,8 @@
 """Messages on their way from people to a shuffler, and from there to a server: one row per message, in Parquet or Arrow.
 
-``question`` is the number of the question that a message answers. For question j and each column c of its messages, ``q{j}.{c}``
-holds what it says, and is null in messages that answer another question. What a person sends has a column ``sender`` besides, her
-public number: the envelope, which the shuffler takes off. Nothing in the message itself is public of her (``core.encoding``). The
-schema's metadata names the plan; that of shuffled files also the shuffle and which of its files this is.
+``question`` is the number of the question that a message answers; the columns of other questions (``columns``) are null. What a person
+sends has a column ``sender`` besides, her public number: the envelope, which the shuffler takes off. Nothing in the message itself is
+public of her (``core.encoding``). The metadata of shuffled files names the shuffle too, and which of its files this is.
 """
 
 from __future__ import annotations
@@ -14,18 +13,8 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 import numpy as np
 
-from cloister.collection.wire.reports import (
-    FORMAT,
-    FORMAT_KEY,
-    PLAN_KEY,
-    Packed,
-    arrow_type,
-    filled,
-    report_types,
-    valid,
-    with_arrow,
-)
-from cloister.core.errors import Refused
+from cloister.collection.wire import columns
+from cloister.collection.wire.columns import Packed, by_question, numbers, raw, report_types, valid, with_arrow
 from cloister.core.questions import Round
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 
@@ -34,7 +23,7 @@ if TYPE_CHECKING:
 
 SENDER, QUESTION = "sender", "question"
 SHUFFLE_KEY, FILE_KEY = b"cloister.shuffle", b"cloister.file"
-NOBODY = np.uint64(2**64 - 1)
+NOBODY = 2**64 - 1
 """Stands where a message has no sender. No plan has a user of this number."""
 
 
@@ -75,9 +64,7 @@ class Messages:
     def report(self, question: int, round: Round[Any]) -> Any:
         """What answers one question, as its channel absorbs it."""
         kind = report_types(round)[question]
-        mine = self.questions == question
-        bodies = self.bodies[mine, : kind.bytes] if mine.any() else np.empty((0, kind.bytes), np.uint8)
-        return kind.load(kind.unpacked(bodies))
+        return kind.load(kind.unpacked(self.bodies[self.questions == question, : kind.bytes]))
 
 
 def widest(round: Round[Any]) -> int:
@@ -88,11 +75,8 @@ def widest(round: Round[Any]) -> int:
 def schema(round: Round[Any], plan_hash: str, senders: bool) -> pa.Schema:
     """The schema of every file of a plan's messages. Args: senders (whether the envelopes are on)."""
     pa = with_arrow()
-    fields = [pa.field(SENDER, pa.uint64(), nullable=False)] if senders else []
-    fields.append(pa.field(QUESTION, pa.uint16(), nullable=False))
-    for j, kind in enumerate(report_types(round)):
-        fields += [pa.field(f"q{j}.{c.name}", arrow_type(c), nullable=True) for c in kind.columns]
-    return pa.schema(fields, metadata={PLAN_KEY: plan_hash.encode(), FORMAT_KEY: FORMAT.encode()})
+    envelope = {SENDER: pa.uint64()} if senders else {}
+    return columns.schema(round, plan_hash, {**envelope, QUESTION: pa.uint16()})
 
 
 def to_batch(messages: Messages, round: Round[Any], schema: pa.Schema) -> pa.RecordBatch:
@@ -101,12 +85,8 @@ def to_batch(messages: Messages, round: Round[Any], schema: pa.Schema) -> pa.Rec
     arrays = [] if messages.senders is None else [pa.array(messages.senders, pa.uint64())]
     arrays.append(pa.array(messages.questions, pa.uint16()))
     for j, kind in enumerate(report_types(round)):
-        where = messages.questions == j
-        rows, start = np.flatnonzero(where), 0
-        for column in kind.columns:
-            values = np.ascontiguousarray(messages.bodies[rows, start : start + column.bytes])
-            arrays.append(filled(values, rows, where, arrow_type(column)))
-            start += column.bytes
+        rows = np.flatnonzero(messages.questions == j)
+        arrays += kind.to_arrow(messages.bodies[rows, : kind.bytes], rows, len(messages))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -117,21 +97,17 @@ def from_batch(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Messages, Bool
     that are asked that question. Whether what it says is possible is for ``absorb`` to say.
     """
     named = batch.schema.names[0] == SENDER
-    senders = _numbers(batch.column(0), NOBODY) if named else None
-    wide = _numbers(batch.column(int(named)), len(round.parts))
-    good, at = wide < len(round.parts), int(named) + 1
-    bodies = np.zeros((len(wide), widest(round)), np.uint8)
-    for j, (part, kind) in enumerate(zip(round.parts, report_types(round), strict=True)):
-        mine, start = wide == j, 0
-        for column in kind.columns:
-            array = batch.column(at)
+    senders = numbers(batch.column(0), NOBODY) if named else None
+    wide = numbers(batch.column(int(named)), len(round.parts))
+    good, bodies = wide < len(round.parts), np.zeros((len(wide), widest(round)), np.uint8)
+    for j, (part, (kind, arrays)) in enumerate(zip(round.parts, by_question(batch, round), strict=True)):
+        mine = wide == j
+        for (column, place), array in zip(kind.places, arrays, strict=True):
             good &= valid(array) == mine
             if mine.any():
-                bodies[mine, start : start + column.bytes] = _raw(array, column.bytes)[mine]
+                bodies[mine, place] = raw(array, column.bytes)[mine]
             if part.among is not None and column.name == "users":
-                numbers = np.ascontiguousarray(bodies[mine, start : start + column.bytes]).view(column.dtype)
-                good[mine] &= part.among.holds(numbers.reshape(-1).astype(np.uint64))
-            at, start = at + 1, start + column.bytes
+                good[mine] &= part.among.holds(column.unpacked(bodies[mine, place]).astype(np.uint64))
     return Messages(wide.astype(np.uint16), bodies, senders), good
 
 
@@ -142,18 +118,3 @@ def shuffle_of(metadata: Mapping[bytes, bytes]) -> tuple[str, int, int] | None:
         return None
     number, of = int(place[0]), int(place[1])
     return (name.decode("ascii", "replace"), number, of) if 0 <= number < of else None
-
-
-def _numbers(array: Any, missing: int | np.uint64) -> AnyArray:
-    """Unsigned numbers (m,), and what stands for those that are not there."""
-    values = array.fill_null(0) if array.null_count else array
-    wide = np.asarray(values.to_numpy(zero_copy_only=False), np.uint64)
-    return np.where(valid(array), wide, np.uint64(missing)) if array.null_count else wide
-
-
-def _raw(array: Any, size: int) -> Packed:
-    """The bytes (m, size) of every entry; whatever there is for null."""
-    data, start = array.buffers()[1], array.offset * size
-    if data is None or data.size < start + len(array) * size:
-        raise Refused("a column of messages is cut short")
-    return np.frombuffer(data, np.uint8, len(array) * size, start).reshape(len(array), size)

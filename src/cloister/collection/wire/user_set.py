@@ -13,10 +13,6 @@ from cloister.core.types import AnyArray, Bools, Ids
 BLOCK = 2**20
 """Numbers that are listed at once."""
 
-TRIES = 64
-"""Of what one number sends and no encoder does, how much of a piece is looked at one by one: the time that a flood of it takes must not
-grow with its square. Whoever can send so much before her could send what counts."""
-
 
 @final
 class Roll:

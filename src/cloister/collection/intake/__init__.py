@@ -1,0 +1,1 @@
+"""Files that anybody may have sent: what counts, and what is refused."""

@@ -1,0 +1,109 @@
+"""What became of files that were sent: how much of it counts, and how much was refused for which reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, final
+
+import attrs
+
+from cloister.core.errors import Refused
+
+
+@final
+@attrs.frozen
+class Kind:
+    """What is sent. Args: name, reasons (to refuse something, and what it then is), errors (what is said of a file where none is allowed)."""
+
+    name: str
+    reasons: Mapping[str, str]
+    errors: Mapping[str, str]
+
+
+def _errors(reasons: Mapping[str, str]) -> dict[str, str]:
+    return {r: f" is one of the {what}" if what.startswith("files") else f" has {what}" for r, what in reasons.items()}
+
+
+_REPORTS = {
+    "another plan": "files of reports that answer another plan",
+    "no reports": "files that hold no reports of this form",
+    "damaged": "files that are damaged or cut short",
+    "out of range": "reports of user numbers that the plan does not have",
+    "not as asked": "reports that answer what their user is not asked, or leave out what she is asked",
+    "impossible": "reports with an answer that no encoder of this plan sends",
+    "duplicate": "reports of users who have reported already",
+}
+_SHUFFLED = {
+    "not as asked": "messages that answer no question, or more than one",
+    "impossible": "messages with an answer that no encoder of this plan sends",
+}
+_MESSAGES = {
+    "another plan": "files that answer another plan",
+    "no messages": "files that hold no messages of this form",
+    "damaged": "files that are damaged or cut short",
+    "out of range": "people whose numbers the plan does not have",
+    "not as asked": "people who sent too few messages, too many, or such as answer no question",
+    "impossible": "people with a message that no encoder of this plan sends",
+    "duplicate": "people who have sent messages already",
+}
+REPORTS = Kind("reports", _REPORTS, _errors(_REPORTS))
+SHUFFLED = Kind("messages", _REPORTS, _errors(_SHUFFLED))
+MESSAGES = Kind("messages", _MESSAGES, {reason: f": refused {what}" for reason, what in _MESSAGES.items()})
+"""People's reports, which a server is sent; messages that a shuffler has released; and people's messages, which it was sent."""
+
+
+@final
+@attrs.define
+class Intake:
+    """What became of what was sent. All of it is public: reports are, and messages have no sender here.
+
+    Args:
+        kind: what was sent.
+        strict: fail at the first refusal.
+        files: how many were read.
+        others: files in the folders that have another extension; they were left alone.
+        earlier: files of reports of rounds that are closed; they were left alone too, and are not in ``files``.
+        accepted: people who count.
+        questions: how many reports or messages that count answer each question.
+        refused: files, and reports, messages or people, per reason.
+        first: the file where each reason was met first.
+        doubts: what of the accepted ones chance does not explain (``core.shares``), and was accepted all the same.
+    """
+
+    kind: Kind
+    strict: bool = False
+    files: int = 0
+    others: int = 0
+    earlier: int = 0
+    accepted: int = 0
+    questions: list[int] = attrs.field(factory=list)
+    refused: Counter[str] = attrs.field(factory=Counter)
+    first: dict[str, str] = attrs.field(factory=dict)
+    doubts: list[str] = attrs.field(factory=list)
+
+    def refuse(self, reason: str, count: int, path: str) -> None:
+        """Count so many. Raises: Refused: nothing may be refused."""
+        self.refused[reason] += count
+        self.first.setdefault(reason, path)
+        if self.strict:
+            raise Refused(f"'{path}'{self.kind.errors[reason]}")
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How much was refused, for every reason there is."""
+        return {reason: self.refused[reason] for reason in self.kind.reasons}
+
+    def as_dict(self, planned: int) -> dict[str, Any]:
+        """Plain data. Args: planned (users of the plan)."""
+        return {
+            "accepted": self.accepted, "share of the planned users": self.accepted / planned, "per question": self.questions,
+            "files": self.files, "refused": self.reasons, **({"doubts": self.doubts} if self.doubts else {}),
+        }  # fmt: skip
+
+    def lines(self) -> list[str]:
+        """One line per reason, for people."""
+        words, left = self.kind.reasons, {"of another kind": self.others, "of rounds that are closed": self.earlier}
+        found = [f"refused {n:,} {words[r]} (the first: '{self.first[r]}')" for r, n in self.reasons.items() if n]
+        found += [f"left alone {count:,} files {what}" for what, count in left.items() if count]
+        return found + [f"WARNING: {doubt}" for doubt in self.doubts]

@@ -1,0 +1,200 @@
+"""What files of reports and files of messages share: a column for each thing that is said about each question.
+
+For question j of the round and each column c of its reports, ``q{j}.{c}`` holds what a row says, and is null in rows that do not answer
+question j. A column of one dimension has its own unsigned type; one of width w is ``fixed_size_binary(w * itemsize)``, little-endian.
+The columns before these say whose row it is (``reports``, ``messages``). The schema's metadata names the plan.
+
+The shape of a round is found from the reports of nobody, so that no component says it twice. What is imported here is light;
+pyarrow is loaded by the functions that need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.core.encoding import encode_lattice
+from cloister.core.errors import InvalidInput, MissingExtra, Refused
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng
+from cloister.core.trust import Shuffled
+from cloister.core.types import AnyArray, Bools, Ids, Ints
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = "1"
+PLAN_KEY, FORMAT_KEY = b"cloister.plan", b"cloister.format"
+
+Packed = NDArray[np.uint8]
+"""(n, bytes): the columns of n reports or messages, side by side."""
+
+
+@final
+@attrs.frozen
+class Column:
+    """One thing that a report says. Args: name, dtype (unsigned, little-endian), width (numbers per person; None for one of its own)."""
+
+    name: str
+    dtype: str
+    width: int | None
+
+    @property
+    def bytes(self) -> int:
+        """Per person who is asked."""
+        return np.dtype(self.dtype).itemsize * (1 if self.width is None else self.width)
+
+    @property
+    def arrow_type(self) -> Any:
+        """In a file."""
+        pa = with_arrow()
+        kept = np.dtype(self.dtype).newbyteorder("=")
+        return pa.from_numpy_dtype(kept) if self.width is None else pa.binary(self.bytes)
+
+    def unpacked(self, data: Packed) -> AnyArray:
+        """Numbers (n,) or (n, width) from the bytes that are sent, in this machine's byte order."""
+        values = np.ascontiguousarray(data).view(np.dtype(self.dtype))
+        values = values.reshape(-1) if self.width is None else values
+        return values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
+@final
+@attrs.frozen
+class ReportType:
+    """The reports of one question. Args: load (columns to reports), columns, in order."""
+
+    load: Any
+    columns: tuple[Column, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Per person who is asked."""
+        return sum(column.bytes for column in self.columns)
+
+    @property
+    def places(self) -> list[tuple[Column, slice]]:
+        """Every column, and which bytes of a packed report are its own."""
+        ends = np.cumsum([0, *(column.bytes for column in self.columns)]).tolist()
+        return [(column, slice(*ends)) for column, ends in zip(self.columns, pairwise(ends), strict=True)]
+
+    def packed(self, columns: Mapping[str, AnyArray]) -> Packed:
+        """Columns with n entries side by side: (n, bytes)."""
+        sent = [
+            np.ascontiguousarray(columns[c.name], np.dtype(c.dtype)).reshape(-1, c.width or 1) for c in self.columns
+        ]
+        return np.concatenate([values.view(np.uint8) for values in sent], axis=1)
+
+    def unpacked(self, records: Packed) -> dict[str, AnyArray]:
+        """Columns from what ``packed`` made."""
+        return {column.name: column.unpacked(records[:, place]) for column, place in self.places}
+
+    def to_arrow(self, packed: Packed, rows: Ints, count: int) -> list[Any]:
+        """An Arrow array (count,) for each column: what is packed, in its rows, and null elsewhere."""
+        pa, where, arrays = with_arrow(), np.zeros(count, bool), list[Any]()
+        where[rows] = True
+        present = None if where.all() else pa.py_buffer(np.packbits(where, bitorder="little"))
+        for column, place in self.places:
+            whole = np.zeros((count, column.bytes), np.uint8)
+            whole[rows] = packed[:, place]
+            arrays.append(pa.Array.from_buffers(column.arrow_type, count, [present, pa.py_buffer(whole)]))
+        return arrays
+
+
+@lru_cache(maxsize=4)
+def report_types(round: Round[Any]) -> tuple[ReportType, ...]:
+    """What the reports of each question look like; of Shuffled trust, each of its messages, private number included.
+
+    Raises:
+        InvalidInput: some report does not travel.
+    """
+    nobody = np.empty((0, round.domain.dimension), np.int64), np.empty(0, np.uint64)
+    reports = encode_lattice(round, *nobody, NoiseRng.secret())
+    left_out = () if round.trust is Shuffled else ("users",)
+    return tuple(type_of(number, report, left_out) for number, report in enumerate(reports))
+
+
+def type_of(number: int, report: Any, left_out: tuple[str, ...] = ("users",)) -> ReportType:
+    """What such a report of a question looks like. Args: left_out (columns that do not travel with it).
+
+    Raises:
+        InvalidInput: it does not travel.
+    """
+    if not (hasattr(report, "columns") and hasattr(type(report), "load")):
+        raise InvalidInput(
+            f"the reports of question {number + 1} do not travel: {type(report).__name__} has no columns"
+        )
+    columns = list[Column]()
+    for name, values in report.columns().items():
+        if values.dtype.kind != "u" or values.ndim not in (1, 2):
+            raise InvalidInput(
+                f"column '{name}' of question {number + 1} has type {values.dtype}: reports are unsigned integers"
+            )
+        if name not in left_out:
+            width = values.shape[1] if values.ndim == 2 else None
+            columns.append(Column(name, values.dtype.newbyteorder("<").str, width))
+    return ReportType(type(report).load, tuple(columns))
+
+
+def schema(round: Round[Any], plan_hash: str, heads: Mapping[str, Any]) -> pa.Schema:
+    """The schema of every file of a kind, under a plan. Args: heads (names and types of the columns that say whose row it is)."""
+    pa = with_arrow()
+    fields = [pa.field(name, kind, nullable=False) for name, kind in heads.items()]
+    for j, kind in enumerate(report_types(round)):
+        fields += [pa.field(f"q{j}.{c.name}", c.arrow_type, nullable=True) for c in kind.columns]
+    return pa.schema(fields, metadata={PLAN_KEY: plan_hash.encode(), FORMAT_KEY: FORMAT.encode()})
+
+
+def plan_of(schema: pa.Schema) -> str | None:
+    """The hash of the plan that a file says it answers; None if it is no file of this format."""
+    found: Mapping[bytes, bytes] = schema.metadata or {}
+    if found.get(FORMAT_KEY) != FORMAT.encode() or PLAN_KEY not in found:
+        return None
+    return found[PLAN_KEY].decode("ascii", "replace")
+
+
+def by_question(batch: pa.RecordBatch, round: Round[Any]) -> Iterator[tuple[ReportType, Sequence[Any]]]:
+    """For every question what its reports look like, and its columns of a batch: the last ones."""
+    kinds = report_types(round)
+    at = batch.num_columns - sum(len(kind.columns) for kind in kinds)
+    for kind in kinds:
+        yield kind, batch.columns[at : at + len(kind.columns)]
+        at += len(kind.columns)
+
+
+def valid(array: Any) -> Bools:
+    """Which entries (n,) are not null."""
+    if not array.null_count:
+        return np.ones(len(array), bool)
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), bool)
+
+
+def numbers(array: Any, missing: int = 0) -> Ids:
+    """Unsigned numbers (n,), and what stands for those that are not there."""
+    values = array.fill_null(0) if array.null_count else array
+    wide = np.asarray(values.to_numpy(zero_copy_only=False), np.uint64)
+    return np.where(valid(array), wide, np.uint64(missing)) if array.null_count else wide
+
+
+def raw(array: Any, size: int) -> Packed:
+    """The bytes (n, size) of every entry; whatever there is for null. Raises: Refused: there are fewer."""
+    data, start = array.buffers()[1], array.offset * size
+    if not len(array):  # pyarrow leaves the buffer of an empty array out
+        return np.empty((0, size), np.uint8)
+    if data is None or data.size < start + len(array) * size:
+        raise Refused("a column is cut short")
+    return np.frombuffer(data, np.uint8, len(array) * size, start).reshape(len(array), size)
+
+
+def with_arrow() -> Any:
+    """pyarrow. Raises: MissingExtra: it is not installed."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise MissingExtra("pyarrow", "files", "reading and writing reports") from error
+    return pyarrow
