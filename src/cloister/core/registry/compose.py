@@ -14,8 +14,19 @@ import attrs
 
 from cloister.core.budget import Currency, Measure
 from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
-from cloister.core.registry.components import ROLES, Option, Role, Slot, Spec, fields, options_of, renamed, slots_of
-from cloister.core.registry.registry import Registry
+from cloister.core.registry.components import (
+    ROLES,
+    Option,
+    Role,
+    Slot,
+    Spec,
+    fields,
+    options_of,
+    renamed,
+    slots_of,
+    trust_of,
+)
+from cloister.core.registry.registry import Registry, registry
 from cloister.core.trust import TRUSTS
 
 
@@ -88,6 +99,14 @@ def compose(registry: Registry, role: Role, name: str, wires: Mapping[str, str],
     return composed
 
 
+def make(role: Role, name: str, wires: Mapping[str, str] = {}, values: Mapping[str, Any] = {}) -> Any:
+    """An installed component by its name: ``make("Method", "fastlloyd", {"counts": "discrete-laplace"}, {"rounds": 5})``.
+
+    Slots that are not named hold what their declarations and the name's presets say. Args and errors: as ``compose``.
+    """
+    return compose(registry(), role, name, wires, values).value
+
+
 def _compose(
     registry: Registry, role: Role, name: str, wires: dict[str, str], values: dict[str, Any], path: str
 ) -> Composed:
@@ -119,9 +138,8 @@ def _compose(
             arguments[field] = parse(where, values[where], hints[field])
         elif field in spec.presets:
             arguments[field] = spec.presets[field]
-    trust = _agreed(registry, name, path, hints, inner)
-    own = getattr(cls, "trust", None)
-    return Composed(cls(**arguments), spec, inner, own.__name__ if isinstance(own, type) else trust)
+    agreed = _agreed(registry, name, path, hints, inner)
+    return Composed(cls(**arguments), spec, inner, trust_of(cls) or agreed)
 
 
 def _rename(given: dict[str, Any], old: str, new: str) -> None:
@@ -215,9 +233,8 @@ def describe_fields(cls: type[Any]) -> Iterator[tuple[str, Option | Slot, Any, A
 
 def trusts_of(cls: type[Any]) -> tuple[str, ...]:
     """The trust models under which a component can run: its own, its slots' common one, or all."""
-    own = getattr(cls, "trust", None)
-    if isinstance(own, type):
-        return (own.__name__,)
+    if own := trust_of(cls):
+        return (own,)
     hints = get_type_hints(cls)
     fixed = {slot_trust(hints[name]) for name in slots_of(cls)} - {None}
     return tuple(sorted(t for t in fixed if t is not None)) or tuple(TRUSTS)

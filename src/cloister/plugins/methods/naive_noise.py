@@ -85,6 +85,7 @@ class EveryRow:
     """A vector-sum oracle whose buckets are user numbers. Args: randomiser."""
 
     randomiser: Randomised
+    failing = everybody = biased = False
 
     trust = Local
     measure: ClassVar[Measure] = "pure"
