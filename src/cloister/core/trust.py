@@ -50,6 +50,7 @@ class Shuffled(Trust):
 
 
 T = TypeVar("T", Central, Local, Shuffled, Aggregated)
+"""The trust model of a method that works under any: of all its slots, and of the session that it is given."""
 T_co = TypeVar("T_co", Central, Local, Shuffled, Aggregated, covariant=True)
 T_contra = TypeVar("T_contra", Central, Local, Shuffled, Aggregated, contravariant=True)
 

@@ -17,5 +17,7 @@ Ids: TypeAlias = NDArray[np.uint64]
 """Public user numbers, and words derived from them."""
 
 Bools: TypeAlias = NDArray[np.bool_]
+"""Which of some rows or users."""
 
 AnyArray: TypeAlias = NDArray[Any]
+"""An array of any numbers, as a caller gives them."""

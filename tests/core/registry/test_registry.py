@@ -14,7 +14,8 @@ from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry import registry as module
 from cloister.core.registry.components import ROLES, Spec
 from cloister.core.registry.describe import describe
-from cloister.core.registry.registry import Plugin, Registry, hookimpl, registry
+from cloister.core.registry.registry import Plugin, Registry, registry
+from cloister.plugin import hookimpl
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
 
 LAPLACE = "cloister.plugins.oracles.central.discrete_laplace:DiscreteLaplaceCounts"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cloister.core.registry.components import Spec
-from cloister.core.registry.registry import hookimpl
+from cloister.plugin import Spec, hookimpl
 
 
 @hookimpl

@@ -15,7 +15,7 @@ import attrs
 from cloister.core.budget import Currency, Measure
 from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry.components import ROLES, Option, Role, Slot, Spec, fields, options_of, slots_of
-from cloister.core.registry.registry import Registry
+from cloister.core.registry.registry import Registry, registry
 from cloister.core.trust import TRUSTS
 
 
@@ -85,6 +85,14 @@ def compose(registry: Registry, role: Role, name: str, wires: Mapping[str, str],
     for path in values:
         _check_path(composed, path, "option")
     return composed
+
+
+def make(role: Role, name: str, wires: Mapping[str, str] = {}, values: Mapping[str, Any] = {}) -> Any:
+    """An installed component by its name: ``make("Method", "fastlloyd", {"counts": "discrete-laplace"}, {"rounds": 5})``.
+
+    Slots that are not named hold what their declarations and the name's presets say. Args and errors: as ``compose``.
+    """
+    return compose(registry(), role, name, wires, values).value
 
 
 def _compose(

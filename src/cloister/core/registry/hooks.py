@@ -10,6 +10,7 @@ from cloister.core.registry.components import GROUP, ROLES, Spec
 
 hookspec = pluggy.HookspecMarker(GROUP)
 hookimpl = pluggy.HookimplMarker(GROUP)
+"""Marks a plugin's own ``cloister_components``."""
 
 
 class Hooks:

@@ -9,27 +9,15 @@ from __future__ import annotations
 import importlib
 from functools import cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry.components import GROUP, ROLES, Role, Spec
 
-if TYPE_CHECKING:
-    from cloister.core.registry.hooks import hookimpl as hookimpl
-
 MANIFEST = "cloister.plugins.manifest"
 BUILT_IN = "cloister.plugins.hook"
-
-
-def __getattr__(name: str) -> Any:
-    """The marker that plugins import from here; pluggy is loaded by those who use it."""
-    if name == "hookimpl":
-        from cloister.core.registry.hooks import hookimpl
-
-        return hookimpl
-    raise AttributeError(f"module 'cloister.core.registry.registry' has no attribute '{name}'")
 
 
 @attrs.frozen

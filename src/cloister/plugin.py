@@ -1,0 +1,114 @@
+"""One import for authors of plugins: ``from cloister.plugin import Spec, hookimpl``.
+
+A name is imported from its home when it is asked for, so that a manifest loads neither NumPy nor SciPy; type checkers and
+editors see all of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cloister.core.buckets import Bucketing, Placed, Setting, Space, Vectors
+    from cloister.core.budget import Budget, Event, Measure
+    from cloister.core.capabilities import (
+        Costing,
+        Counted,
+        Cutting,
+        Dividing,
+        Hiding,
+        Mixing,
+        Predicting,
+        Responding,
+        Sorting,
+    )
+    from cloister.core.clustering import Clustering, Coreset, Errors, Leaves, Problem, Released, TreeMetric
+    from cloister.core.digests import stamp
+    from cloister.core.domains import Ball, Box, Domain
+    from cloister.core.encoding import (
+        Progress,
+        chunk_rows,
+        keep_memory,
+        map_merge,
+        merge_summaries,
+        summarise_lattice,
+        summarise_rows,
+    )
+    from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, Refused, UnknownName, WrongComposition
+    from cloister.core.lattice import CAP, Bound, shrink
+    from cloister.core.marks import inside, mark, mark_of, marking
+    from cloister.core.nearest import NearestCenter
+    from cloister.core.questions import Question, Round, Rows, add_up, count
+    from cloister.core.randomness import ANY_KEY, NoiseRng, PublicRng
+    from cloister.core.registry.components import Spec, component, option, slot
+    from cloister.core.registry.compose import make
+    from cloister.core.registry.hooks import hookimpl
+    from cloister.core.roles import (
+        Channel,
+        Counts,
+        Decoder,
+        Encoder,
+        FrequencyOracle,
+        NonPrivateSolver,
+        Summary,
+        Sums,
+        Table,
+        Tree,
+        TreeBuilder,
+        VectorSumOracle,
+    )
+    from cloister.core.session import Method, Population, Session, forecast
+    from cloister.core.trust import Aggregated, Central, Local, Shuffled, T
+    from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
+
+__all__ = [
+    "ANY_KEY", "Aggregated", "AnyArray", "Ball", "Bools", "Bound", "Box", "Bucketing", "Budget", "CAP",
+    "Central", "Channel", "CloisterError", "Clustering", "Coreset", "Costing", "Counted", "Counts", "Cutting",
+    "Decoder", "Dividing", "Domain", "Encoder", "Errors", "Event", "Floats", "FrequencyOracle", "Hiding",
+    "Ids", "Ints", "InvalidInput", "Leaves", "Local", "Measure", "Method", "MissingExtra", "Mixing",
+    "NearestCenter", "NoiseRng", "NonPrivateSolver", "Placed", "Population", "Predicting", "Problem",
+    "Progress", "PublicRng", "Question", "Refused", "Released", "Responding", "Round", "Rows", "Session",
+    "Setting", "Shuffled", "Sorting", "Space", "Spec", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder",
+    "TreeMetric", "UnknownName", "VectorSumOracle", "Vectors", "WrongComposition", "add_up", "chunk_rows",
+    "component", "count", "forecast", "hookimpl", "inside", "keep_memory", "make", "map_merge", "mark",
+    "mark_of", "marking", "merge_summaries", "option", "shrink", "slot", "stamp", "summarise_lattice",
+    "summarise_rows",
+]  # fmt: skip
+
+HOMES = {
+    "core.buckets": "Bucketing Placed Setting Space Vectors",
+    "core.budget": "Budget Event Measure",
+    "core.capabilities": "Costing Counted Cutting Dividing Hiding Mixing Predicting Responding Sorting",
+    "core.clustering": "Clustering Coreset Errors Leaves Problem Released TreeMetric",
+    "core.digests": "stamp",
+    "core.domains": "Ball Box Domain",
+    "core.encoding": "Progress chunk_rows keep_memory map_merge merge_summaries summarise_lattice summarise_rows",
+    "core.errors": "CloisterError InvalidInput MissingExtra Refused UnknownName WrongComposition",
+    "core.lattice": "CAP Bound shrink",
+    "core.marks": "inside mark mark_of marking",
+    "core.nearest": "NearestCenter",
+    "core.questions": "Question Round Rows add_up count",
+    "core.randomness": "ANY_KEY NoiseRng PublicRng",
+    "core.registry.components": "Spec component option slot",
+    "core.registry.compose": "make",
+    "core.registry.hooks": "hookimpl",
+    "core.roles": "Channel Counts Decoder Encoder FrequencyOracle NonPrivateSolver Summary Sums Table "
+    "Tree TreeBuilder VectorSumOracle",
+    "core.session": "Method Population Session forecast",
+    "core.trust": "Aggregated Central Local Shuffled T",
+    "core.types": "AnyArray Bools Floats Ids Ints",
+}
+"""Where each name is defined, below ``cloister``."""
+
+_HOME = {name: home for home, names in HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'cloister.plugin' has no attribute '{name}'")
+    return getattr(import_module(f"cloister.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
