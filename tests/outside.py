@@ -13,7 +13,7 @@ def environment(*packages: Path) -> dict[str, str]:
     for package, source in zip(packages, sources, strict=True):
         project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
         facts = source / f"{project['name']}.dist-info"
-        facts.mkdir()
+        facts.mkdir(exist_ok=True)
         (facts / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n")
         points = project["entry-points"]["cloister"].items()
         (facts / "entry_points.txt").write_text("[cloister]\n" + "".join(f"{name} = {at}\n" for name, at in points))
