@@ -12,7 +12,7 @@ def environment(*packages: Path) -> dict[str, str]:
     sources = [package / "src" for package in packages]
     for package, source in zip(packages, sources, strict=True):
         project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
-        facts = source / f"{project['name']}.dist-info"
+        facts = source / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
         facts.mkdir(exist_ok=True)
         (facts / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n")
         points = project["entry-points"]["cloister"].items()
