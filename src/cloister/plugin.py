@@ -10,6 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cloister.additive.channel import Threshold
+    from cloister.additive.dense import TensorChannel
+    from cloister.additive.noise import UP, Gaussian, Laplace, Noise, Sensitivity, Skellam, enough_bits, wide_gaussian
+    from cloister.additive.oracle import AdditiveCounts, AdditiveNoise, AdditiveSums
+    from cloister.additive.ring_channel import RingChannel, most_rows_option
+    from cloister.additive.sparse import SparseChannel, additive_channel
     from cloister.core.buckets import Bucketing, Placed, Setting, Space, Vectors
     from cloister.core.budget import Budget, Event, Measure
     from cloister.core.capabilities import (
@@ -40,7 +46,7 @@ if TYPE_CHECKING:
     from cloister.core.marks import inside, mark, mark_of, marking
     from cloister.core.nearest import NearestCenter
     from cloister.core.questions import Question, Round, Rows, add_up, count
-    from cloister.core.randomness import ANY_KEY, NoiseRng, PublicRng
+    from cloister.core.randomness import ANY_KEY, NoiseRng, PublicRng, skellam_ratio
     from cloister.core.registry.components import Spec, component, option, slot
     from cloister.core.registry.compose import make
     from cloister.core.registry.hooks import hookimpl
@@ -63,20 +69,28 @@ if TYPE_CHECKING:
     from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 
 __all__ = [
-    "ANY_KEY", "Aggregated", "AnyArray", "Ball", "Bools", "Bound", "Box", "Bucketing", "Budget", "CAP",
-    "Central", "Channel", "CloisterError", "Clustering", "Coreset", "Costing", "Counted", "Counts", "Cutting",
-    "Decoder", "Dividing", "Domain", "Encoder", "Errors", "Event", "Floats", "FrequencyOracle", "Hiding",
-    "Ids", "Ints", "InvalidInput", "Leaves", "Local", "Measure", "Method", "MissingExtra", "Mixing",
-    "NearestCenter", "NoiseRng", "NonPrivateSolver", "Placed", "Population", "Predicting", "Problem",
-    "Progress", "PublicRng", "Question", "Refused", "Released", "Responding", "Round", "Rows", "Session",
-    "Setting", "Shuffled", "Sorting", "Space", "Spec", "Summary", "Sums", "T", "Table", "Tree", "TreeBuilder",
-    "TreeMetric", "UnknownName", "VectorSumOracle", "Vectors", "WrongComposition", "add_up", "chunk_rows",
-    "component", "count", "forecast", "hookimpl", "inside", "keep_memory", "make", "map_merge", "mark",
-    "mark_of", "marking", "merge_summaries", "option", "shrink", "slot", "stamp", "summarise_lattice",
-    "summarise_rows",
+    "ANY_KEY", "AdditiveCounts", "AdditiveNoise", "AdditiveSums", "Aggregated", "AnyArray", "Ball", "Bools",
+    "Bound", "Box", "Bucketing", "Budget", "CAP", "Central", "Channel", "CloisterError", "Clustering",
+    "Coreset", "Costing", "Counted", "Counts", "Cutting", "Decoder", "Dividing", "Domain", "Encoder",
+    "Errors", "Event", "Floats", "FrequencyOracle", "Gaussian", "Hiding", "Ids", "Ints", "InvalidInput",
+    "Laplace", "Leaves", "Local", "Measure", "Method", "MissingExtra", "Mixing", "NearestCenter", "Noise",
+    "NoiseRng", "NonPrivateSolver", "Placed", "Population", "Predicting", "Problem", "Progress", "PublicRng",
+    "Question", "Refused", "Released", "Responding", "RingChannel", "Round", "Rows", "Sensitivity", "Session",
+    "Setting", "Shuffled", "Skellam", "Sorting", "Space", "SparseChannel", "Spec", "Summary", "Sums", "T",
+    "Table", "TensorChannel", "Threshold", "Tree", "TreeBuilder", "TreeMetric", "UP", "UnknownName",
+    "VectorSumOracle", "Vectors", "WrongComposition", "add_up", "additive_channel", "chunk_rows", "component",
+    "count", "enough_bits", "forecast", "hookimpl", "inside", "keep_memory", "make", "map_merge", "mark",
+    "mark_of", "marking", "merge_summaries", "most_rows_option", "option", "shrink", "skellam_ratio", "slot",
+    "stamp", "summarise_lattice", "summarise_rows", "wide_gaussian",
 ]  # fmt: skip
 
 HOMES = {
+    "additive.channel": "Threshold",
+    "additive.dense": "TensorChannel",
+    "additive.noise": "UP Gaussian Laplace Noise Sensitivity Skellam enough_bits wide_gaussian",
+    "additive.oracle": "AdditiveCounts AdditiveNoise AdditiveSums",
+    "additive.ring_channel": "RingChannel most_rows_option",
+    "additive.sparse": "SparseChannel additive_channel",
     "core.buckets": "Bucketing Placed Setting Space Vectors",
     "core.budget": "Budget Event Measure",
     "core.capabilities": "Costing Counted Cutting Dividing Hiding Mixing Predicting Responding Sorting",
@@ -89,12 +103,12 @@ HOMES = {
     "core.marks": "inside mark mark_of marking",
     "core.nearest": "NearestCenter",
     "core.questions": "Question Round Rows add_up count",
-    "core.randomness": "ANY_KEY NoiseRng PublicRng",
+    "core.randomness": "ANY_KEY NoiseRng PublicRng skellam_ratio",
     "core.registry.components": "Spec component option slot",
     "core.registry.compose": "make",
     "core.registry.hooks": "hookimpl",
-    "core.roles": "Channel Counts Decoder Encoder FrequencyOracle NonPrivateSolver Summary Sums Table "
-    "Tree TreeBuilder VectorSumOracle",
+    "core.roles": "Channel Counts Decoder Encoder FrequencyOracle NonPrivateSolver Summary Sums Table Tree TreeBuilder "
+    "VectorSumOracle",
     "core.session": "Method Population Session forecast",
     "core.trust": "Aggregated Central Local Shuffled T",
     "core.types": "AnyArray Bools Floats Ids Ints",

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cloister.additive.ring_channel import RingChannel
 from cloister.core.aggregated import Words, to_words
 from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget
@@ -24,7 +25,6 @@ from cloister.federated.protocol.ring import unpack
 from cloister.federated.protocol.streams import Place
 from cloister.federated.protocol.vectors import coordinator_noise, outline, party_words
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts
-from cloister.plugins.oracles.aggregated.ring_channel import RingChannel
 from cloister.plugins.oracles.aggregated.skellam import SkellamCounts
 from tests.federated.federated_session import Keys, join
 

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from cloister.accounting import Accountant, Total
+from cloister.additive.dense import TensorChannel
+from cloister.additive.noise import Gaussian, Laplace
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Ball, Box
@@ -21,7 +23,6 @@ from cloister.core.session import Session, forecast
 from cloister.core.trust import Central
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking, sphere_packing
-from cloister.plugins.oracles.central.dense import Gaussian, Laplace, TensorChannel
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts, DiscreteLaplaceSums
 from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums

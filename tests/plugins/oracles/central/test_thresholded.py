@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from cloister.accounting import Accountant, Cost, Ledger, Spent, Total, epsilon_of_rho
+from cloister.additive.sparse import SparseChannel
 from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
@@ -21,7 +22,6 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ints
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
-from cloister.plugins.oracles.central.sparse import SparseChannel
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts, delta_of, least_threshold
 
 SETTING = Setting(1000, 1.0, PublicRng.from_seed(1))

@@ -15,53 +15,51 @@ Source: Diaa, Humphries, Kerschbaum 2024, Figure 1, with integer noise in place 
 
 from __future__ import annotations
 
-from cloister.core.buckets import Setting, Space
-from cloister.core.budget import Budget, Measure
-from cloister.core.lattice import Bound
-from cloister.core.registry.components import component, option
-from cloister.core.trust import Aggregated
-from cloister.plugins.oracles.aggregated.ring_channel import RingChannel, most_rows_option
-from cloister.plugins.oracles.central.additive import wide_gaussian
-from cloister.plugins.oracles.central.dense import TensorChannel
+from cloister.plugin import (
+    AdditiveCounts,
+    AdditiveNoise,
+    AdditiveSums,
+    Aggregated,
+    Bound,
+    Budget,
+    Gaussian,
+    Measure,
+    RingChannel,
+    Sensitivity,
+    Space,
+    component,
+    most_rows_option,
+    option,
+    wide_gaussian,
+)
 
 
 @component
-class MaskedGaussianCounts:
+class MaskedGaussian(AdditiveNoise):
+    """Discrete Gaussian noise of sigma = sensitivity / mu, from the coordinator."""
+
+    trust = Aggregated
+    mechanism = "masked-gaussian"
+    parties: int = option(default=32, low=1, high=1024, help="most parties that pool their rows")
+    most_rows: int = most_rows_option()
+
+    @property
+    def measure(self) -> Measure:
+        return "gaussian"
+
+    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Gaussian, int]:
+        return wide_gaussian(sensitivity, budget)
+
+    def channel(self, space: Space, bound: Bound | None, budget: Budget, unit: float) -> RingChannel:
+        return self.pooled(space, bound, budget, unit, self.parties, self.most_rows)
+
+
+@component
+class MaskedGaussianCounts(MaskedGaussian, AdditiveCounts):
     """Pooled counts with discrete Gaussian noise of sigma = sqrt(levels) / mu, from the coordinator."""
 
-    trust = Aggregated
-    parties: int = option(default=32, low=1, high=1024, help="most parties that pool their rows")
-    most_rows: int = most_rows_option()
-
-    @property
-    def measure(self) -> Measure:
-        return "gaussian"
-
-    def open(self, space: Space, budget: Budget, setting: Setting) -> RingChannel:
-        tensor = TensorChannel("masked-gaussian", budget, space, None, *wide_gaussian(space, None, budget), 1.0)
-        return RingChannel(tensor, self.parties, self.most_rows)
-
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).deviation ** 2
-
 
 @component
-class MaskedGaussianSums:
-    """Pooled vector sums with discrete Gaussian noise of sigma = sqrt(levels) * L2 bound / mu per coordinate, from the coordinator."""
-
-    trust = Aggregated
-    parties: int = option(default=32, low=1, high=1024, help="most parties that pool their rows")
-    most_rows: int = most_rows_option()
-
-    @property
-    def measure(self) -> Measure:
-        return "gaussian"
-
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> RingChannel:
-        tensor = TensorChannel(
-            "masked-gaussian", budget, space, bound, *wide_gaussian(space, bound, budget), setting.unit
-        )
-        return RingChannel(tensor, self.parties, self.most_rows)
-
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
-        return self.open(space, bound, budget, setting).deviation ** 2
+class MaskedGaussianSums(MaskedGaussian, AdditiveSums):
+    """Pooled vector sums with discrete Gaussian noise of sigma = sqrt(levels) * L2 bound / mu per coordinate, from the
+    coordinator."""

@@ -31,18 +31,27 @@ Source: Agarwal, Kairouz, Liu 2021 (Skellam in shares); Kairouz, Liu, Steinke 20
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from cloister.core.buckets import Setting, Space
-from cloister.core.budget import Budget, Measure
-from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
-from cloister.core.randomness import skellam_ratio
-from cloister.core.registry.components import component, option
-from cloister.core.trust import Aggregated
-from cloister.plugins.oracles.aggregated.ring_channel import RingChannel, most_rows_option
-from cloister.plugins.oracles.central.additive import UP, Skellam, enough_bits, sensitivity_of
-from cloister.plugins.oracles.central.dense import TensorChannel
+from cloister.plugin import (
+    UP,
+    AdditiveCounts,
+    AdditiveNoise,
+    AdditiveSums,
+    Aggregated,
+    Bound,
+    Budget,
+    InvalidInput,
+    Measure,
+    RingChannel,
+    Sensitivity,
+    Skellam,
+    Space,
+    component,
+    enough_bits,
+    most_rows_option,
+    option,
+    skellam_ratio,
+)
 
 LEAST_SHARE = 2.0**22
 """s: the least standard deviation of a share, in integers; wider where many numbers or shares are counted together."""
@@ -53,78 +62,65 @@ MOST_PRICE = 2.0**-8
 """Of rho: what B's term may cost."""
 
 
-def channel(
-    space: Space, bound: Bound | None, budget: Budget, unit: float, parties: int, colluding: int, most_rows: int
-) -> RingChannel:
-    """Shares whose honest part is worth the budget.
+@component
+class SkellamShares(AdditiveNoise):
+    """A share of Skellam noise from every party; the honest ones' shares together are worth the budget."""
 
-    Raises:
-        InvalidInput: no party would be left to count on, or the budget is too small for Skellam's law to pass for a Gaussian.
-    """
-    honest = parties - colluding
-    if honest < 1:
-        raise InvalidInput(f"{colluding} of {parties} parties may collude: one at least must be counted on")
-    touched = space.levels * (bound.dimension if bound else 1)
-    each = (2 + 1 / C) * touched * honest  # of a share's ratio, what it costs in rho
-    least = max(LEAST_SHARE, math.sqrt(each * skellam_ratio(1.0) / (MOST_PRICE * budget.mu**2 / 2)))
-    ratio = honest * skellam_ratio(least**2)
-    rho = (budget.mu**2 / 2 - each * skellam_ratio(least**2)) / (1 + C)
-    if not rho > budget.mu**2 / 4:
-        raise InvalidInput(
-            "the budget of this question is too small for noise in shares: give it more, or let the coordinator draw it "
-            "(masked-gaussian)"
-        )
-    share = sensitivity_of(space, bound) / math.sqrt(2 * rho * honest) * UP
-    shift = enough_bits(share, least)
-    law = Skellam(share * 2.0**shift, parties, honest)
-    return RingChannel(TensorChannel("skellam", budget, space, bound, law, shift, unit), parties, most_rows, ratio)
+    trust = Aggregated
+    mechanism = "skellam"
+    parties: int = option(default=2, low=1, high=1024, help="how many parties pool their rows and draw noise")
+    colluding: int = option(
+        default=1, low=0, help="t: how many of them may tell each other and the coordinator all they know"
+    )
+    most_rows: int = most_rows_option()
 
+    @property
+    def measure(self) -> Measure:
+        return "gaussian"
 
-def parties_option() -> Any:
-    """The option ``parties``: exactly so many, each of whom draws a share."""
-    return option(default=2, low=1, high=1024, help="how many parties pool their rows and draw noise")
+    @property
+    def honest(self) -> int:
+        """h: parties that are counted on.
 
+        Raises:
+            InvalidInput: none would be left.
+        """
+        honest = self.parties - self.colluding
+        if honest < 1:
+            raise InvalidInput(
+                f"{self.colluding} of {self.parties} parties may collude: one at least must be counted on"
+            )
+        return honest
 
-def colluding_option() -> Any:
-    """The option ``colluding``."""
-    return option(default=1, low=0, help="t: how many of them may tell each other and the coordinator all they know")
+    def least(self, sensitivity: Sensitivity, budget: Budget) -> tuple[float, float]:
+        """How wide a share must be, in integers, and what a share's ratio of 1 would cost in rho."""
+        price = (2 + 1 / C) * sensitivity.l0 * self.honest
+        return max(LEAST_SHARE, math.sqrt(price * skellam_ratio(1.0) / (MOST_PRICE * budget.mu**2 / 2))), price
+
+    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Skellam, int]:
+        """Raises: InvalidInput if the budget is too small for Skellam's law to pass for a Gaussian."""
+        least, price = self.least(sensitivity, budget)
+        rho = (budget.mu**2 / 2 - price * skellam_ratio(least**2)) / (1 + C)
+        if not rho > budget.mu**2 / 4:
+            raise InvalidInput(
+                "the budget of this question is too small for noise in shares: give it more, or let the coordinator draw it "
+                "(masked-gaussian)"
+            )
+        share = sensitivity.l2 / math.sqrt(2 * rho * self.honest) * UP
+        shift = enough_bits(share, least)
+        return Skellam(share * 2.0**shift, self.parties, self.honest), shift
+
+    def channel(self, space: Space, bound: Bound | None, budget: Budget, unit: float) -> RingChannel:
+        least, _ = self.least(Sensitivity.of(space, bound), budget)
+        ratio = self.honest * skellam_ratio(least**2)
+        return self.pooled(space, bound, budget, unit, self.parties, self.most_rows, ratio)
 
 
 @component
-class SkellamCounts:
+class SkellamCounts(SkellamShares, AdditiveCounts):
     """Pooled counts with a share of Skellam noise from every party."""
 
-    trust = Aggregated
-    parties: int = parties_option()
-    colluding: int = colluding_option()
-    most_rows: int = most_rows_option()
-
-    @property
-    def measure(self) -> Measure:
-        return "gaussian"
-
-    def open(self, space: Space, budget: Budget, setting: Setting) -> RingChannel:
-        return channel(space, None, budget, 1.0, self.parties, self.colluding, self.most_rows)
-
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).deviation ** 2
-
 
 @component
-class SkellamSums:
+class SkellamSums(SkellamShares, AdditiveSums):
     """Pooled vector sums with a share of Skellam noise from every party."""
-
-    trust = Aggregated
-    parties: int = parties_option()
-    colluding: int = colluding_option()
-    most_rows: int = most_rows_option()
-
-    @property
-    def measure(self) -> Measure:
-        return "gaussian"
-
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> RingChannel:
-        return channel(space, bound, budget, setting.unit, self.parties, self.colluding, self.most_rows)
-
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
-        return self.open(space, bound, budget, setting).deviation ** 2

@@ -1,1 +1,1 @@
-"""Oracles of a curator, and the kit of additive ones."""
+"""Oracles of a curator."""

@@ -12,50 +12,40 @@ to a rounded real Gaussian that accounting pays the whole difference out of a te
 
 from __future__ import annotations
 
-from cloister.core.buckets import Setting, Space
-from cloister.core.budget import Budget, Measure
-from cloister.core.lattice import Bound
-from cloister.core.registry.components import component
-from cloister.core.trust import Central
-from cloister.plugins.oracles.central.additive import wide_gaussian
-from cloister.plugins.oracles.central.dense import TensorChannel
-from cloister.plugins.oracles.central.sparse import SparseChannel, opened
-
-
-def channel(space: Space, bound: Bound | None, budget: Budget, unit: float) -> TensorChannel | SparseChannel:
-    """Sigma from the joint L2 sensitivity over all levels and coordinates, and the shift that makes it wide."""
-    return opened("discrete-gaussian", budget, space, bound, *wide_gaussian(space, bound, budget), unit)
+from cloister.plugin import (
+    AdditiveCounts,
+    AdditiveNoise,
+    AdditiveSums,
+    Budget,
+    Central,
+    Gaussian,
+    Measure,
+    Sensitivity,
+    component,
+    wide_gaussian,
+)
 
 
 @component
-class DiscreteGaussianCounts:
+class DiscreteGaussian(AdditiveNoise):
+    """Discrete Gaussian noise of sigma = sensitivity / mu, jointly over all levels and coordinates."""
+
+    trust = Central
+    mechanism = "discrete-gaussian"
+
+    @property
+    def measure(self) -> Measure:
+        return "gaussian"
+
+    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Gaussian, int]:
+        return wide_gaussian(sensitivity, budget)
+
+
+@component
+class DiscreteGaussianCounts(DiscreteGaussian, AdditiveCounts):
     """Counts with discrete Gaussian noise of sigma = sqrt(levels) / mu."""
 
-    trust = Central
-
-    @property
-    def measure(self) -> Measure:
-        return "gaussian"
-
-    def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel:
-        return channel(space, None, budget, 1.0)
-
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).deviation ** 2
-
 
 @component
-class DiscreteGaussianSums:
+class DiscreteGaussianSums(DiscreteGaussian, AdditiveSums):
     """Vector sums with discrete Gaussian noise of sigma = sqrt(levels) * L2 bound / mu on every coordinate."""
-
-    trust = Central
-
-    @property
-    def measure(self) -> Measure:
-        return "gaussian"
-
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel:
-        return channel(space, bound, budget, setting.unit)
-
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
-        return self.open(space, bound, budget, setting).deviation ** 2

@@ -10,47 +10,40 @@ Steinke 2020).
 
 from __future__ import annotations
 
-from cloister.core.buckets import Setting, Space
-from cloister.core.budget import Budget, Measure
-from cloister.core.lattice import Bound
-from cloister.core.registry.components import component
-from cloister.core.trust import Central
-from cloister.plugins.oracles.central.additive import UP, Laplace
-from cloister.plugins.oracles.central.dense import TensorChannel
-from cloister.plugins.oracles.central.sparse import SparseChannel, opened
+from cloister.plugin import (
+    UP,
+    AdditiveCounts,
+    AdditiveNoise,
+    AdditiveSums,
+    Budget,
+    Central,
+    Laplace,
+    Measure,
+    Sensitivity,
+    component,
+)
 
 
 @component
-class DiscreteLaplaceCounts:
+class DiscreteLaplace(AdditiveNoise):
+    """Two-sided geometric noise of scale sensitivity / eps on each number."""
+
+    trust = Central
+    mechanism = "discrete-laplace"
+
+    @property
+    def measure(self) -> Measure:
+        return "pure"
+
+    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
+        return Laplace(sensitivity.l1 / budget.epsilon * UP), 0
+
+
+@component
+class DiscreteLaplaceCounts(DiscreteLaplace, AdditiveCounts):
     """Counts with two-sided geometric noise of scale levels / eps."""
 
-    trust = Central
-
-    @property
-    def measure(self) -> Measure:
-        return "pure"
-
-    def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel:
-        law = Laplace(space.levels / budget.epsilon * UP)
-        return opened("discrete-laplace", budget, space, None, law)
-
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).deviation ** 2
-
 
 @component
-class DiscreteLaplaceSums:
+class DiscreteLaplaceSums(DiscreteLaplace, AdditiveSums):
     """Vector sums with two-sided geometric noise of scale levels * L1 bound / eps on every coordinate."""
-
-    trust = Central
-
-    @property
-    def measure(self) -> Measure:
-        return "pure"
-
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel:
-        law = Laplace(space.levels * bound.l1 / budget.epsilon * UP)
-        return opened("discrete-laplace", budget, space, bound, law, 0, setting.unit)
-
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
-        return self.open(space, bound, budget, setting).deviation ** 2

@@ -29,42 +29,52 @@ from __future__ import annotations
 
 import math
 
-from cloister.core.buckets import Setting, Space
-from cloister.core.budget import Budget, Measure
-from cloister.core.errors import InvalidInput
-from cloister.core.registry.components import component
-from cloister.core.trust import Central
-from cloister.plugins.oracles.central.additive import UP, Laplace, Threshold
-from cloister.plugins.oracles.central.dense import TensorChannel
-from cloister.plugins.oracles.central.sparse import SparseChannel, opened
+from cloister.plugin import (
+    UP,
+    AdditiveCounts,
+    Bound,
+    Budget,
+    Central,
+    InvalidInput,
+    Laplace,
+    Measure,
+    Sensitivity,
+    Space,
+    SparseChannel,
+    TensorChannel,
+    Threshold,
+    additive_channel,
+    component,
+)
 
 UP_DELTA = 1 + 2.0**-30
 """Rounding never makes a delta too small."""
 
 
 @component
-class ThresholdedCounts:
+class ThresholdedCounts(AdditiveCounts):
     """Counts with two-sided geometric noise of scale levels / eps, above a threshold that the budget's delta pays for."""
 
     trust = Central
+    mechanism = "thresholded"
     failing = True
 
     @property
     def measure(self) -> Measure:
         return "pure"
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel:
+    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
         if not budget.delta > 0:
             raise InvalidInput(
                 "'thresholded' spends a delta of its own, and its budget has none: pass delta (less than one over the number of "
                 "rows), or count with discrete-laplace"
             )
-        law = Laplace(space.levels / budget.epsilon * UP)
-        threshold = least_threshold(law.scale, space.levels, budget.delta)
-        return opened("thresholded", budget, space, None, law, threshold=threshold)
+        return Laplace(sensitivity.l1 / budget.epsilon * UP), 0
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).deviation ** 2
+    def channel(self, space: Space, bound: Bound | None, budget: Budget, unit: float) -> TensorChannel | SparseChannel:
+        law, shift = self.noise(Sensitivity.of(space, bound), budget)
+        threshold = least_threshold(law.scale, space.levels, budget.delta)
+        return additive_channel(self.mechanism, budget, space, bound, law, shift, unit, threshold)
 
 
 def least_threshold(scale: float, levels: int, delta: float) -> Threshold:

@@ -9,6 +9,7 @@ from typing import final
 import attrs
 import numpy as np
 
+from cloister.additive.dense import Noised, totals_of
 from cloister.core.aggregated import to_integers, to_words
 from cloister.core.buckets import Placed
 from cloister.core.budget import Budget, Event
@@ -18,7 +19,6 @@ from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Table
 from cloister.core.types import AnyArray, Bools, Ids, Ints
-from cloister.plugins.oracles.central.dense import Noised, totals_of
 from cloister.plugins.oracles.shuffled.hashed_buckets import Layout, Unfolded
 from cloister.plugins.oracles.shuffled.secrecy import MOST_SHARES, enough_shares, price
 from cloister.plugins.oracles.shuffled.shares import Mixed, Shares, added_up, split

@@ -35,13 +35,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from cloister.additive.noise import UP, enough_bits
 from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.registry.components import component, option
 from cloister.core.trust import Shuffled
-from cloister.plugins.oracles.central.additive import UP, enough_bits
 from cloister.plugins.oracles.shuffled.hashed_buckets import SMALL, Layout, chosen
 from cloister.plugins.oracles.shuffled.mixing import MOST_BITS, MixingChannel
 from cloister.plugins.oracles.shuffled.secrecy import LEAST_USERS, enough_shares, most_distance

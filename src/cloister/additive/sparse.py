@@ -24,15 +24,16 @@ from typing import NoReturn, final
 import attrs
 import numpy as np
 
+from cloister.additive.channel import AdditiveChannel, Threshold
+from cloister.additive.dense import TensorChannel
+from cloister.additive.noise import Noise
+from cloister.additive.sparse_totals import Gathered, Tallies, Tally, added, counted
 from cloister.core.buckets import Placed, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
-from cloister.plugins.oracles.central.additive import Additive, Gaussian, Laplace, Threshold
-from cloister.plugins.oracles.central.dense import TensorChannel
-from cloister.plugins.oracles.central.sparse_totals import Gathered, Tallies, Tally, added, counted
 
 DENSE = 2**17
 """Numbers in the largest table that is kept as a tensor. Beyond, adding tensors up chunk by chunk, and drawing noise for all of
@@ -81,7 +82,7 @@ class Asked:
 
 @final
 @attrs.frozen
-class SparseChannel(Additive):
+class SparseChannel(AdditiveChannel):
     """Both halves of a question on any number of buckets, with noise drawn at the look.
 
     Of a nested space the encoder reads the deepest ids alone, so that a row changes one total per level whatever else it is
@@ -111,9 +112,9 @@ class SparseChannel(Additive):
         return Asked(self, summary.total().levels, rng)
 
 
-def opened(
-    mechanism: str, budget: Budget, space: Space, bound: Bound | None, law: Laplace | Gaussian | None, shift: int = 0,
-    unit: float = 1.0, threshold: Threshold | None = None,
+def additive_channel(
+    mechanism: str, budget: Budget, space: Space, bound: Bound | None, law: Noise | None, shift: int, unit: float,
+    threshold: Threshold | None = None,
 ) -> TensorChannel | SparseChannel:  # fmt: skip
     """The channel of an additive mechanism: a tensor where that is small, otherwise sparse."""
     numbers = sum(space.sizes) * (bound.dimension if bound else 1)

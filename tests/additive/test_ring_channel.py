@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cloister.accounting.composition import Spent
+from cloister.additive.ring_channel import RingChannel
 from cloister.core.aggregated import Words, pooled, to_integers, to_words, whole_noise
 from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget, Event
@@ -18,7 +19,6 @@ from cloister.core.lattice import CAP, Bound
 from cloister.core.randomness import NoiseRng, PublicRng, skellam_ratio
 from cloister.core.types import Ids
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts, MaskedGaussianSums
-from cloister.plugins.oracles.aggregated.ring_channel import RingChannel
 from cloister.plugins.oracles.aggregated.skellam import LEAST_SHARE, C, SkellamCounts, SkellamSums
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianSums
 from cloister.testing.check import Broken

@@ -11,13 +11,11 @@ from typing import Any, NoReturn, final
 import attrs
 import numpy as np
 
+from cloister.additive.channel import AdditiveChannel
 from cloister.core.buckets import Placed, Space
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
-from cloister.plugins.oracles.central.additive import Additive, Gaussian, Laplace
-
-__all__ = ["MOST", "Gaussian", "Laplace", "Noised", "TensorChannel", "Totals"]
 
 MOST = 2**26
 """Most numbers in one table: larger domains need an oracle that is asked lazily."""
@@ -54,7 +52,7 @@ class Noised:
 
 @final
 @attrs.frozen
-class TensorChannel(Additive):
+class TensorChannel(AdditiveChannel):
     """Both halves of a question on enumerable buckets, with noise drawn once, after the merge.
 
     Of a nested space the encoder reads the deepest ids alone, so that a row changes one total per level whatever else it is
@@ -101,8 +99,7 @@ class TensorChannel(Additive):
 
     def table(self, noised: Ints) -> Noised:
         """What noised integers, flat, say in the caller's units."""
-        values: Floats = noised.astype(np.float64) * (self.unit * 2.0**-self.shift)
-        return Noised(values.reshape(-1, *self.one), self.space, self.deviation)
+        return Noised(self.in_units(noised).reshape(-1, *self.one), self.space, self.deviation)
 
 
 def _counted(ids: Ints, size: int) -> Ints:

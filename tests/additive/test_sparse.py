@@ -13,6 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from cloister.additive.dense import TensorChannel
+from cloister.additive.sparse import DENSE, SparseChannel
+from cloister.additive.sparse_totals import PIECES, Gathered, Tallies
 from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
@@ -25,12 +28,9 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
 from cloister.core.session import Session
 from cloister.core.types import Ints
-from cloister.plugins.oracles.central.dense import TensorChannel
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts, DiscreteLaplaceSums
 from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
-from cloister.plugins.oracles.central.sparse import DENSE, SparseChannel
-from cloister.plugins.oracles.central.sparse_totals import PIECES, Gathered, Tallies
 from cloister.testing.stubs import Handful
 
 SETTING = Setting(1000, 0.5, PublicRng.from_seed(1))

@@ -1,4 +1,4 @@
-"""Additive integer noise on exact totals: what every Central oracle is made of, whether its totals are a tensor or sparse.
+"""What dense and sparse questions have in common: exact totals of each bucket, with additive integer noise.
 
 Totals are multiplied by a public power of two (``shift``) before the noise, so that Gaussian noise is so wide in integers that
 the discrete law stands in for the real one (see ``cloister.accounting.discrete``), and divided by it after.
@@ -7,85 +7,18 @@ the discrete law stands in for the real one (see ``cloister.accounting.discrete`
 from __future__ import annotations
 
 import math
-from typing import Protocol, final
+from typing import final
 
 import attrs
 import numpy as np
 
+from cloister.additive.noise import Noise, Sensitivity
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP, Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ints
-
-UP = 1 + 2.0**-40
-"""Rounding in a division never makes the noise too small."""
-
-
-class Law(Protocol):
-    """A law of additive integer noise."""
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation, in integers."""
-        ...
-
-    def draw(self, size: int, rng: NoiseRng) -> Ints: ...
-
-
-@final
-@attrs.frozen
-class Laplace:
-    """Two-sided geometric noise. Args: scale, in integers: L1 sensitivity over epsilon."""
-
-    scale: float
-
-    @property
-    def deviation(self) -> float:
-        return float(np.sqrt(0.5) / np.sinh(0.5 / self.scale))
-
-    def draw(self, size: int, rng: NoiseRng) -> Ints:
-        return rng.discrete_laplace(self.scale, size)
-
-
-@final
-@attrs.frozen
-class Gaussian:
-    """Discrete Gaussian noise. Args: sigma, in integers: L2 sensitivity over mu."""
-
-    sigma: float
-
-    @property
-    def deviation(self) -> float:
-        return self.sigma
-
-    def draw(self, size: int, rng: NoiseRng) -> Ints:
-        return rng.discrete_gaussian(self.sigma, size)
-
-
-@final
-@attrs.frozen
-class Skellam:
-    """Skellam noise in shares, each of the same variance. Args: share (its standard deviation, in integers), shares, honest
-    (how many of them are counted on)."""
-
-    share: float
-    shares: int
-    honest: int
-
-    @property
-    def deviation(self) -> float:
-        return self.share * math.sqrt(self.shares)
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of the noise that is counted on."""
-        return self.share * math.sqrt(self.honest)
-
-    def draw(self, size: int, rng: NoiseRng) -> Ints:
-        """One share."""
-        return rng.skellam(self.share**2, size)
 
 
 @final
@@ -98,7 +31,7 @@ class Threshold:
 
 
 @attrs.frozen
-class Additive:
+class AdditiveChannel:
     """An opened question whose answer is totals under noise.
 
     Args:
@@ -118,7 +51,7 @@ class Additive:
     budget: Budget
     space: Space
     bound: Bound | None
-    law: Laplace | Gaussian | Skellam | None
+    law: Noise | None
     shift: int
     unit: float
     threshold: Threshold | None = None
@@ -128,7 +61,8 @@ class Additive:
         tail = 0.0 if self.law is None else 64 * self.law.deviation
         if largest + tail >= 2.0**62:
             raise InvalidInput(
-                f"'{self.mechanism}' could overflow 64 bits with {CAP} rows: the budget of this question is too small, or its bound too large"
+                f"'{self.mechanism}' could overflow 64 bits with {CAP} rows: the budget of this question is too small, or its "
+                "bound too large"
             )
 
     @property
@@ -148,10 +82,11 @@ class Additive:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        sigma = self.law.sigma if isinstance(self.law, Gaussian) else float("inf")
+        touched, sigma = Sensitivity.of(self.space, self.bound).l0, math.inf if self.law is None else self.law.sigma
         delta = 0.0 if self.threshold is None else self.threshold.delta
-        pure = self.budget.epsilon if isinstance(self.law, Laplace) and self.budget.measure == "zcdp" else math.inf
-        return (Event(self.mechanism, self.budget, self.space.levels * self.width, sigma, delta, pure=pure),)
+        pure = self.law is not None and self.law.pure and self.budget.measure == "zcdp"
+        spent = self.budget.epsilon if pure else math.inf
+        return (Event(self.mechanism, self.budget, touched, sigma, delta, pure=spent),)
 
     @property
     def deviation(self) -> float:
@@ -165,23 +100,10 @@ class Additive:
             shifted = shifted + self.law.draw(totals.size, rng).reshape(totals.shape)
         if self.threshold is not None:
             shifted = np.where((totals > 0) & (shifted > self.threshold.above << self.shift), shifted, 0)
-        values: Floats = shifted.astype(np.float64) * (self.unit * 2.0**-self.shift)
+        return self.in_units(shifted)
+
+    def in_units(self, noised: Ints) -> Floats:
+        """What noised integers say in the caller's units."""
+        released = noised if self.law is None else self.law.post_processed(noised)
+        values: Floats = released.astype(np.float64) * (self.unit * 2.0**-self.shift)
         return values
-
-
-def sensitivity_of(space: Space, bound: Bound | None) -> float:
-    """The most that one row moves all totals together, in L2: one vector (or 1) per level."""
-    return math.sqrt(space.levels) * (bound.l2 if bound else 1)
-
-
-def wide_gaussian(space: Space, bound: Bound | None, budget: Budget) -> tuple[Gaussian, int]:
-    """Sigma from the joint L2 sensitivity, and the shift that makes it wide. Central and Aggregated oracles share this, so that both
-    release the same numbers."""
-    sigma = sensitivity_of(space, bound) / budget.mu * UP
-    shift = enough_bits(sigma)
-    return Gaussian(sigma * 2.0**shift), shift
-
-
-def enough_bits(deviation: float, wanted: float = 2.0**20) -> int:
-    """The least shift that makes noise of this width, in integers, at least ``wanted``."""
-    return max(0, int(np.ceil(np.log2(wanted / deviation))))

@@ -1,6 +1,6 @@
 """Integer tensors whose noise is not drawn by ``decode``: what every Aggregated oracle on enumerable buckets is made of.
 
-Totals, clipping, scaling and the table are those of the Central oracles (``central.dense``): the same code gives the same numbers,
+Totals, clipping, scaling and the table are those of the Central oracles (``dense``): the same code gives the same numbers,
 so that parties who pool their rows release what a curator of all rows would have.
 """
 
@@ -12,6 +12,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from cloister.additive.dense import Noised, TensorChannel
 from cloister.core.aggregated import WORD, Words, to_integers, to_words
 from cloister.core.buckets import Placed
 from cloister.core.budget import Event
@@ -20,8 +21,6 @@ from cloister.core.lattice import CAP
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import option
 from cloister.core.types import Ids, Ints
-from cloister.plugins.oracles.central.additive import Skellam
-from cloister.plugins.oracles.central.dense import Noised, TensorChannel
 
 
 def most_rows_option() -> Any:
@@ -77,14 +76,11 @@ class RingChannel:
 
     @property
     def shares(self) -> int:
-        return self.tensor.law.shares if isinstance(self.tensor.law, Skellam) else 1
+        return self.tensor.law.shares if self.tensor.law else 1
 
     @property
     def events(self) -> tuple[Event, ...]:
-        t, law = self.tensor, self.tensor.law
-        if isinstance(law, Skellam):
-            return (Event(t.mechanism, t.budget, t.space.levels * t.width, law.sigma, ratio=self.ratio),)
-        return t.events
+        return tuple(attrs.evolve(event, ratio=self.ratio) for event in self.tensor.events)
 
     @property
     def deviation(self) -> float:

@@ -1,0 +1,138 @@
+"""Laws of additive integer noise, and the sensitivity that they are scaled to."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar, final
+
+import attrs
+import numpy as np
+
+from cloister.core.buckets import Space
+from cloister.core.budget import Budget
+from cloister.core.lattice import Bound
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import Ints
+
+UP = 1 + 2.0**-40
+"""Factor on a scale that was divided for: its rounding never makes the noise too small."""
+
+
+@final
+@attrs.frozen
+class Sensitivity:
+    """The most that one row moves all totals together: one count, or one vector, of each level.
+
+    Args:
+        l0: how many numbers change.
+        l1, l2: norms of the change, in lattice integers (rows, for counts).
+    """
+
+    l0: int
+    l1: int
+    l2: float
+
+    @classmethod
+    def of(cls, space: Space, bound: Bound | None) -> Sensitivity:
+        """Of sums of vectors within the bound; of counts without one."""
+        width, l1, l2 = (bound.dimension, bound.l1, bound.l2) if bound else (1, 1, 1)
+        return cls(space.levels * width, space.levels * l1, math.sqrt(space.levels) * l2)
+
+
+class Noise(ABC):
+    """A law of additive integer noise: a frozen attrs class, since it is part of a question's digest.
+
+    Class attributes: pure (budget.epsilon is spent with no delta, in whatever measure the budget is).
+    """
+
+    __slots__ = ()
+    pure: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def deviation(self) -> float:
+        """Standard deviation of a released number from the exact one, in integers: of the noise, and of ``post_processed``."""
+
+    @abstractmethod
+    def draw(self, size: int, rng: NoiseRng) -> Ints:
+        """So many independent draws; of noise in shares, one party's."""
+
+    def post_processed(self, noised: Ints) -> Ints:
+        """What is released of noised totals, each by itself: rounded, say. Unbiased, unless the oracle says otherwise."""
+        return noised
+
+    @property
+    def sigma(self) -> float:
+        """That of the discrete Gaussian which the guarantee counts on; infinite for any other law."""
+        return math.inf
+
+    @property
+    def shares(self) -> int:
+        """How many parties draw the noise together; 1: it is drawn in one place."""
+        return 1
+
+
+@attrs.frozen
+class Laplace(Noise):
+    """Two-sided geometric noise. Args: scale, in integers: L1 sensitivity over epsilon."""
+
+    pure: ClassVar[bool] = True
+    scale: float
+
+    @property
+    def deviation(self) -> float:
+        return float(np.sqrt(0.5) / np.sinh(0.5 / self.scale))
+
+    def draw(self, size: int, rng: NoiseRng) -> Ints:
+        return rng.discrete_laplace(self.scale, size)
+
+
+@attrs.frozen
+class Gaussian(Noise):
+    """Discrete Gaussian noise. Args: sigma, in integers: L2 sensitivity over mu."""
+
+    sigma: float
+
+    @property
+    def deviation(self) -> float:
+        return self.sigma
+
+    def draw(self, size: int, rng: NoiseRng) -> Ints:
+        return rng.discrete_gaussian(self.sigma, size)
+
+
+@attrs.frozen
+class Skellam(Noise):
+    """Skellam noise in shares, each of the same variance. Args: share (its standard deviation, in integers), shares, honest
+    (how many of them are counted on)."""
+
+    share: float
+    shares: int
+    honest: int
+
+    @property
+    def deviation(self) -> float:
+        return self.share * math.sqrt(self.shares)
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise that is counted on."""
+        return self.share * math.sqrt(self.honest)
+
+    def draw(self, size: int, rng: NoiseRng) -> Ints:
+        """One share."""
+        return rng.skellam(self.share**2, size)
+
+
+def wide_gaussian(sensitivity: Sensitivity, budget: Budget) -> tuple[Gaussian, int]:
+    """Sigma from the joint L2 sensitivity, and the shift that makes it wide. Central and Aggregated oracles share this, so that
+    both release the same numbers."""
+    sigma = sensitivity.l2 / budget.mu * UP
+    shift = enough_bits(sigma)
+    return Gaussian(sigma * 2.0**shift), shift
+
+
+def enough_bits(deviation: float, wanted: float = 2.0**20) -> int:
+    """The least shift that makes noise of this width, in integers, at least ``wanted``."""
+    return max(0, int(np.ceil(np.log2(wanted / deviation))))

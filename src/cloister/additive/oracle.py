@@ -1,0 +1,101 @@
+"""Oracles of additive noise: an author writes the noise and how its scale follows, and gets counts, vector sums, or both.
+
+    @component
+    class MyNoise(AdditiveNoise):                                   # the law of both twins
+        trust = Central
+        mechanism = "my-noise"
+
+        @property
+        def measure(self) -> Measure:
+            return "pure"
+
+        def noise(self, sensitivity, budget):
+            return Laplace(sensitivity.l1 / budget.epsilon * UP), 0
+
+    @component
+    class MyCounts(MyNoise, AdditiveCounts): ...
+
+    @component
+    class MySums(MyNoise, AdditiveSums): ...
+
+An oracle of counts alone derives from ``AdditiveCounts`` and has the law itself. Totals are exact whatever the space: tensors where it is
+small, lists of occupied buckets up to 2^62 of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from cloister.additive.dense import TensorChannel
+from cloister.additive.noise import Noise, Sensitivity
+from cloister.additive.ring_channel import RingChannel
+from cloister.additive.sparse import SparseChannel, additive_channel
+from cloister.core.buckets import Setting, Space
+from cloister.core.budget import Budget, Measure
+from cloister.core.lattice import Bound
+from cloister.core.registry.components import component
+
+
+@component
+class AdditiveNoise(ABC):
+    """How exact totals are noised, whatever they are totals of.
+
+    Class attributes: ``trust`` and ``measure`` as for every oracle; mechanism (registry name).
+    """
+
+    mechanism: ClassVar[str]
+    failing = False
+    everybody = False
+
+    @property
+    @abstractmethod
+    def measure(self) -> Measure: ...
+
+    @abstractmethod
+    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Noise | None, int]:
+        """The law that is worth this budget (None: no noise, NOT private), in integers that are scaled up by so many bits: 0, unless
+        the law has to be wide (``wide_gaussian``).
+
+        Raises:
+            InvalidInput: the budget is in another measure, or there is no such noise.
+        """
+
+    def channel(
+        self, space: Space, bound: Bound | None, budget: Budget, unit: float
+    ) -> TensorChannel | SparseChannel | RingChannel:
+        """The opened question. Args: bound, of the vectors, None for counts; unit, of their lattice, 1 for counts."""
+        law, shift = self.noise(Sensitivity.of(space, bound), budget)
+        return additive_channel(self.mechanism, budget, space, bound, law, shift, unit)
+
+    def pooled(
+        self, space: Space, bound: Bound | None, budget: Budget, unit: float, parties: int, most_rows: int, ratio: float = 0.0
+    ) -> RingChannel:  # fmt: skip
+        """The same for rows that parties pool: what ``channel`` is under trust Aggregated."""
+        law, shift = self.noise(Sensitivity.of(space, bound), budget)
+        tensor = TensorChannel(self.mechanism, budget, space, bound, law, shift, unit)
+        return RingChannel(tensor, parties, most_rows, ratio)
+
+
+@component
+class AdditiveCounts(AdditiveNoise):
+    """Counts of rows per bucket: a ``FrequencyOracle``."""
+
+    def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel | RingChannel:
+        return self.channel(space, None, budget, 1.0)
+
+    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+        return self.open(space, budget, setting).deviation ** 2
+
+
+@component
+class AdditiveSums(AdditiveNoise):
+    """Sums of vectors per bucket: a ``VectorSumOracle``."""
+
+    def open(
+        self, space: Space, bound: Bound, budget: Budget, setting: Setting
+    ) -> TensorChannel | SparseChannel | RingChannel:
+        return self.channel(space, bound, budget, setting.unit)
+
+    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
+        return self.open(space, bound, budget, setting).deviation ** 2
