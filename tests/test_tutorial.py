@@ -106,3 +106,17 @@ def test_broken_plugins_are_reported_as_it_says(before: str, after: str, tmp_pat
     broken = [line for line in done.stdout.splitlines() if "BROKEN" in line]
     assert len(broken) == 1
     assert broken[0] in said
+
+
+def test_too_little_noise_is_found_as_it_says(tmp_path: Path) -> None:
+    (said,) = (text.strip() for _, name, text in BLOCKS if name == "too-little-noise")
+    made = [sys.executable, "-m", "cloister.cli", "new-plugin", "rounded-counts", "--role", "oracle", "--out", "broken"]
+    subprocess.run(made, cwd=tmp_path, check=True, capture_output=True)
+    (oracle,) = (tmp_path / "broken").rglob("oracle.py")
+    change = "sensitivity.l1 / 2 / budget.epsilon"
+    assert f"`{change}`" in TEXT
+    oracle.write_text(oracle.read_text().replace(change.replace("/ 2 ", ""), change))
+    asked = [sys.executable, "-m", "pytest", "-q", "-k", "RoundedCounts-neighbours_are_hard_to_tell_apart"]
+    around = environment(tmp_path / "broken")
+    done = subprocess.run(asked, cwd=tmp_path / "broken", env=around, capture_output=True, text=True, check=False)
+    assert said in done.stdout
