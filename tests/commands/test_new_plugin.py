@@ -13,7 +13,7 @@ from tests.in_process import cloister
 from tests.outside import environment
 
 
-@pytest.mark.parametrize("role", new_plugin.EXAMPLES)
+@pytest.mark.parametrize("role", [pytest.param("oracle", marks=pytest.mark.slow), "method", "tree", "solver"])
 def test_what_it_writes_passes_the_kit_and_is_listed(role: str, tmp_path: Path) -> None:
     done = cloister("new-plugin", "my-own-2", "--role", role, folder=tmp_path)
     assert done.returncode == 0, done.stderr
