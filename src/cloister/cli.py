@@ -35,6 +35,7 @@ from cloister.commands.endings import REFUSED, UNPRINTED, Standing, ending, prin
 from cloister.commands.evaluate import evaluate
 from cloister.commands.join import join, make_certificates, party_key, sign
 from cloister.commands.ledger import ledger_app
+from cloister.commands.new_plugin import new_plugin
 from cloister.commands.plan import plan
 from cloister.commands.plot import plot
 from cloister.commands.shuffle import shuffle
@@ -280,6 +281,7 @@ app.command("party-key")(party_key)
 app.command("test-certificates")(make_certificates)
 app.command("plot")(plot)
 app.command("evaluate")(evaluate)
+app.command("new-plugin")(new_plugin)
 
 
 @app.command()

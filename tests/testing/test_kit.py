@@ -14,6 +14,7 @@ from cloister.core.registry.registry import Plugin, Registry
 from cloister.testing import Check, ConformanceError, check_component, checks_for, parametrize
 from cloister.testing.check import require
 from cloister.testing.checks import declarations
+from cloister.testing.checks.solvers import any_released_points_give_k_finite_centers
 from tests.testing.honest import Chunks, FirstPoints, Halving, HonestCounts, HonestSums, Plain, UnaryCounts, nearest
 from tests.testing.zoo import SPECIMENS
 from tests.testing.zoo_claims import NanPasses
@@ -84,6 +85,18 @@ def test_whatever_a_component_raises_is_a_failure_of_the_check() -> None:
 
     with pytest.raises(ConformanceError, match="it raised ZeroDivisionError"):
         Check(it_divides)(0)
+
+
+def test_what_a_component_raises_says_what_it_was_given() -> None:
+    class Needing:
+        """Needs weights."""
+
+        def solve(self, coreset: Any, k: int, rng: Any) -> Any:
+            assert coreset.value.weights.any()
+            return coreset.value.points[:1].repeat(k, axis=0)
+
+    with pytest.raises(ConformanceError, match=r"AssertionError(.|\n)*; given all weights zero"):
+        Check(any_released_points_give_k_finite_centers)(Needing())
 
 
 def test_a_missing_library_is_no_failure() -> None:

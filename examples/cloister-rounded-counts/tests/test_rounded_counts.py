@@ -1,16 +1,12 @@
-"""What a plugin author runs: the conformance kit on her own component, and one fit with it."""
-
-from __future__ import annotations
+"""The conformance kit on the oracle, and a fit with it from the command line."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from cloister_rounded_counts.oracle import RoundedCounts
 
 from cloister.testing import parametrize
@@ -21,25 +17,12 @@ def test_conformance(component: Any, check: Any) -> None:
     check(component)
 
 
-def command(*arguments: str) -> str:
-    program = shutil.which("cloister", path=str(Path(sys.executable).parent)) or pytest.fail(
-        "cloister is not installed"
-    )
-    return subprocess.run([program, *arguments], capture_output=True, text=True, check=True).stdout
-
-
-def test_it_is_listed() -> None:
-    assert "rounded-laplace" in {c["name"] for c in json.loads(command("list", "FrequencyOracle", "--json"))}
-
-
-def test_fastlloyd_runs_with_it(tmp_path: Path) -> None:
-    rows = np.random.default_rng(0).normal(0, 0.2, (500, 2))
-    np.save(tmp_path / "rows.npy", rows)
-    out = command(
-        "fit", str(tmp_path / "rows.npy"), "-k", "2", "--epsilon", "5", "--delta", "1e-6", "--bounds=-1:1", "--rows", "500",
-        "--with", "counts=rounded-laplace", "--set", "counts.step=10", "--json",
-    )  # fmt: skip
-    result = json.loads(out)
-    assert result["method"]["slots"]["counts"]["options"] == {"step": 10}
-    assert {s["mechanism"] for s in result["privacy"]["spends"]} == {"rounded-laplace", "discrete-gaussian"}
+def test_a_fit_from_the_command_line(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal([[-0.5, 0.5]] * 1000, 0.1))
+    line = "fit rows.npy -k 1 --epsilon 5 --delta 1e-6 --bounds=-1:1 --rows 1000 --with counts=rounded-counts --json"
+    program = [sys.executable, "-m", "cloister.cli", *line.split(), "--set", "counts.step=10"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert {spent["mechanism"] for spent in result["privacy"]["spends"]} == {"rounded-counts", "discrete-gaussian"}
     assert all(weight % 10 == 0 for weight in result["weights"])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, final
 
 import attrs
@@ -30,6 +31,16 @@ def require(holds: object, figures: str) -> None:
     """Raise ``Broken`` with the figures unless the condition holds. A NaN in a comparison never does."""
     if not holds:
         raise Broken(figures)
+
+
+@contextmanager
+def given(what: str) -> Iterator[None]:
+    """Whatever is raised in here says what the component was given."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"given {what}")
+        raise
 
 
 @final
@@ -65,4 +76,5 @@ class Check:
         except Broken as found:
             raise ConformanceError(self.name, self.law, str(found)) from None
         except Exception as error:
-            raise ConformanceError(self.name, self.law, f"it raised {type(error).__name__}: {error}") from error
+            figures = "; ".join([f"it raised {type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
+            raise ConformanceError(self.name, self.law, figures) from error

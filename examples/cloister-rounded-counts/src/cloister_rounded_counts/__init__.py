@@ -1,1 +1,1 @@
-"""An example plugin: a count oracle whose answers are multiples of a public step."""
+"""Counts as multiples of a public step, as a plugin of cloister."""

@@ -1,4 +1,4 @@
-"""What this plugin offers. Imports nothing heavy: the class is named as text."""
+"""What this plugin offers. Cloister reads it at every start: import nothing heavy here."""
 
 from cloister.plugin import Spec, hookimpl
 
@@ -7,5 +7,5 @@ from cloister.plugin import Spec, hookimpl
 def cloister_components() -> list[Spec]:
     target = "cloister_rounded_counts.oracle:RoundedCounts"
     return [
-        Spec("rounded-laplace", "FrequencyOracle", target, "counts with Laplace noise, rounded to a step", "Central")
+        Spec("rounded-counts", "FrequencyOracle", target, "counts with Laplace noise, rounded to a step", "Central")
     ]

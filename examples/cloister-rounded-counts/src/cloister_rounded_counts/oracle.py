@@ -28,7 +28,7 @@ class RoundedLaplace(Laplace):
 class RoundedCounts(AdditiveCounts):
     """Counts with two-sided geometric noise of scale levels / eps, as multiples of ``step``."""
 
-    trust, mechanism = Central, "rounded-laplace"
+    trust, mechanism = Central, "rounded-counts"
     step: int = option(default=5, low=1, unit="rows", help="released counts are multiples of this")
 
     @property

@@ -21,7 +21,7 @@ from cloister.core.record import Record
 from cloister.core.registry.components import slots_of
 from cloister.core.session import Session, forecast
 from cloister.core.trust import Trust
-from cloister.testing.check import require
+from cloister.testing.check import given, require
 from cloister.testing.scripts import SCRIPTS, Invented, Script
 from cloister.testing.stubs import Guarded, Handful
 
@@ -61,7 +61,8 @@ def problems(method: Any) -> Iterator[tuple[Problem, PublicRng]]:
 def told(method: Any, problem: Problem, seed: PublicRng, script: Script) -> tuple[Clustering, Invented]:
     """One run on invented answers."""
     session = Invented(problem, seed, script)
-    return method.cluster(problem, session, seed.child("method")), session
+    with given(f"k = {problem.k}, {problem.domain}, answers: {script.name}"):
+        return method.cluster(problem, session, seed.child("method")), session
 
 
 def rows_of(problem: Problem) -> Handful:

@@ -11,7 +11,7 @@ import numpy as np
 from cloister.core.clustering import Coreset, Released
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
-from cloister.testing.check import require
+from cloister.testing.check import given, require
 
 RNG = PublicRng.from_seed(70)
 
@@ -38,7 +38,7 @@ def coresets() -> Iterator[tuple[str, Coreset, int]]:
 def any_released_points_give_k_finite_centers(solver: Any) -> None:
     """Whatever noise made of the points' weights, k finite centres come out: the budget is spent, so failing is no choice."""
     for name, coreset, k in coresets():
-        centers = _solved(solver, coreset, k)
+        centers = _solved(solver, name, coreset, k)
         wanted = (k, coreset.points.shape[1])
         require(np.shape(centers) == wanted, f"{name}: centres have the shape {np.shape(centers)}, not {wanted}")
         require(np.isfinite(centers).all(), f"{name}: a centre is not finite")
@@ -47,10 +47,10 @@ def any_released_points_give_k_finite_centers(solver: Any) -> None:
 def the_same_points_and_key_give_the_same_centers(solver: Any) -> None:
     """A solver is a pure function of points, k and the public key: no global randomness."""
     for name, coreset, k in coresets():
-        one, state = _solved(solver, coreset, k), np.random.get_state()
+        one, state = _solved(solver, name, coreset, k), np.random.get_state()
         try:
             np.random.seed(54321)
-            other = _solved(solver, coreset, k)
+            other = _solved(solver, name, coreset, k)
         finally:
             np.random.set_state(state)
         require(np.array_equal(one, other), f"{name}: solved twice, the centres differ")
@@ -60,13 +60,13 @@ def points_and_weights_are_left_alone(solver: Any) -> None:
     """A solver changes nothing that it is given: released points are looked at again."""
     for name, coreset, k in coresets():
         points, weights = coreset.points.copy(), coreset.weights.copy()
-        _solved(solver, coreset, k)
+        _solved(solver, name, coreset, k)
         same = np.array_equal(points, coreset.points) and np.array_equal(weights, coreset.weights)
         require(same, f"{name}: the coreset was changed")
 
 
-def _solved(solver: Any, coreset: Coreset, k: int) -> Floats:
-    with warnings.catch_warnings():
+def _solved(solver: Any, name: str, coreset: Coreset, k: int) -> Floats:
+    with given(name), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a remark about released points is no failure, whatever pytest makes of it
         centers: Floats = solver.solve(Released(coreset, ()), k, RNG)
     return centers

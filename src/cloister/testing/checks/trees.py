@@ -14,7 +14,7 @@ from cloister.core.clustering import Coreset, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Part
 from cloister.core.randomness import PublicRng
-from cloister.testing.check import require
+from cloister.testing.check import given, require
 from cloister.testing.checks import bucketings
 from cloister.testing.scripts import SCRIPTS, Told
 
@@ -58,7 +58,8 @@ def any_counts_grow_a_coreset(builder: Any) -> None:
     for problem, tree in _trees(builder):
         part = Part(tree, None, None, None)  # type: ignore[arg-type]  # a told table opens no channel
         for script in SCRIPTS:
-            grown, again = (tree.grow(Told(part, script, PublicRng.from_seed(91), 1000.0)) for _ in range(2))
+            with given(f"{problem.domain}, counts: {script.name}"):
+                grown, again = (tree.grow(Told(part, script, PublicRng.from_seed(91), 1000.0)) for _ in range(2))
             _judge(grown, problem, f"{problem.domain}, counts: {script.name}")
             _judge_leaves(grown, tree, problem, f"{problem.domain}, counts: {script.name}")
             same = np.array_equal(grown.points, again.points) and np.array_equal(grown.weights, again.weights)

@@ -1,0 +1,1 @@
+"""k-means in two rounds, as a plugin of cloister."""

@@ -1,0 +1,1 @@
+"""k-means of released points from heavy points far apart, as a plugin of cloister."""

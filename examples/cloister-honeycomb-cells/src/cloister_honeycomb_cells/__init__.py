@@ -1,0 +1,1 @@
+"""A partition of two columns into hexagons, as a plugin of cloister."""

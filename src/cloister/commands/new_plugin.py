@@ -1,0 +1,113 @@
+"""``cloister new-plugin``: a package that passes the conformance kit as it stands, to edit.
+
+It is one of the finished examples under another name: what is written is what CI installs and tests.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from cloister.commands.common import show
+from cloister.core.errors import InvalidInput, UnknownName
+
+EXAMPLES = {
+    "oracle": "rounded-counts",
+    "method": "coarse-to-fine",
+    "tree": "honeycomb-cells",
+    "solver": "farthest-first",
+}
+"""The example of each role. Its name has two words, so that it is spelt differently in each of the forms that are replaced."""
+
+WRITTEN = {".py", ".toml", ".md"}
+
+
+def new_plugin(
+    name: Annotated[str, typer.Argument(help="The component's name, such as my-counts.")],
+    role: Annotated[str, typer.Option(help="oracle, method, tree or solver.")],
+    out: Annotated[Path | None, typer.Option(help="Folder to make; default: cloister-NAME.")] = None,
+) -> None:
+    """Start a plugin: a package that passes the conformance kit as it stands, to edit."""
+    if role not in EXAMPLES:
+        raise UnknownName("role", role, EXAMPLES)
+    files = renamed(EXAMPLES[role], checked_name(name))
+    folder = Path(f"cloister-{name}") if out is None else out
+    write(files, folder)
+    commands = files[Path("README.md")].split("```sh\n")[1].split("```")[0].splitlines()
+    module = f"src/cloister_{name.replace('-', '_')}/{role}.py"
+    lines = [f"wrote {folder}, a plugin that passes the conformance kit. Test it, install it, try it:", f"cd {folder}"]
+    show("\n  ".join([*lines, *commands]) + f"\nThen edit {module}; README.md says what to change.")
+
+
+def checked_name(name: str) -> str:
+    """A name that a component and its class can have.
+
+    Raises:
+        InvalidInput: it is not kebab-case, or it is taken.
+    """
+    from cloister.core.registry.registry import registry
+
+    if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+        raise InvalidInput(
+            f"a plugin's name is of small letters, digits and single hyphens, as in 'my-counts', not '{name}'"
+        )
+    for plugin in registry().plugins:
+        for spec in plugin.specs:
+            if spec.name == name:
+                owner = f"the plugin '{plugin.name}' ({plugin.origin})"
+                raise InvalidInput(f"'{name}' is taken: {owner} has a {spec.role} of that name. Choose another one")
+    return name
+
+
+def renamed(example: str, name: str) -> dict[Path, str]:
+    """The files of an example, by path, with the names that the new component's name leads to.
+
+    Raises:
+        InvalidInput: its class would have the name of something that the example uses.
+    """
+    old, new = spellings(example), spellings(name)
+    root = examples() / f"cloister-{example}"
+    texts = {path.relative_to(root): path.read_text("utf-8") for path in root.rglob("*") if path.suffix in WRITTEN}
+    cls = new[-1]
+    if cls != old[-1] and (keyword.iskeyword(cls) or any(re.search(rf"\b{cls}\b", t) for t in texts.values())):
+        raise InvalidInput(
+            f"a class for '{name}' would be called {cls}, which means something else: choose another name"
+        )
+    for before, after in zip(old, new, strict=True):
+        texts = {Path(str(path).replace(before, after)): text.replace(before, after) for path, text in texts.items()}
+    return texts
+
+
+def spellings(name: str) -> tuple[str, str, str]:
+    """A kebab-case name as it is, as a module's and as a class's."""
+    return name, name.replace("-", "_"), "".join(word.capitalize() for word in name.split("-"))
+
+
+def examples() -> Path:
+    """Where the examples are: beside this file where cloister is installed, in the repository otherwise."""
+    installed = Path(__file__).with_name("examples")
+    return installed if installed.is_dir() else Path(__file__).parents[3] / "examples"
+
+
+def write(files: dict[Path, str], folder: Path) -> None:
+    """Write all files into a new folder, or none.
+
+    Raises:
+        InvalidInput: the folder is there already.
+        OSError: it cannot be written.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise InvalidInput(f"{folder} is there already, and nothing is overwritten: name another folder by --out")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".new-plugin-", dir=folder.parent) as made:
+        whole = Path(made, "whole")
+        for path, text in files.items():
+            target = whole / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, "utf-8")
+        whole.rename(folder)

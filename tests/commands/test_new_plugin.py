@@ -1,0 +1,85 @@
+"""``cloister new-plugin``: what it writes passes the kit, and what it cannot write is not begun."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cloister.commands import new_plugin
+from tests.in_process import cloister
+from tests.outside import environment
+
+
+@pytest.mark.parametrize("role", [pytest.param("oracle", marks=pytest.mark.slow), "method", "tree", "solver"])
+def test_what_it_writes_passes_the_kit_and_is_listed(role: str, tmp_path: Path) -> None:
+    done = cloister("new-plugin", "my-own-2", "--role", role, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    package = tmp_path / "cloister-my-own-2"
+    assert f"edit src/cloister_my_own_2/{role}.py" in done.stdout
+    python, around = [sys.executable, "-m"], environment(package)
+    kit = subprocess.run(
+        [*python, "pytest", "-q"], cwd=package, env=around, capture_output=True, text=True, check=False
+    )
+    assert kit.returncode == 0, kit.stdout
+    listed = subprocess.run(
+        [*python, "cloister.cli", "plugins"], env=around, capture_output=True, text=True, check=True
+    )
+    assert listed.stdout.splitlines()[1:] == ["my-own-2 (cloister-my-own-2 0.1.0): 1 components"]
+
+
+@pytest.mark.parametrize("role", new_plugin.EXAMPLES)
+def test_nothing_of_the_examples_name_is_left(role: str, tmp_path: Path) -> None:
+    cloister("new-plugin", "mine", "--role", role, "--out", "deep/down", folder=tmp_path)
+    files = [path for path in (tmp_path / "deep" / "down").rglob("*") if path.is_file()]
+    assert len(files) == 6
+    for spelling in new_plugin.spellings(new_plugin.EXAMPLES[role]):
+        assert not [path for path in files if spelling in f"{path}{path.read_text()}"]
+
+
+def test_an_example_can_be_written_under_its_own_name(tmp_path: Path) -> None:
+    cloister("new-plugin", "honeycomb-cells", "--role", "tree", folder=tmp_path)
+    tree = Path("src", "cloister_honeycomb_cells", "tree.py")
+    original = new_plugin.examples() / "cloister-honeycomb-cells" / tree
+    assert (tmp_path / "cloister-honeycomb-cells" / tree).read_text() == original.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "why"),
+    [
+        ("My_Counts", "oracle", "small letters, digits and single hyphens, as in 'my-counts', not 'My_Counts'"),
+        ("2-means", "method", "small letters"),
+        ("a--b", "method", "small letters"),
+        ("../up", "tree", "small letters"),
+        ("grid", "tree", "'grid' is taken: the plugin 'cloister' (built in) has a TreeBuilder of that name"),
+        ("fastlloyd", "solver", "has a Method of that name"),
+        ("none", "solver", "would be called None"),
+        ("space", "tree", "would be called Space"),
+        ("mine", "tre", "no role 'tre': did you mean tree?"),
+        ("mine", "TreeBuilder", "no role 'TreeBuilder': "),
+    ],
+)
+def test_names_and_roles_that_cannot_be_are_refused(name: str, role: str, why: str, tmp_path: Path) -> None:
+    done = cloister("new-plugin", name, "--role", role, folder=tmp_path)
+    assert done.returncode == 2
+    assert why in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "cloister-mine").mkdir()
+    done = cloister("new-plugin", "mine", "--role", "tree", folder=tmp_path)
+    assert (done.returncode, "nothing is overwritten" in done.stderr) == (2, True)
+    assert list(tmp_path.rglob("*")) == [tmp_path / "cloister-mine"]
+
+
+def test_what_ends_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(OSError, match="No space left"):
+        new_plugin.write({Path("a", "b.py"): "x = 1\n"}, tmp_path / "made")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,122 @@
+"""docs/plugins.md: its code is that of the examples, its commands run, and what it quotes is what is said."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cloister.commands.new_plugin import EXAMPLES, examples
+from cloister.plugin import make
+from cloister.testing import checks_for
+from tests.outside import environment
+
+TEXT = (Path(__file__).parents[1] / "docs" / "plugins.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+WHOLE = {f"{EXAMPLES[role]}/{role}.py" for role in ("oracle", "method", "tree")}
+"""Files that the tutorial shows from the first line to the last."""
+
+
+def shown(example: str, file: str) -> list[str]:
+    """An example's lines that are not empty."""
+    (path,) = (examples() / f"cloister-{example}").rglob(file)
+    return lines(path.read_text("utf-8"))
+
+
+def lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("name", sorted({name for _, name, _ in BLOCKS if "/" in name} | WHOLE))
+def test_blocks_of_code_put_together_are_the_examples(name: str) -> None:
+    blocks = [lines(text) for _, of, text in BLOCKS if of == name]
+    file = shown(*name.split("/"))
+    if name in WHOLE:
+        assert [line for block in blocks for line in block] == file
+    for block in blocks:
+        assert any(file[i : i + len(block)] == block for i in range(len(file))), f"{name} has no such lines: {block}"
+
+
+def test_every_block_says_where_it_is_from() -> None:
+    assert [text for kind, name, text in BLOCKS if kind != "sh" and not name] == []
+
+
+@pytest.mark.parametrize(("role", "most"), [("oracle", 40), ("method", 60), ("tree", 60), ("solver", 60)])
+def test_the_examples_are_short_and_import_one_module_of_cloister(role: str, most: int) -> None:
+    source = shown(EXAMPLES[role], f"{role}.py")
+    assert len(source) <= most
+    assert [line for line in source if re.match("(from|import) cloister", line)] == [
+        next(line for line in source if line.startswith("from cloister.plugin import"))
+    ]
+
+
+@pytest.mark.slow
+def test_its_commands_run_in_the_order_in_which_they_stand(tmp_path: Path) -> None:
+    """As somebody types them, but that nothing is downloaded, and that the kit is left to the tests of ``new-plugin``."""
+    folder, installed, around = tmp_path, list[Path](), dict(os.environ)
+    for line in (line for kind, _, text in BLOCKS if kind == "sh" for line in text.splitlines()):
+        program, *arguments = shlex.split(line)
+        if program == "cd":
+            folder = (folder / arguments[0]).resolve()
+        elif line == "pip install -e . pytest":
+            installed.append(folder)
+            around = environment(*installed)
+        elif line != "python -m pytest":
+            head = {"cloister": ["-m", "cloister.cli"], "python": []}[program]
+            done = subprocess.run(
+                [sys.executable, *head, *arguments], cwd=folder, env=around, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, f"{line}: {done.stderr}"
+    assert len(installed) == 3
+
+
+def test_the_checks_that_it_explains_are_the_kits() -> None:
+    every = [
+        make("Method", "fastlloyd"), make("TreeBuilder", "grid"), make("NonPrivateSolver", "ward"),
+        make("FrequencyOracle", "discrete-laplace"),
+    ]  # fmt: skip
+    table = TEXT.partition("## What the kit says")[2].partition("## ")[0]
+    explained = set(re.findall("`([a-z]+_[a-z_]+)`", "".join(re.findall(r"^\|([^|]+)\|", table, re.MULTILINE))))
+    assert len(explained) > 15
+    assert explained <= {check.name for component in every for check in checks_for(component)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"TreeBuilder"', '"Tree"'),
+        ("from cloister.plugin", "import cloister.plugins.trees.hexagons\nfrom cloister.plugin"),
+        ("tree:HoneycombCells", "tree:Honeycomb"),
+    ],
+)
+def test_broken_plugins_are_reported_as_it_says(before: str, after: str, tmp_path: Path) -> None:
+    (said,) = (text.splitlines() for _, name, text in BLOCKS if name == "broken")
+    made = [sys.executable, "-m", "cloister.cli", "new-plugin", "honeycomb-cells", "--role", "tree", "--out", "broken"]
+    subprocess.run(made, cwd=tmp_path, check=True, capture_output=True)
+    (manifest,) = (tmp_path / "broken").rglob("manifest.py")
+    manifest.write_text(manifest.read_text().replace(before, after))
+    asked = [sys.executable, "-m", "cloister.cli", "plugins"]
+    around = environment(tmp_path / "broken")
+    done = subprocess.run(asked, env=around, capture_output=True, text=True, check=True)
+    broken = [line for line in done.stdout.splitlines() if "BROKEN" in line]
+    assert len(broken) == 1
+    assert broken[0] in said
+
+
+def test_too_little_noise_is_found_as_it_says(tmp_path: Path) -> None:
+    (said,) = (text.strip() for _, name, text in BLOCKS if name == "too-little-noise")
+    made = [sys.executable, "-m", "cloister.cli", "new-plugin", "rounded-counts", "--role", "oracle", "--out", "broken"]
+    subprocess.run(made, cwd=tmp_path, check=True, capture_output=True)
+    (oracle,) = (tmp_path / "broken").rglob("oracle.py")
+    change = "sensitivity.l1 / 2 / budget.epsilon"
+    assert f"`{change}`" in TEXT
+    oracle.write_text(oracle.read_text().replace(change.replace("/ 2 ", ""), change))
+    asked = [sys.executable, "-m", "pytest", "-q", "-k", "RoundedCounts-neighbours_are_hard_to_tell_apart"]
+    around = environment(tmp_path / "broken")
+    done = subprocess.run(asked, cwd=tmp_path / "broken", env=around, capture_output=True, text=True, check=False)
+    assert said in done.stdout
