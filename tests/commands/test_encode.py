@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -31,18 +29,12 @@ from cloister.collection.wire import reports as wire
 from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng
 from cloister.run.fit import Request
-from tests.in_process import cloister
+from tests.in_process import PROGRAM, cloister, program
 
-PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 NAMES = ["age", "height", "income", "x", "y"]
 D, N = len(NAMES), 1200
 ROWS = np.random.default_rng(0).normal(0, 0.3, (1000, D))
 WANTED = ("-k", "3", "--epsilon", "2", "--rows", str(N), "--bounds", "ball:1")
-
-
-def program(*arguments: Any, folder: Path) -> subprocess.CompletedProcess[str]:
-    """In a process of its own."""
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=folder)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ import os
 import re
 import resource
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -37,7 +36,6 @@ from cloister.run.result import Result
 from tests import in_process
 from tests.collection import rounds_fakes, shuffled_plans
 
-PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 ODD = ("price [/m2]", "[red]größe ☃ :smile:\n")
 FIT = ("fit", "rows.parquet", "-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000")
 PAID = ("--ledger", "budget.db", "--dataset", "my [set]")
@@ -50,7 +48,7 @@ def program(
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     own = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.run(
-        [PROGRAM, *map(str, arguments)], check=False, cwd=folder, text=True, encoding=encoding, preexec_fn=before,
+        [in_process.PROGRAM, *map(str, arguments)], check=False, cwd=folder, text=True, encoding=encoding, preexec_fn=before,
         env={**own, "COLUMNS": "120", "PYTHONIOENCODING": encoding}, **given,
     )  # fmt: skip
 
