@@ -60,6 +60,7 @@ def test_from_rows_to_centres_in_rounds(tmp_path: Path, plan: PublishedPlan) -> 
     assert error.endswith(f"\ncloister: all {ROUNDS} rounds of this plan are closed: nobody is asked any more\n")
 
 
+@pytest.mark.slow
 def test_programs_of_their_own_processes(folder: Path) -> None:
     for arguments in (ANSWER, ADVANCE, ("rounds", "plan")):
         done = in_process.program(*arguments, folder=folder)

@@ -383,6 +383,7 @@ def test_a_full_disk_leaves_no_file(folder: Path, plan: PublishedPlan, monkeypat
     assert list((folder / "r").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_killed_encoder_leaves_nothing_that_looks_like_reports(tmp_path: Path) -> None:
     n = 200_000
     np.save(tmp_path / "mine.npy", np.random.default_rng(0).normal(0, 0.1, (n, 4)).astype(np.float32))

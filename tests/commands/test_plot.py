@@ -37,6 +37,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_a_fit_is_drawn_from_its_result_alone_and_always_alike(fitted: Path, ending: str, tmp_path: Path) -> None:
     drawn = []
@@ -136,6 +137,7 @@ def test_what_cannot_be_drawn_is_one_line_exit_two_and_no_file(
     assert sorted(os.listdir(bad)) == before
 
 
+@pytest.mark.slow
 def test_the_command_line_starts_without_matplotlib_and_draws_without_pyplot(fitted: Path, tmp_path: Path) -> None:
     code = (
         "import sys\nimport cloister.cli, cloister.plotting.figures, cloister.plotting.data\nassert 'matplotlib' not in sys.modules\n"

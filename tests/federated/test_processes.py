@@ -24,6 +24,7 @@ from tests.in_process import PROGRAM, cloister
 
 NAMES = ("north", "south", "west")
 SEED = 11
+pytestmark = pytest.mark.slow
 
 
 class Site:
@@ -184,7 +185,6 @@ def test_a_party_that_is_killed_in_the_middle_and_restarted_goes_on(site: Site) 
     site.check(*parties, coordinator)
 
 
-@pytest.mark.slow
 def test_a_killed_party_with_a_ledger_resumes_its_run_and_pays_once(site: Site) -> None:
     ledger, guarded = site.guard_south()
     coordinator, port = site.coordinate()
@@ -203,7 +203,6 @@ def test_a_killed_party_with_a_ledger_resumes_its_run_and_pays_once(site: Site) 
     assert kept["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-3)
 
 
-@pytest.mark.slow
 def test_ctrl_c_says_what_is_open_and_how_to_go_on_and_going_on_so_ends_well(site: Site) -> None:
     """A party that waits for others gets its budget back; the coordinator, and a party in the middle, come back as they were told."""
     ledger, guarded = site.guard_south()

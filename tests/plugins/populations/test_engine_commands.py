@@ -15,8 +15,9 @@ from tests.plugins.populations.engine_rows import NAMES
 FIT = ("fit", "part-*.parquet", "-k", "2", "--epsilon", "1", "--bounds=-1:1", "--rows", "4000", "--seed", "1",
        "--method", "lloyd", "--not-private", "--json")  # fmt: skip
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_the_command_line_runs_every_engine(many: list[Path], tmp_path: Path) -> None:
     found = [
         program(*FIT, *given, folder=tmp_path)
