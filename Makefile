@@ -1,7 +1,7 @@
 # What a developer runs, in an environment with '.[test]'. CI runs .ci/run.
 .PHONY: quick test mutations lint types
 
-quick:  ## tests that take less than ten seconds each
+quick:  ## all tests but those that take seconds each: two minutes on two cores
 	python -m pytest -q -n 2 -m "not slow"
 
 test:  ## all tests, as the README has them

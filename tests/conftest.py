@@ -21,8 +21,12 @@ def data() -> Path:
     return Path(folder)
 
 
-SLOW = "VectorSumOracle-ldp-average-one_report_hides_its_row"
-"""The one check of the kit that draws a million Gaussian numbers, one by one."""
+SLOW = (
+    "VectorSumOracle-ldp-average-one_report_hides_its_row",  # a million Gaussian numbers, drawn one by one
+    "a_message_hides_among_those_of_others",
+    *(f"spends_its_budget[{method}-Shuffled" for method in ("fastlloyd", "nearest-centers", "tree-means")),
+)
+"""Parts of names of cases that take seconds, where their neighbours take none."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -33,5 +37,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in gone]
     config.hook.pytest_deselected(items=left_out)
     for item in items:
-        if SLOW in item.name:
+        if any(name in item.name for name in SLOW):
             item.add_marker(pytest.mark.slow)

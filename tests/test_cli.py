@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,21 +16,15 @@ import pytest
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.cli import main
 from cloister.run.result import Result
+from tests.in_process import cloister, program
 
-PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 GOLDEN = Path(__file__).parent / "golden"
 BASE = ("-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000")
 
 
-def cloister(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [PROGRAM, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "120"},
-    )
+@pytest.fixture(autouse=True)
+def _as_wide_as_golden_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
 
 
 @pytest.fixture
@@ -63,7 +56,7 @@ def test_help_and_list_import_nothing_heavy(arguments: list[str]) -> None:
 
 
 def test_fit_saves_and_prints_released_values_only(folder: Path) -> None:
-    done = cloister("fit", "rows.parquet", *BASE, "--out", "result.json", folder=folder)
+    done = program("fit", "rows.parquet", *BASE, "--out", "result.json", folder=folder)
     assert done.returncode == 0, done.stderr
     assert "epsilon = 1, delta = 1e-06, Central trust" in done.stdout
     result = Result.load(folder / "result.json")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ from cloister.run.result import Result
 from tests import in_process
 from tests.collection.rounds_fakes import ROUNDS, N, lied, planned, prepared
 
-PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 ANSWER = ("answer", "plan", "mine.npy", "--state", "mine.state", "--out", "reports")
 ADVANCE = ("advance", "plan", "--reports", "reports")
 
@@ -63,12 +60,13 @@ def test_from_rows_to_centres_in_rounds(tmp_path: Path, plan: PublishedPlan) -> 
     assert error.endswith(f"\ncloister: all {ROUNDS} rounds of this plan are closed: nobody is asked any more\n")
 
 
+@pytest.mark.slow
 def test_programs_of_their_own_processes(folder: Path) -> None:
     for arguments in (ANSWER, ADVANCE, ("rounds", "plan")):
-        done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False, cwd=folder)
+        done = in_process.program(*arguments, folder=folder)
         assert done.returncode == 0, done.stderr
     assert "open" in done.stdout
-    done = subprocess.run([PROGRAM, *ADVANCE], capture_output=True, text=True, check=False, cwd=folder)
+    done = in_process.program(*ADVANCE, folder=folder)
     assert done.returncode == 2
     assert done.stderr == "cloister: no report can be used; left alone 1 files of rounds that are closed\n"
 

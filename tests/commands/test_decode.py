@@ -6,7 +6,6 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -24,9 +23,8 @@ from cloister.collection.wire import reports as wire
 from cloister.core.errors import CloisterError
 from cloister.run.fit import Request
 from cloister.run.result import Result
-from tests.in_process import cloister
+from tests.in_process import PROGRAM, cloister
 
-PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 D, N = 5, 1000
 ROWS = np.random.default_rng(0).normal(0, 0.3, (N, D))
 
@@ -71,9 +69,7 @@ def test_from_rows_to_centres(tmp_path: Path) -> None:
         ("plan", *wanted, "--out", "plan"), ("encode", "plan", "mine.npy", "--out", "reports"),
         ("decode", "plan", "reports", "--out", "centers.json"),
     )  # fmt: skip
-    all_done = [
-        subprocess.run([PROGRAM, *run], capture_output=True, text=True, check=False, cwd=tmp_path) for run in runs
-    ]
+    all_done = [cloister(*run, folder=tmp_path) for run in runs]
     assert [done.returncode for done in all_done] == [0, 0, 0], all_done
     done = all_done[-1]
     assert done.stderr == ""
@@ -219,6 +215,7 @@ def test_ten_thousand_malformed_reports_and_as_many_files_are_refused_in_a_line_
     assert np.array_equal(Result.load(folder / "c.json").centers, expected.centers)
 
 
+@pytest.mark.slow
 def test_a_killed_decoder_leaves_the_old_result_or_the_new_one(folder: Path) -> None:
     run = [PROGRAM, "decode", "plan", "reports", "--out", "c.json"]
     started = time.monotonic()

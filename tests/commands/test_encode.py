@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -32,18 +30,12 @@ from cloister.collection.wire.columns import plan_of
 from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng
 from cloister.run.fit import Request
-from tests.in_process import cloister
+from tests.in_process import PROGRAM, cloister, program
 
-PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 NAMES = ["age", "height", "income", "x", "y"]
 D, N = len(NAMES), 1200
 ROWS = np.random.default_rng(0).normal(0, 0.3, (1000, D))
 WANTED = ("-k", "3", "--epsilon", "2", "--rows", str(N), "--bounds", "ball:1")
-
-
-def program(*arguments: Any, folder: Path) -> subprocess.CompletedProcess[str]:
-    """In a process of its own."""
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=folder)
 
 
 @pytest.fixture(scope="module")
@@ -392,6 +384,7 @@ def test_a_full_disk_leaves_no_file(folder: Path, plan: PublishedPlan, monkeypat
     assert list((folder / "r").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_killed_encoder_leaves_nothing_that_looks_like_reports(tmp_path: Path) -> None:
     n = 200_000
     np.save(tmp_path / "mine.npy", np.random.default_rng(0).normal(0, 0.1, (n, 4)).astype(np.float32))

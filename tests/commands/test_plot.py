@@ -14,13 +14,9 @@ import numpy as np
 import pytest
 
 from cloister.cli import main
+from tests.in_process import cloister, program
 
-PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 FIT = ("-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000", "--seed", "1")
-
-
-def cloister(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False, cwd=folder)
 
 
 def words(path: Path) -> str:
@@ -41,12 +37,13 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_a_fit_is_drawn_from_its_result_alone_and_always_alike(fitted: Path, ending: str, tmp_path: Path) -> None:
     drawn = []
-    for name in ("a", "b"):
+    for name, run in (("a", cloister), ("b", program)):
         target = tmp_path / f"{name}.{ending}"
-        done = cloister("plot", "fastlloyd.json", "-o", str(target), folder=fitted)
+        done = run("plot", "fastlloyd.json", "-o", str(target), folder=fitted)
         assert (done.returncode, done.stderr) == (0, "")
         assert "map of 3 centres on 0 and 1: no tree cells in this result, paths over" in done.stdout
         drawn.append(target.read_bytes())
@@ -140,6 +137,7 @@ def test_what_cannot_be_drawn_is_one_line_exit_two_and_no_file(
     assert sorted(os.listdir(bad)) == before
 
 
+@pytest.mark.slow
 def test_the_command_line_starts_without_matplotlib_and_draws_without_pyplot(fitted: Path, tmp_path: Path) -> None:
     code = (
         "import sys\nimport cloister.cli, cloister.plotting.figures, cloister.plotting.data\nassert 'matplotlib' not in sys.modules\n"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,10 +20,11 @@ from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.run.fit import Request, fit
 from cloister.run.result import Result
+from tests.in_process import PROGRAM, cloister
 
-PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 NAMES = ("north", "south", "west")
 SEED = 11
+pytestmark = pytest.mark.slow
 
 
 class Site:
@@ -34,10 +33,7 @@ class Site:
     def __init__(self, folder: Path, rows: Floats, rounds: int, extra: str = "") -> None:
         self.folder, self.rows, self.rounds = folder, rows, rounds
         self.running = list[subprocess.Popen[str]]()
-        made = subprocess.run(
-            [PROGRAM, "test-certificates", str(folder / "certs"), *(x for n in NAMES for x in ("--party", n))],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+        made = cloister("test-certificates", folder / "certs", *(x for n in NAMES for x in ("--party", n)))
         d = rows.shape[1]
         facts = (
             f"k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = {len(rows)}\nseed = 5\ntest_noise_seed = {SEED}\n"
@@ -51,8 +47,10 @@ class Site:
             self.sign(name)
 
     def sign(self, name: str, plan: str = "plan.toml") -> None:
-        command = [PROGRAM, "sign", plan, "--party", name, "--cert", f"certs/{name}.pem", "--not-private"]
-        subprocess.run(command, capture_output=True, check=True, cwd=self.folder)
+        done = cloister(
+            "sign", plan, "--party", name, "--cert", f"certs/{name}.pem", "--not-private", folder=self.folder
+        )
+        assert done.returncode == 0, done.stderr
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
@@ -84,8 +82,7 @@ class Site:
         """South's ledger, and the flags that use it: it takes no repeatable noise, so that the plan has none from here on."""
 
         def ledger(*arguments: str) -> Any:
-            command = [PROGRAM, "ledger", *arguments]
-            out = subprocess.run(command, capture_output=True, check=True, text=True, cwd=self.folder).stdout
+            out = cloister("ledger", *arguments, folder=self.folder).stdout
             return json.loads(out) if "--json" in arguments else out
 
         self.plan.write_text(self.plan.read_text().replace(f"test_noise_seed = {SEED}\n", ""))
@@ -188,7 +185,6 @@ def test_a_party_that_is_killed_in_the_middle_and_restarted_goes_on(site: Site) 
     site.check(*parties, coordinator)
 
 
-@pytest.mark.slow
 def test_a_killed_party_with_a_ledger_resumes_its_run_and_pays_once(site: Site) -> None:
     ledger, guarded = site.guard_south()
     coordinator, port = site.coordinate()
@@ -207,7 +203,6 @@ def test_a_killed_party_with_a_ledger_resumes_its_run_and_pays_once(site: Site) 
     assert kept["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-3)
 
 
-@pytest.mark.slow
 def test_ctrl_c_says_what_is_open_and_how_to_go_on_and_going_on_so_ends_well(site: Site) -> None:
     """A party that waits for others gets its budget back; the coordinator, and a party in the middle, come back as they were told."""
     ledger, guarded = site.guard_south()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,8 @@ import numpy as np
 import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
+from tests.in_process import PROGRAM, cloister
 
-PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 FIT = ("fit", "rows.npy", "-k", "3", "--epsilon", "0.125", "--bounds=-1:1", "--rows", "2000", "--method", "su-lloyd",
        "--ledger", "budget.db", "--dataset", "mine", "--json")  # fmt: skip
@@ -31,21 +29,13 @@ def start(folder: Path, *more: str) -> subprocess.Popen[str]:
 
 
 def show(folder: Path) -> Any:
-    done = subprocess.run(
-        [PROGRAM, "ledger", "show", "budget.db", "--json"], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)[0]
+    return json.loads(cloister("ledger", "show", "budget.db", "--json", folder=folder).stdout)[0]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (2000, 2)))
-    subprocess.run(
-        [PROGRAM, "ledger", "declare", "budget.db", "mine", "--epsilon", "1"],
-        cwd=tmp_path,
-        capture_output=True,
-        check=True,
-    )
+    cloister("ledger", "declare", "budget.db", "mine", "--epsilon", "1", folder=tmp_path)
     return tmp_path
 
 

@@ -64,24 +64,16 @@ def by_pyright(folder: Path) -> Found:
 CHECKERS: dict[str, Callable[[Path], Found]] = {"mypy": by_mypy, "pyright": by_pyright}
 
 
-@pytest.fixture(scope="module", params=CHECKERS)
-def checked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Found]:
-    """A checker's name and everything that it finds, in a copy that no configuration of this repository reaches."""
-    folder = tmp_path_factory.mktemp(request.param)
+@pytest.mark.slow
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_exactly_the_marked_lines_are_found_for_the_marked_reasons(checker: str, tmp_path: Path) -> None:
+    """In a copy that no configuration of this repository reaches."""
     for name in [*FILES, "stubs"]:
-        shutil.copy(HERE / f"{name}.py", folder)
-    return request.param, CHECKERS[request.param](folder)
-
-
-def test_exactly_the_marked_lines_are_found_for_the_marked_reasons(checked: tuple[str, Found]) -> None:
-    checker, found = checked
+        shutil.copy(HERE / f"{name}.py", tmp_path)
+    found = CHECKERS[checker](tmp_path)
     lines = (HERE / "bad.py").read_text().splitlines()
     marked = {number: mark[checker] for number, line in enumerate(lines, 1) if (mark := MARK.search(line))}
     assert len(marked) == sum("# E" in line for line in lines) >= 10
+    assert set(found) == {"bad"}, "the other files hold good lines only"
     assert sorted(found["bad"]) == sorted(marked)
     assert {line: code for line, code in marked.items() if code not in found["bad"][line]} == {}
-
-
-@pytest.mark.parametrize("file", ["good", "stubs", "built_in", "options"])
-def test_good_lines_are_clean(checked: tuple[str, Found], file: str) -> None:
-    assert checked[1].get(file, {}) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, final
 
@@ -19,19 +20,19 @@ from cloister.core.types import Floats, Ints
 @final
 @attrs.frozen
 class Script:
-    """Invented answers. Args: name, value (chances in [0, 1) and the largest plausible answer to values)."""
+    """Invented answers. Args: name, value (from chances in [0, 1), the largest answer and the number of buckets)."""
 
     name: str
-    value: Callable[[Floats, float], Floats]
+    value: Callable[[Floats, float, int], Floats]
 
 
 SCRIPTS = (
-    Script("zero everywhere", lambda u, most: 0.0 * u),
-    Script("plausible", lambda u, most: u * most / 4),
-    Script("all negative", lambda u, most: -u * most - 1.0),
-    Script("noise a million times the answer", lambda u, most: (2 * u - 1) * most * 1e6),
-    Script("tiny", lambda u, most: (u - 0.5) * 1e-6),
-    Script("one bucket has everything", lambda u, most: np.where(u == u.max(initial=0.0), most, 0.0)),
+    Script("zero everywhere", lambda u, most, size: 0.0 * u),
+    Script("plausible", lambda u, most, size: u * most / math.sqrt(16 * size)),
+    Script("all negative", lambda u, most, size: -u * most - 1.0),
+    Script("noise a million times the answer", lambda u, most, size: (2 * u - 1) * most * 1e6),
+    Script("tiny", lambda u, most, size: (u - 0.5) * 1e-6),
+    Script("one bucket has everything", lambda u, most, size: np.where(u == u.max(initial=0.0), most, 0.0)),
 )
 
 
@@ -46,10 +47,10 @@ class Told:
     most: float
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
-        asked = self._asked(ids, level)
+        asked, size = self._asked(ids, level), self.part.cells.space.sizes[level]
         width = 0 if self.part.vectors is None else self.part.vectors.bound.dimension
         columns = [
-            self.script.value(unit_floats(self.rng.child(level, j).of_users(asked.astype(np.uint64))), self.most)
+            self.script.value(unit_floats(self.rng.child(level, j).of_users(asked.astype(np.uint64))), self.most, size)
             for j in range(max(1, width))
         ]
         return np.stack(columns, axis=1) if width else columns[0]

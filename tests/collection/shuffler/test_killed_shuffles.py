@@ -63,6 +63,7 @@ module.shuffle(*sys.argv[1:4])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_and_run_again_nothing_is_lost_or_doubled(
     plan: PublishedPlan, theirs: Messages, reports: Path, tmp_path: Path, point: str

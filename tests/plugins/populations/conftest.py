@@ -13,6 +13,13 @@ from cloister.plugins.populations.engines import Engine, Processes, Serial
 from tests.plugins.populations.engine_rows import some_rows, write
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Workers take seconds to start."""
+    for item in items:
+        if "shared" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="module")
 def shared() -> Iterator[dict[str, Engine]]:
     """Engines whose workers are started once."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -10,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.in_process import cloister, program
 from tests.plugins.populations.engine_rows import NAMES
 
-PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
+FIT = ("fit", "part-*.parquet", "-k", "2", "--epsilon", "1", "--bounds=-1:1", "--rows", "4000", "--seed", "1",
+       "--method", "lloyd", "--not-private", "--json")  # fmt: skip
+
+pytestmark = pytest.mark.slow
 
 
-def cloister(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    base = ("fit", "part-*.parquet", "-k", "2", "--epsilon", "1", "--bounds=-1:1", "--rows", "4000", "--seed", "1")
-    command = [PROGRAM, *base, "--method", "lloyd", "--not-private", "--json", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-
-
-@pytest.mark.slow
 def test_the_command_line_runs_every_engine(many: list[Path], tmp_path: Path) -> None:
-    found = [cloister(tmp_path, *given) for given in ((), *(("--engine", name, "--workers", "2") for name in NAMES))]
+    found = [
+        program(*FIT, *given, folder=tmp_path)
+        for given in ((), *(("--engine", name, "--workers", "2") for name in NAMES))
+    ]
     assert [(done.returncode, done.stderr) for done in found] == [(0, "")] * 3
     assert found[0].stdout == found[1].stdout == found[2].stdout
 
@@ -40,7 +39,7 @@ def test_the_command_line_says_what_is_wrong_in_one_line(many: list[Path], tmp_p
             "cloister: 'part-02.parquet' cannot be read: it is damaged, cut short, or not what its",
         ),
     ):
-        done = cloister(tmp_path, *given)
+        done = cloister(*FIT, *given, folder=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith(message)
         assert done.stderr.count("\n") == 1

@@ -183,6 +183,7 @@ def _threads(part: int) -> str | None:
     return os.environ.get("OPENBLAS_NUM_THREADS")
 
 
+@pytest.mark.slow
 def test_workers_do_linear_algebra_on_one_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
     for own, seen in ((None, "1"), ("3", "3")):
         if own is None:
@@ -212,6 +213,7 @@ def test_a_worker_of_another_version_refuses() -> None:
     assert attempt(lacking, []).text.startswith("a worker lacks what this run needs (No module named 'nowhere_')")
 
 
+@pytest.mark.slow
 def test_a_running_scheduler_is_used_and_left_running(
     many: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -232,6 +234,7 @@ def test_a_running_scheduler_is_used_and_left_running(
             answers(Files(many, engine="dask", scheduler=address))
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_does_not_answer_is_named(many: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloister.plugins.populations.engine_dask.PATIENCE", 0.5)
     for address in ("tcp://127.0.0.1:9", "nonsense://x"):
@@ -239,6 +242,7 @@ def test_a_scheduler_that_does_not_answer_is_named(many: list[Path], monkeypatch
             answers(Files(many, engine="dask", scheduler=address))
 
 
+@pytest.mark.slow
 def test_another_service_on_the_scheduler_s_port_is_refused_in_one_line(
     many: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

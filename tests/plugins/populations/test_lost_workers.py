@@ -15,6 +15,8 @@ from cloister.plugins.populations.engines import Engine, Processes
 from cloister.plugins.populations.files import Files
 from tests.plugins.populations.engine_rows import NAMES, Halves, answers
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def traps(tmp_path: Path) -> Callable[[int], Halves]:

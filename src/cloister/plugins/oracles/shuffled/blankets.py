@@ -30,7 +30,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from cloister.core.types import Floats
+from cloister.core.types import Floats, Ints
 
 BINS = 128
 """Of the number of messages of either kind."""
@@ -80,15 +80,15 @@ def losses(blankets: int, values: int, step: float) -> tuple[int, Floats]:
     edges = np.unique(np.linspace(low, high + 1, BINS + 1).astype(np.int64))
     weights = np.diff(binom.cdf(edges - 1, blankets, chance))
     pieces = [_given(int(k), step) for k in edges[:-1]]
-    lowest, highest = min(first for first, _ in pieces), max(first + len(p) for first, p in pieces)
+    lowest, highest = min(int(at[0]) for at, _ in pieces), max(int(at[-1]) + 1 for at, _ in pieces)
     total = np.zeros(highest - lowest)
-    for weight, (first, p) in zip(weights, pieces, strict=True):
-        total[first - lowest : first - lowest + len(p)] += weight * p
+    for weight, (at, p) in zip(weights, pieces, strict=True):
+        total[at - lowest] += weight * p
     return lowest, total
 
 
-def _given(k: int, step: float) -> tuple[int, Floats]:
-    """The same with K = k messages of either kind, beside hers."""
+def _given(k: int, step: float) -> tuple[Ints, Floats]:
+    """The same with K = k messages of either kind, beside hers: losses in steps, sorted, each once, and their chances."""
     from scipy.special import bdtr, bdtrc, gammaln
 
     spread = REACH * math.sqrt(k) / 2 + REACH
@@ -96,10 +96,11 @@ def _given(k: int, step: float) -> tuple[int, Floats]:
     heads = np.arange(first, last + 1, dtype=np.float64)
     logs = math.lgamma(k + 1) - k * math.log(2) - gammaln(heads + 1) - gammaln(k - heads + 1)
     loss = np.ceil(np.log((heads + 1) / (k - heads)) / step + 1e-9).astype(np.int64)
-    found = np.bincount(loss - loss[0], weights=np.exp(logs)).astype(np.float64)
+    found: Floats = np.bincount(loss - loss[0], weights=np.exp(logs))
     found[0] += bdtr(first - 1, k, 0.5) if first else 0.0  # smaller losses count as this one
-    found *= (1 - bdtrc(last, k, 0.5)) / found.sum()  # logarithms of large factorials are off by as much as 1e-8
-    return int(loss[0]), found
+    at = loss[np.append(True, loss[1:] > loss[:-1])]
+    # logarithms of large factorials are off by as much as 1e-8
+    return at, found[at - loss[0]] * ((1 - bdtrc(last, k, 0.5)) / found.sum())
 
 
 def _composed(masses: Floats, levels: int) -> Floats:
