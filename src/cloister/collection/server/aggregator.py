@@ -24,7 +24,6 @@ from cloister.collection.plan.plan import PublishedPlan
 from cloister.collection.plan.transcript import Answers, Transcript
 from cloister.collection.server.messages import Released
 from cloister.collection.server.reports import Collected
-from cloister.core.capabilities import Counted
 from cloister.core.clustering import Clustering
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
