@@ -153,7 +153,7 @@ class Encoder:
         return records
 
     def remembered(self, users: Ids, rows: Floats, state: State) -> Records:
-        """The records (n, width) of ascending users (n,) who were charged: the state's, and fresh ones of those who have none there."""
+        """Records (n, width) of charged users (n,), ascending: the state's, and fresh ones for users without."""
         return state.fill(self.transcript, users, self.width, lambda which: self.draw(rows[which], users[which]))
 
     def users(self, users: Any) -> Ids:

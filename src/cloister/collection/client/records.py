@@ -1,8 +1,8 @@
-"""What a person sends as bytes: what is remembered of her.
+"""What a person sends, as bytes: this is what her state remembers.
 
-All questions side by side, each question's columns as ``wire.columns.report_types`` packs them; zeros where she is not asked. Who is asked is
-public under Local trust. Under Shuffled trust she draws it: a byte before each question's messages is 1 if she is asked it. That is
-her secret until she sends it, and says nothing of her row.
+The columns of all questions side by side, each question's as ``wire.columns.report_types`` packs them; zeros where she
+is not asked. Who is asked is public under Local trust. Under Shuffled trust she draws it herself: a byte before each
+question's messages is 1 if she is asked. That is her secret until she sends it, and says nothing of her row.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _stamped(round: Round[Any]) -> int:
 
 
 def _places(round: Round[Any]) -> Iterator[tuple[ReportType, int, int, int]]:
-    """For each question what a report or message looks like, how many a user sends, and which bytes of a record these are."""
+    """For each question: its report type, how many a user sends, and which bytes of a record they take (start, end)."""
     end = 0
     for part, kind in zip(round.parts, report_types(round), strict=True):
         many, start = messages(part), end + _stamped(round)

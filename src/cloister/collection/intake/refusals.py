@@ -14,7 +14,7 @@ from cloister.core.errors import Refused
 @final
 @attrs.frozen
 class Kind:
-    """What is sent. Args: name, reasons (to refuse something, and what it then is), errors (what is said of a file where none is allowed)."""
+    """What was sent. Args: name, reasons (with what is refused), errors (with what a strict intake says of a file)."""
 
     name: str
     reasons: Mapping[str, str]
@@ -50,7 +50,7 @@ _MESSAGES = {
 REPORTS = Kind("reports", _REPORTS, _errors(_REPORTS))
 SHUFFLED = Kind("messages", _REPORTS, _errors(_SHUFFLED))
 MESSAGES = Kind("messages", _MESSAGES, {reason: f": refused {what}" for reason, what in _MESSAGES.items()})
-"""People's reports, which a server is sent; messages that a shuffler has released; and people's messages, which it was sent."""
+"""Reports of users; messages that a shuffler has released; messages of users, on their way to the shuffler."""
 
 
 @final
@@ -97,8 +97,9 @@ class Intake:
     def as_dict(self, planned: int) -> dict[str, Any]:
         """Plain data. Args: planned (users of the plan)."""
         return {
-            "accepted": self.accepted, "share of the planned users": self.accepted / planned, "per question": self.questions,
-            "files": self.files, "refused": self.reasons, **({"doubts": self.doubts} if self.doubts else {}),
+            "accepted": self.accepted, "share of the planned users": self.accepted / planned,
+            "per question": self.questions, "files": self.files, "refused": self.reasons,
+            **({"doubts": self.doubts} if self.doubts else {}),
         }  # fmt: skip
 
     def lines(self) -> list[str]:

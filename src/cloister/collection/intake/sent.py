@@ -1,10 +1,10 @@
-"""How files that anybody may have sent are taken in: what reports, people's messages and shuffled ones have in common.
+"""The intake of untrusted files: the laws that users' reports, users' messages and shuffled messages share.
 
 * A file counts only if it can be read to its end and answers this plan.
-* What is refused is counted, by reason, with the file where it was met first; where nothing may be refused, the first refusal ends it all.
-* Nobody's nonsense stops the others: what cannot be read together is divided until what is impossible is alone.
-* A user number counts once: for the first that is sent of it and possible, files being read in the order of their names. What is refused
-  does not use the number up, unless ``TRIES`` of it are sent at once.
+* Whatever is refused is counted per reason, with the first file it was met in. A strict intake fails at once.
+* Invalid rows do not stop valid ones: a batch that is refused is divided until each invalid row is alone.
+* A user number counts once: the first possible thing that it sent, files being read in the order of their names. What
+  is refused does not use the number up, unless ``TRIES`` of it are sent at once.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Origin: TypeAlias = str | Callable[[int], str]
 """The file that all rows came from, or that of each."""
 
 SPLIT = 4
-"""Into how many parts rows are divided, one of which is impossible. Many are fewer looks where most are such, and more sums where few are."""
+"""Parts that a refused batch is divided into. More: fewer checks if most rows are invalid, more sums if few are."""
 
 TRIES = 64
-"""Most of what one user number sends in a piece that is checked, where none of it is possible: a flood of forgeries must not take time
-that grows with its square. Whoever can send so much before her could send what counts."""
+"""Most invalid entries per user number that are checked one by one in a batch: the cap keeps a flood of forgeries
+linear in cost. Whoever can send so many before her could as well send one that counts."""
 
 
 class SentFiles:
@@ -59,8 +59,8 @@ class SentFiles:
     kind: Kind
 
     def __init__(
-        self, paths: Path | Sequence[Path], plan: str, users: int, strict: bool = False, progress: Progress | None = None,
-        earlier: Collection[str] = (),
+        self, paths: Path | Sequence[Path], plan: str, users: int, strict: bool = False,
+        progress: Progress | None = None, earlier: Collection[str] = (),
     ) -> None:  # fmt: skip
         try:
             from cloister.collection.wire.files import listed
@@ -103,12 +103,13 @@ class SentFiles:
     def _once(
         self, seen: Roll, users: Ids, left: Ints, possible: Callable[[Ints], Iterable[tuple[Ints, T]]], origin: Origin
     ) -> Iterator[T]:
-        """What is possible of the rows that are left, each user number once; it is entered before the next is looked at.
+        """What is possible of the rows that are left, each user number once.
 
         Args:
-            seen: numbers that count already.
+            seen: numbers that count already; a number is entered before anything else is checked.
             users: (n,) of all rows.
-            possible: of rows of different users, those that an encoder could have sent, and what they say; it refuses the others.
+            possible: given rows of different users, yields those that an encoder could have sent, with what they say,
+                and refuses the others.
         """
         for _ in range(TRIES):
             if not len(left):
@@ -125,7 +126,7 @@ class SentFiles:
 
 
 def isolated(rows: Ints, read: Callable[[Ints], T]) -> Iterator[tuple[Ints, T | None]]:
-    """Rows with what is read of them together; where that is refused they are divided, until what stays refused is alone, with None."""
+    """Parts of the rows with what is read of each. Refused parts are divided; a single refused row has None."""
     found: T | None = None
     with suppress(Refused):
         found = read(rows)

@@ -53,7 +53,7 @@ def laid_out(facts: Mapping[str, Any]) -> str:
 
 
 def read(path: Path, what: str, most: int, build: Callable[[bytes], T], again: str) -> T:
-    """What a file says. Args: what (it is), most (bytes), build (of its content), again (what to do about one that says nothing).
+    """What a file holds. Args: what (its kind), most (bytes), build (from its content), again (error if that fails).
 
     Raises:
         InvalidInput: it cannot be read. Damaged: it is not as it was published.
@@ -80,7 +80,7 @@ def beside(target: Path) -> Path:
 
 @contextmanager
 def writing(what: object, otherwise: str = "") -> Iterator[None]:
-    """Raises: InvalidInput where the disk does not take it. Args: what (is written), otherwise (what has not happened then)."""
+    """Raises: InvalidInput if the disk cannot be written. Args: what (is written), otherwise (what was not done)."""
     try:
         yield
     except OSError as error:

@@ -26,10 +26,10 @@ class Released(SentFiles):
 
     Memory: what the oracles' summaries take and a bounded number of messages.
 
-    Guarantee: files count only if all those of one shuffle are there, each once and readable to its end. A message counts only if an
-    encoder of this round could have sent it; nobody can tell any more who sent it or whether she sent two, which was the shuffler's to
-    see, so that people are counted by how many messages each sends. Summaries are exact integers: the result does not depend on the
-    order.
+    Guarantee: files count only if all those of one shuffle are there, each once and readable to its end. A message
+    counts only if an encoder of this round could have sent it. Nobody can tell any more who sent it or whether she sent
+    two, which was for the shuffler to check; people are counted by how many messages each sends. Summaries are exact
+    integers, so the order of messages does not matter.
     """
 
     kind = SHUFFLED

@@ -31,16 +31,17 @@ PIECE = 2**17
 class Collected(SentFiles):
     """Users' reports in files, added up as they are read: memory does not grow with the files.
 
-    Memory: what the oracles' summaries take, which is O(K d) for those that can list their buckets, one bit per planned user, and a
-    bounded number of reports. Oracles that cannot list their buckets (explicit-histogram) keep every report.
+    Memory: what the oracles' summaries take, which is O(K d) for those that can list their buckets, one bit per planned
+    user, and a bounded number of reports. Oracles that cannot list their buckets (explicit-histogram) keep every
+    report.
 
-    Guarantee: a file counts only if it can be read to its end; a report counts only if an encoder of this round could have sent it, and
-    at most one per user does. Summaries are exact integers, so the result does not depend on the order of files or reports, or on how
-    these are divided over files, as long as two reports of one user are equal. Where they differ, the first possible one counts:
-    somebody else used her number, and nobody can tell who.
+    Guarantee: a file counts only if it can be read to its end; a report counts only if an encoder of this round could
+    have sent it, and at most one per user does. Summaries are exact integers, so the result does not depend on the
+    order of files or reports, or on how these are divided over files, as long as two reports of one user are equal.
+    Where they differ, the first possible one counts: somebody else used her number, and nobody can tell who.
 
-    Parquet pages have their checksums checked if they were written with them. Arrow files have none: there, a flipped bit inside an
-    answer is another answer.
+    Parquet pages have their checksums checked if they were written with them. Arrow files have none: there, a flipped
+    bit inside an answer is another answer.
     """
 
     kind = REPORTS
@@ -110,8 +111,8 @@ class Collected(SentFiles):
 
 
 def _possible(round: Round[Any], batch: pa.RecordBatch) -> Bools:
-    """Which rows (n,), of different users, an encoder could have sent. Question by question, since a round may have fifty and she answers
-    one."""
+    """Which rows (n,), of different users, an encoder could have sent. Question by question, since a round may have
+    fifty and she answers one."""
     bad = [numbers(batch.column(0))[:0]]
     for part, kind, given in zip(round.parts, report_types(round), wire.columns_of(batch, round), strict=True):
 

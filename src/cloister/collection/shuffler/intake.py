@@ -26,7 +26,7 @@ from cloister.core.types import Bools, Ids, Ints
 class Senders(SentFiles):
     """Files of messages of a plan, whose senders stand together.
 
-    A file counts only if it can be read to its end. A person counts once: the first time that she has sent what the plan asks for.
+    A person counts once: the first time that she has sent what the plan asks for.
 
     Args:
         round: of the plan; the others as for ``SentFiles``.
@@ -47,8 +47,8 @@ class Senders(SentFiles):
     def accepted(self) -> Iterator[Messages]:
         """The messages of everybody who counts, a bounded number at a time.
 
-        Raises:
-            InvalidInput: a file changes while it is read. Refused: something was refused, and ``strict`` does not allow that.
+        Raises: InvalidInput: a file changes while it is read. Refused: something was refused, and ``strict`` does not
+            allow that.
         """
         for path in self._files:
             for messages, good in self._whole_senders(path):
@@ -109,7 +109,8 @@ class Senders(SentFiles):
         return answered
 
     def _possible(self, messages: Messages, people: _People, who: Ints) -> Bools:
-        """Which of those people (n,), who sent as many messages as asked, could have sent them, where one could spoil the others'.
+        """Which of those people (n,), who sent as many messages as asked, could have sent them, where one could spoil
+        the others'.
 
         An impossible message that means something by itself is refused by the server.
         """
@@ -123,8 +124,8 @@ class Senders(SentFiles):
         return good[who]
 
     def _whole(self, j: int, messages: Messages, mine: Ints) -> Bools:
-        """Which people's messages to question j, at the positions (n, each), are a whole set. Divided until what cannot even be read
-        together with others' is alone: nobody's nonsense stops the others."""
+        """Which people's messages to question j, at the positions (n, each), are a whole set. Divided until what cannot
+        even be read together with others' is alone: nobody's nonsense stops the others."""
         channel: Any = self._round.parts[j].channel
 
         def read(some: Ints) -> Any:
@@ -136,7 +137,7 @@ class Senders(SentFiles):
 @final
 @attrs.frozen(eq=False)
 class _People:
-    """Who has sent a piece of messages. Args: numbers (p,), of_message (m,) whose each one is, as a position among the people."""
+    """The senders of a piece of messages. Args: numbers (p,), of_message (m,) the sender of each, by position."""
 
     numbers: Ids
     of_message: Ints

@@ -101,8 +101,8 @@ def shuffle(
                 scattered.add(_records(messages))
             if senders.intake.accepted < opened.crowd.least:
                 raise Refused(
-                    f"{senders.intake.accepted:,} people have sent messages that can be used, and the plan's guarantee needs {opened.crowd.least:,}: nothing is "
-                    f"released{''.join(f'; {line}' for line in senders.intake.lines())}"
+                    f"{senders.intake.accepted:,} people have sent messages that can be used, and the plan's guarantee needs "
+                    f"{opened.crowd.least:,}: nothing is released{''.join(f'; {line}' for line in senders.intake.lines())}"
                 )
             files = _write(scattered, folder / "release", opened, round, told)
         finally:

@@ -1,11 +1,12 @@
-"""What files of reports and files of messages share: a column for each thing that is said about each question.
+"""The columns that files of reports and files of messages share: one for each thing that is said about each question.
 
-For question j of the round and each column c of its reports, ``q{j}.{c}`` holds what a row says, and is null in rows that do not answer
-question j. A column of one dimension has its own unsigned type; one of width w is ``fixed_size_binary(w * itemsize)``, little-endian.
-The columns before these say whose row it is (``reports``, ``messages``). The schema's metadata names the plan.
+For question j of the round and each column c of its reports, ``q{j}.{c}`` holds the answer, and is null in rows that do
+not answer question j. A column of one dimension has its own unsigned type; one of width w is little-endian
+``fixed_size_binary(w * itemsize)``. The columns before these say whose row it is (``reports``, ``messages``). The
+schema's metadata names the plan.
 
-The shape of a round is found from the reports of nobody, so that no component says it twice. What is imported here is light;
-pyarrow is loaded by the functions that need it.
+The shape of a round is found from the reports of nobody, so that no component says it twice. Importing this module is
+light: pyarrow is loaded by the functions that need it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Packed = NDArray[np.uint8]
 @final
 @attrs.frozen
 class Column:
-    """One thing that a report says. Args: name, dtype (unsigned, little-endian), width (numbers per person; None for one of its own)."""
+    """A column of a report. Args: name, dtype (unsigned, little-endian), width (numbers per person; None: plain)."""
 
     name: str
     dtype: str
@@ -142,7 +143,7 @@ def type_of(number: int, report: Any, left_out: tuple[str, ...] = ("users",)) ->
 
 
 def schema(round: Round[Any], plan_hash: str, heads: Mapping[str, Any]) -> pa.Schema:
-    """The schema of every file of a kind, under a plan. Args: heads (names and types of the columns that say whose row it is)."""
+    """The schema of a plan's files. Args: heads (names and types of the columns that say whose row it is)."""
     pa = with_arrow()
     fields = [pa.field(name, kind, nullable=False) for name, kind in heads.items()]
     for j, kind in enumerate(report_types(round)):

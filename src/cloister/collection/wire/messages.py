@@ -1,8 +1,10 @@
-"""Messages on their way from people to a shuffler, and from there to a server: one row per message, in Parquet or Arrow.
+"""Messages on their way from people to a shuffler, and from there to a server: one row per message, in Parquet or
+Arrow.
 
-``question`` is the number of the question that a message answers; the columns of other questions (``columns``) are null. What a person
-sends has a column ``sender`` besides, her public number: the envelope, which the shuffler takes off. Nothing in the message itself is
-public of her (``core.encoding``). The metadata of shuffled files names the shuffle too, and which of its files this is.
+``question`` is the number of the question that a message answers; the columns of other questions (``columns``) are
+null. What a person sends also has a column ``sender``, her public number: the envelope, which the shuffler takes off.
+Nothing in the message itself is public of her (``core.encoding``). The metadata of shuffled files names the shuffle and
+the file's place in it.
 """
 
 from __future__ import annotations
@@ -91,10 +93,11 @@ def to_batch(messages: Messages, round: Round[Any], schema: pa.Schema) -> pa.Rec
 
 
 def from_batch(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Messages, Bools]:
-    """Rows of a file whose columns and types were found to be those of ``schema``, and which of them (m,) could be a message.
+    """Rows of a file whose columns and types were found to be those of ``schema``, and which of them (m,) could be a
+    message.
 
-    One could be if it says exactly what messages of its question say, and if its private number, where it has one, is among those
-    that are asked that question. Whether what it says is possible is for ``absorb`` to say.
+    One could be if it says exactly what messages of its question say, and if its private number, where it has one, is
+    among those that are asked that question. Whether what it says is possible is for ``absorb`` to say.
     """
     named = batch.schema.names[0] == SENDER
     senders = numbers(batch.column(0), NOBODY) if named else None

@@ -63,7 +63,8 @@ def sound(batch: pa.RecordBatch, round: Round[Any]) -> Bools:
 
 
 def from_batch(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Any, ...]:
-    """Rows back to one report per question, by each report type's own ``load``. Whether an answer is possible is for ``absorb`` to say.
+    """Rows back to one report per question, by each report type's own ``load``. Whether an answer is possible is for
+    ``absorb`` to say.
 
     Raises:
         Refused: no encoder of this round sends such rows.
