@@ -29,7 +29,7 @@ from cloister.core.roles import NonPrivateSolver
 from cloister.core.session import Session
 from cloister.core.trust import Local
 from cloister.core.types import Ints
-from cloister.plugins.oracles.local.channel import Keeping, LocalChannel
+from cloister.plugins.oracles.local.channel import Keeping
 from cloister.plugins.oracles.local.reports import Kept
 from cloister.plugins.oracles.local.vectors.answers import VectorAnswers
 from cloister.plugins.oracles.local.vectors.randomisers import Randomised, answers, randomiser_option
@@ -88,7 +88,10 @@ class EveryRow:
     failing = everybody = biased = False
 
     trust = Local
-    measure: ClassVar[Measure] = "pure"
+
+    @property
+    def measure(self) -> Measure:
+        return "pure"
 
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> EveryRowChannel:
         return EveryRowChannel(answers("naive-noise", self.randomiser, "users", space, bound, budget, setting))
@@ -99,7 +102,7 @@ class EveryRow:
 
 @final
 @attrs.frozen
-class EveryRowChannel(LocalChannel[VectorAnswers], Keeping):
+class EveryRowChannel(Keeping[VectorAnswers]):
     """Reports are kept; each is one noised row. Without a report it is zero, as a row in the middle is on average."""
 
     def decode(self, summary: Kept, rng: NoiseRng) -> LookupTable:

@@ -35,32 +35,22 @@ class LocalChannel(Generic[Q]):
         return self.asked.encode(items, users, rng)
 
 
-class Tallying(ABC):
-    """The server's half where buckets can be listed: reports are added up as they come in."""
-
-    @property
-    @abstractmethod
-    def asked(self) -> LocalQuestion[Any]: ...
+class Tallying(LocalChannel[Q], ABC):
+    """Where buckets can be listed reports are added up as they come in."""
 
     @abstractmethod
     def tally(self, users: Ids, answers: AnyArray, level: int) -> Ints:
         """Exact integers, flat, which add up over the users (n,) who gave a level these answers (n, width)."""
 
     def absorb(self, report: Reports) -> Tallies:
-        parts = self.asked.parts(self.asked.checked(report))
-        totals = tuple(self.tally(*part, level) for level, part in enumerate(parts))
-        return Tallies(totals, tuple(len(users) for users, _ in parts))
+        return self.asked.added_up(report, self.tally)
 
     def answered(self, summary: Tallies) -> tuple[int, ...]:
         return self.asked.sharing.divided(summary.reports)
 
 
-class Keeping(ABC):
-    """The server's half where they cannot: reports are kept, and looked through for every bucket that is asked for."""
-
-    @property
-    @abstractmethod
-    def asked(self) -> LocalQuestion[Any]: ...
+class Keeping(LocalChannel[Q]):
+    """Where they cannot, reports are kept, and looked through for every bucket that is asked for."""
 
     def absorb(self, report: Reports) -> Kept:
         return Kept((self.asked.checked(report),))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
-import attrs
 import numpy as np
 
 from cloister.core.buckets import Placed
@@ -18,7 +17,7 @@ from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.levels import Sharing
-from cloister.plugins.oracles.local.reports import Reports
+from cloister.plugins.oracles.local.reports import Reports, Tallies
 from cloister.plugins.oracles.table import LookupTable
 
 I_contra = TypeVar("I_contra", Ints, Placed, contravariant=True)
@@ -30,37 +29,36 @@ class Randomiser(Protocol):
     @property
     def each(self) -> int:
         """Secret words that one answer takes (one go of it), whatever the row is."""
+        ...
 
     @property
     def width(self) -> int:
         """Numbers in one answer."""
+        ...
 
     @property
     def dtype(self) -> str:
         """Their unsigned type."""
+        ...
 
     def possible(self, answers: AnyArray) -> bool:
         """Whether an encoder could have sent all of these: what bounds the weight of a user who lies."""
+        ...
 
 
-@attrs.frozen
 class LocalQuestion(ABC, Generic[I_contra]):
-    """The users' half of a question, and what the server knows about it.
+    """The users' half of a question, and what the server knows about it. Subclasses are attrs classes with a digest.
 
     Args:
-        budget: of one user's whole report.
+        mechanism, budget: what is declared to the accountant for a user's whole report.
         rows: the public number of users.
         sharing: how a row in several buckets is paid for.
     """
 
+    mechanism: str
     budget: Budget
     rows: int
     sharing: Sharing
-
-    @property
-    @abstractmethod
-    def mechanism(self) -> str:
-        """What the accountant and error messages call the oracle."""
 
     @property
     @abstractmethod
@@ -143,6 +141,12 @@ class LocalQuestion(ABC, Generic[I_contra]):
         """Who answers each level, and what."""
         found = zip(self.sharing.answers(reports.users), self.layout, strict=True)
         return [(reports.users[mine], reports.answers[mine, at]) for mine, at in found]
+
+    def added_up(self, report: Reports, tally: Callable[[Ids, AnyArray, int], Ints]) -> Tallies:
+        """Reports, checked, where buckets can be listed: what ``tally`` makes of each level's users and answers."""
+        parts = self.parts(self.checked(report))
+        totals = tuple(tally(*part, level) for level, part in enumerate(parts))
+        return Tallies(totals, tuple(len(users) for users, _ in parts))
 
     def turnout(self, reports: Sequence[int]) -> float:
         """What standard errors are, over those of all planned users: sqrt(N / n), where N users reported.

@@ -57,7 +57,6 @@ class Response:
         return [*rows, uniform]
 
 
-@attrs.frozen
 class OneResponse(ABC):
     """A count mechanism whose answer is one symbol, a function of the bucket and public coins, by ``Response``: eps-DP.
 

@@ -50,6 +50,9 @@ class Direct(OneResponse):
     A report supports the bucket that it names: p = t + (1 - t) / k, q = (1 - t) / k, with k = K + 1 symbols.
     """
 
+    size: int
+    response: Response
+
     @property
     def chances(self) -> Chances:
         k, t = self.response.symbols, self.response.truth

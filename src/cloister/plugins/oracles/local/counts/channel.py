@@ -11,7 +11,7 @@ import numpy as np
 from cloister.core.budget import Budget
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.channel import Keeping, LocalChannel, Tallying
+from cloister.plugins.oracles.local.channel import Keeping, Tallying
 from cloister.plugins.oracles.local.counts.support import Asked, Chances, CountRandomiser, Tallied
 from cloister.plugins.oracles.local.levels import Sharing
 from cloister.plugins.oracles.local.question import LocalQuestion
@@ -82,7 +82,7 @@ class Answers(LocalQuestion[Ints], Generic[R]):
 
 @final
 @attrs.frozen
-class TalliedChannel(LocalChannel[Answers[Tallied]], Tallying):
+class TalliedChannel(Tallying[Answers[Tallied]]):
     """Reports are added up as they come in; a summary has a number per bucket."""
 
     def tally(self, users: Ids, answers: AnyArray, level: int) -> Ints:
@@ -96,7 +96,7 @@ class TalliedChannel(LocalChannel[Answers[Tallied]], Tallying):
 
 @final
 @attrs.frozen
-class KeptChannel(LocalChannel[Answers[Asked]], Keeping):
+class KeptChannel(Keeping[Answers[Asked]]):
     """Reports are kept, and looked through for every bucket that is asked for."""
 
     def decode(self, summary: Kept, rng: NoiseRng) -> LookupTable:

@@ -48,6 +48,7 @@ class CountRandomiser(Randomiser, Protocol):
 
     def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
         """Bucket ids (n,), -1 for none, to answers (n, width)."""
+        ...
 
 
 class Tallied(CountRandomiser, Protocol):
@@ -55,9 +56,11 @@ class Tallied(CountRandomiser, Protocol):
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         """Exact integers, which add up over reports."""
+        ...
 
     def supports(self, total: Ints, reports: int) -> Ints:
         """How many of so many reports support each bucket (size,)."""
+        ...
 
 
 class Asked(CountRandomiser, Protocol):
@@ -65,3 +68,4 @@ class Asked(CountRandomiser, Protocol):
 
     def support(self, users: Ids, answers: AnyArray, ids: Ints) -> Ints:
         """How many of these reports support each of the buckets (m,)."""
+        ...

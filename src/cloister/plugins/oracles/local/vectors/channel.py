@@ -9,7 +9,7 @@ import numpy as np
 
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.channel import Keeping, LocalChannel, Tallying
+from cloister.plugins.oracles.local.channel import Keeping, Tallying
 from cloister.plugins.oracles.local.fast import ran
 from cloister.plugins.oracles.local.hadamard_transform import parity, transform
 from cloister.plugins.oracles.local.reports import Kept, Tallies
@@ -22,7 +22,7 @@ LOOKED = 2**8
 
 @final
 @attrs.frozen
-class HadamardVectorChannel(LocalChannel[VectorAnswers], Tallying):
+class HadamardVectorChannel(Tallying[VectorAnswers]):
     """Estimates are added up per row of a Hadamard matrix, then transformed: cost n d + K log K d for all K buckets.
 
     Only the lowest log2 K bits of a user's word J meet a bucket id, K being the number of buckets filled up to a power of
@@ -50,7 +50,7 @@ class HadamardVectorChannel(LocalChannel[VectorAnswers], Tallying):
 
 @final
 @attrs.frozen
-class ExplicitVectorChannel(LocalChannel[VectorAnswers], Keeping):
+class ExplicitVectorChannel(Keeping[VectorAnswers]):
     """Reports are kept, and looked through for the buckets that are asked for: cost n d per bucket, ids of any size.
 
     Chang et al. 2021, Algorithms 7 and 8: Z_(v, i) is s_i(v) with all 64 bits of the word J. For ids below 2^63 the signs of

@@ -49,10 +49,9 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.plugins.oracles.local.channel import Tallying
 from cloister.plugins.oracles.local.levels import Share, Sharing, share_option
 from cloister.plugins.oracles.local.question import LocalQuestion
-from cloister.plugins.oracles.local.reports import Tallies
+from cloister.plugins.oracles.local.reports import Reports, Tallies
 from cloister.plugins.oracles.table import LookupTable
 
 NAME = "ldp-average"
@@ -127,7 +126,7 @@ def mu_within(epsilon: float, delta: float, touched: int) -> float:
 
 @final
 @attrs.frozen
-class LdpAverageChannel(LocalQuestion[Placed], Tallying):
+class LdpAverageChannel(LocalQuestion[Placed]):
     """The opened question, both halves.
 
     Args (see ``LocalQuestion`` for the others):
@@ -147,16 +146,16 @@ class LdpAverageChannel(LocalQuestion[Placed], Tallying):
     shift: int
     sigma: float
 
-    mechanism, dtype = NAME, "u4"
+    mechanism = NAME
+
+    @property
+    def dtype(self) -> str:
+        return "u4"
 
     @property
     def events(self) -> tuple[Event, ...]:
         """One report per user, (eps, delta)-DP as a whole."""
         return (Event(NAME, self.budget, delta=self.budget.delta),)
-
-    @property
-    def asked(self) -> LdpAverageChannel:
-        return self
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -209,6 +208,12 @@ class LdpAverageChannel(LocalQuestion[Placed], Tallying):
 
     def tally(self, users: Ids, answers: AnyArray, level: int) -> Ints:
         return np.asarray(_signed(answers).sum(axis=0, dtype=np.int64))
+
+    def absorb(self, report: Reports) -> Tallies:
+        return self.added_up(report, self.tally)
+
+    def answered(self, summary: Tallies) -> tuple[int, ...]:
+        return self.sharing.divided(summary.reports)
 
     def decode(self, summary: Tallies, rng: NoiseRng) -> LookupTable:
         worth = self.value * self.sharing.factor

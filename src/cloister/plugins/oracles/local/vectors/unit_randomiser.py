@@ -35,16 +35,20 @@ class Unit(Randomiser, Protocol):
     @property
     def scale(self) -> float:
         """What one of the integers of ``estimates`` is worth."""
+        ...
 
     @property
     def moment(self) -> float:
         """E |z|^2 / (d + 1), the same for every u: the mean square of a coordinate of an estimate z, on average over them."""
+        ...
 
     def randomise(self, units: Floats, users: Ids, words: Words, seed: PublicRng) -> AnyArray:
         """Unit vectors (d + 1, n), one per column, of so many users to answers (n, width)."""
+        ...
 
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
         """Answers (n, width) to integers (n, d)."""
+        ...
 
 
 def lifted(values: Ints, signs: Floats, l2: int, nowhere: Bools) -> Floats:
