@@ -117,6 +117,7 @@ class LocalCounts:
 
     trust = Local
     measure = "pure"
+    failing = everybody = biased = False
 
     def open(self, space: Space, budget: Budget, setting: Any) -> TensorChannel:
         return TensorChannel(f"local-{setting.rows}", budget, space, None, None, 0, 1.0)

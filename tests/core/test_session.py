@@ -194,6 +194,7 @@ def test_every_question_has_a_seed_of_its_own() -> None:
     class Spy:
         trust = ExactCounts.trust
         measure = "exact"
+        failing = everybody = biased = False
 
         def open(self, space: Any, budget: Any, setting: Any) -> Any:
             seeds.append(setting.seed)

@@ -157,6 +157,7 @@ def test_a_setting_says_how_many_people_there_are_besides_those_who_are_asked() 
     class Noting:
         trust = Shuffled
         measure = "pure"
+        failing = everybody = biased = False
 
         def open(self, space: Space, budget: Budget, setting: Setting) -> Any:
             seen.append(setting)
@@ -265,6 +266,7 @@ def test_a_channel_says_how_many_people_it_needs() -> None:
     class Silent:
         trust = Shuffled
         measure = "pure"
+        failing = everybody = biased = False
 
         def open(self, space: Space, budget: Budget, setting: Setting) -> Any:
             return HadamardResponse().open(space, budget, setting)

@@ -49,6 +49,15 @@ def test_checks_follow_from_role_trust_and_measure() -> None:
     assert "the_registry_says_what_the_class_is" in names(Chunks, "Population")
 
 
+def test_an_oracle_that_leaves_facts_out_is_told_so() -> None:
+    class Bare:
+        trust, measure = HonestCounts.trust, "pure"
+        open = HonestCounts.open
+
+    with pytest.raises(InvalidInput, match="failing, everybody, biased: make its class a @component"):
+        checks_for(Bare())
+
+
 def test_no_check_is_named_twice_and_each_states_its_law() -> None:
     for component, role in KINDS:
         checks = checks_for(component, role)

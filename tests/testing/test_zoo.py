@@ -21,6 +21,7 @@ from tests.testing.honest import (
 )
 from tests.testing.zoo import SPECIMENS
 from tests.testing.zoo_joint import NoisyOnes
+from tests.testing.zoo_noise import Clamped
 from tests.testing.zoo_thresholds import HonestThreshold
 
 
@@ -37,7 +38,7 @@ def test_the_kit_catches(specimen: Any, role: str | None, name: str) -> None:
 
 
 @parametrize(
-    HonestGaussianSums(), HonestThreshold(), UnaryCounts(), NoisyOnes(), Halving(), FirstPoints(), Plain(counts=HonestCounts(), sums=HonestSums()),
+    HonestGaussianSums(), HonestThreshold(), Clamped(), UnaryCounts(), NoisyOnes(), Halving(), FirstPoints(), Plain(counts=HonestCounts(), sums=HonestSums()),
 )  # fmt: skip
 def test_honest_components_conform(component: Any, check: Any) -> None:
     check(component)

@@ -44,6 +44,8 @@ SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (
     (noise.HalvesTheNoiseOfLargeCounts(), None, "empty_buckets_get_the_same_noise"),
     (noise.HalvesTheNoiseOfLargeSums(), None, "empty_buckets_get_the_same_noise"),
     (noise.OccupiedOnly(), None, "empty_buckets_get_the_same_noise"),
+    (noise.ClampedInSilence(), None, "bias_is_as_declared"),
+    (noise.ClampedAndBoastful(), None, "errors_are_within_the_declared_ones"),
     (noise.OneSeedForAllLevels(), None, "noises_are_independent"),
     (noise.CancellingNoise(), None, "noises_are_independent"),
     (noise.PublicNoise(), None, "noise_comes_from_the_rng_it_is_given"),

@@ -174,6 +174,7 @@ class NotFrozen(_Oracle):
     """Its options can be changed behind a plan's back, and equal ones differ."""
 
     measure: ClassVar[Measure] = "pure"
+    failing = everybody = biased = False
     step: int = option(default=1, low=1, help="a step")
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> Channel:

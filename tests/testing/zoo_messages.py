@@ -34,6 +34,7 @@ class _Counts:
     measure: ClassVar[Measure] = "gaussian"
     failing: ClassVar[bool] = True
     everybody: ClassVar[bool] = True
+    biased: ClassVar[bool] = False
     channel: ClassVar[type[_Same]] = _Same
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> Any:

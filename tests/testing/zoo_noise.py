@@ -16,6 +16,7 @@ from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ints
+from cloister.plugin import AdditiveCounts, Central, Laplace, Measure, Sensitivity, component
 from tests.testing.honest import (
     Channel,
     HonestCounts,
@@ -277,3 +278,48 @@ class HalvesTheNoiseOfLargeCounts(HonestCounts):
 
 class HalvesTheNoiseOfLargeSums(HonestGaussianSums):
     channel = _HalvedAbove
+
+
+@attrs.frozen
+class NotBelowZero(Laplace):
+    """Clamped at 0."""
+
+    def post_processed(self, noised: Ints) -> Ints:
+        return np.maximum(noised, 0)
+
+
+@component
+class Clamped(AdditiveCounts):
+    """Central; add-or-remove one row: eps-DP, clamped, and says so."""
+
+    trust, mechanism = Central, "clamped"
+    biased = True
+
+    @property
+    def measure(self) -> Measure:
+        return "pure"
+
+    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
+        return NotBelowZero(sensitivity.l1 / budget.epsilon), 0
+
+
+@component
+class ClampedInSilence(Clamped):
+    """Clamped, and does not say so."""
+
+    biased = False
+
+
+@attrs.frozen
+class NotBelowZeroAndBoastful(NotBelowZero):
+    @property
+    def deviation(self) -> float:
+        return super().deviation / 1.5
+
+
+@component
+class ClampedAndBoastful(Clamped):
+    """Clamped, with too small a standard error."""
+
+    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
+        return NotBelowZeroAndBoastful(sensitivity.l1 / budget.epsilon), 0

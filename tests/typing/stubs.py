@@ -20,6 +20,7 @@ from cloister.core.types import Ints
 class CentralCounts:
     trust = Central
     measure: Measure = "pure"
+    failing = everybody = biased = False
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> Channel[Ints, Any, Any, Counts]:
         raise NotImplementedError
@@ -31,6 +32,7 @@ class CentralCounts:
 class CentralSums:
     trust = Central
     measure: Measure = "pure"
+    failing = everybody = biased = False
 
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Channel[Placed, Any, Any, Sums]:
         raise NotImplementedError
@@ -42,6 +44,7 @@ class CentralSums:
 class LocalCounts:
     trust = Local
     measure: Measure = "pure"
+    failing = everybody = biased = False
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> Channel[Ints, Any, Any, Counts]:
         raise NotImplementedError
@@ -53,6 +56,7 @@ class LocalCounts:
 class LocalSums:
     trust = Local
     measure: Measure = "pure"
+    failing = everybody = biased = False
 
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Channel[Placed, Any, Any, Sums]:
         raise NotImplementedError
@@ -64,6 +68,7 @@ class LocalSums:
 class PooledCounts:
     trust = Aggregated
     measure: Measure = "gaussian"
+    failing = everybody = biased = False
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> Channel[Ints, Any, Any, Counts]:
         raise NotImplementedError
@@ -75,6 +80,7 @@ class PooledCounts:
 class PooledSums:
     trust = Aggregated
     measure: Measure = "gaussian"
+    failing = everybody = biased = False
 
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Channel[Placed, Any, Any, Sums]:
         raise NotImplementedError

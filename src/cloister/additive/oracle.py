@@ -45,8 +45,7 @@ class AdditiveNoise(ABC):
     """
 
     mechanism: ClassVar[str]
-    failing = False
-    everybody = False
+    failing = everybody = biased = False
 
     @property
     @abstractmethod

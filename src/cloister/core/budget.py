@@ -27,7 +27,7 @@ class Currency:
     @classmethod
     def of(cls, oracle: Any) -> Self:
         """That of an oracle, by what it says of itself."""
-        return cls(oracle.measure, bool(getattr(oracle, "failing", False)))
+        return cls(oracle.measure, oracle.failing)
 
 
 @final

@@ -89,9 +89,10 @@ class FrequencyOracle(Protocol[T_co]):
     """Makes counts of rows per bucket private, under one trust model.
 
     Laws: the guarantee (trust, neighbouring relation, measure) and its derivation stand in the class's docstring. A row
-    may fall in one bucket of every level; the oracle pays for all of them. An oracle whose guarantee may fail by itself has
-    ``failing = True``, and takes the probability from ``budget.delta``. One that asks everybody, for a share of its noise say, has
-    ``everybody = True``: methods divide the budget then and not the users.
+    may fall in one bucket of every level; the oracle pays for all of them. Released values are unbiased, and ``standard_error``
+    is the standard deviation of their noise, whatever the rows are.
+
+    A class that is made by ``@component`` may leave out ``failing``, ``everybody`` and ``biased``: they are False then.
     """
 
     @property
@@ -99,6 +100,22 @@ class FrequencyOracle(Protocol[T_co]):
 
     @property
     def measure(self) -> Measure: ...
+
+    @property
+    def failing(self) -> bool:
+        """Whether the guarantee may fail by itself, with a probability that is taken from ``budget.delta``."""
+        ...
+
+    @property
+    def everybody(self) -> bool:
+        """Whether everybody is asked, for a share of the noise say: methods divide the budget then and not the users."""
+        ...
+
+    @property
+    def biased(self) -> bool:
+        """Whether released values may be off on average, as counts are that are clamped at 0. ``standard_error`` is then at least the
+        root of the mean squared error, whatever the rows are."""
+        ...
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> Channel[Ints, Any, Any, Counts]: ...
 
@@ -115,6 +132,15 @@ class VectorSumOracle(Protocol[T_co]):
 
     @property
     def measure(self) -> Measure: ...
+
+    @property
+    def failing(self) -> bool: ...
+
+    @property
+    def everybody(self) -> bool: ...
+
+    @property
+    def biased(self) -> bool: ...
 
     def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Channel[Placed, Any, Any, Sums]: ...
 

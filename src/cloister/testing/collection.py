@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cloister.core.errors import MissingExtra
+from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.core.registry.components import FACTS
 from cloister.core.trust import Aggregated, Central, Local, Shuffled
 from cloister.testing.check import Check
 from cloister.testing.checks.bucketings import BUCKETINGS, VECTORS
@@ -22,7 +23,7 @@ from cloister.testing.checks.oracle_events import EVENTS, GAUSSIAN
 from cloister.testing.checks.oracle_joint import JOINT
 from cloister.testing.checks.oracle_local import LOCAL, LOCAL_PURE
 from cloister.testing.checks.oracle_mixing import MIXING
-from cloister.testing.checks.oracle_noise import CENTRAL_NOISE, EXACT, NOISE
+from cloister.testing.checks.oracle_noise import BIASED, CENTRAL_BIASED, CENTRAL_NOISE, EXACT, NOISE
 from cloister.testing.checks.oracle_privacy import PRIVACY
 from cloister.testing.checks.oracle_rows import CENTRAL_SUMS, ROWS
 from cloister.testing.checks.oracle_threshold import THRESHOLD
@@ -60,26 +61,29 @@ def checks_for(component: Any, role: str | None = None) -> tuple[Check, ...]:
 
 def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
     """An oracle's checks: what is drawn where differs by trust model, and exact answers have no noise to look at."""
+    if missing := [name for name in FACTS if not hasattr(oracle, name)]:
+        raise InvalidInput(
+            f"{oracle!r} does not say {', '.join(missing)}: make its class a @component, or declare them"
+        )
     central, private = oracle.trust in (Central, Aggregated), oracle.measure != "exact"
     found = [the_guarantee_is_documented, *EVENTS, *ROWS]
-    if central and role == "FrequencyOracle" and getattr(oracle, "failing", False):
+    if central and role == "FrequencyOracle" and oracle.failing:
         return (*found, *LARGE, *THRESHOLD)
     if central and role == "VectorSumOracle":
         found += CENTRAL_SUMS
-    if not private:
-        found += EXACT
-    else:
-        found += NOISE
+    found += BIASED if oracle.biased else NOISE if private else EXACT
     if central:
-        found += (*LARGE, *(LARGE_NOISE if private else LARGE_EXACT), *NESTED)
+        found += LARGE
+    if central and not oracle.biased:
+        found += (*(LARGE_NOISE if private else LARGE_EXACT), *NESTED)
     if central and private:
-        found += (*CENTRAL_NOISE, *NESTED_NOISE, *PRIVACY)
+        found += (*(CENTRAL_BIASED if oracle.biased else (*CENTRAL_NOISE, *NESTED_NOISE)), *PRIVACY)
     if central and oracle.measure == "gaussian":
         found += GAUSSIAN
     if oracle.trust is Local:
         found += (*LOCAL, *(LOCAL_PURE if oracle.measure == "pure" else ()))
     if oracle.trust is Shuffled:
-        found += (*MIXING, *JOINT) if getattr(oracle, "everybody", False) else LOCAL_PURE
+        found += (*MIXING, *JOINT) if oracle.everybody else LOCAL_PURE
     return tuple(found)
 
 

@@ -85,7 +85,7 @@ class Probe:
 
     @classmethod
     def of(cls, oracle: Any, shape: Shape, budget: Budget, rows: int = 1000, seed: int = 1) -> Probe:
-        rows = max(rows, CROWD) if getattr(oracle, "everybody", False) else rows
+        rows = max(rows, CROWD) if oracle.everybody else rows
         return cls(oracle, shape, budget, rows, oracle.open(*_arguments(shape, budget, rows, seed)))
 
     @property

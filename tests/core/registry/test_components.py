@@ -43,6 +43,15 @@ def test_a_component_is_frozen_and_takes_keywords_only() -> None:
         Thing(counts=None)  # type: ignore[call-arg, arg-type]
 
 
+def test_facts_that_a_component_leaves_out_are_false() -> None:
+    @component
+    class Fails(Thing):
+        failing = True
+
+    assert (Thing.failing, Thing.everybody, Thing.biased) == (False, False, False)
+    assert (Fails.failing, Fails.everybody, Fails.biased) == (True, False, False)
+
+
 def test_its_declarations_can_be_read_back() -> None:
     assert {name: default for name, (_, default) in options_of(Thing).items()} == {
         "share": 0.5, "size": 3, "name": "a", "free": None

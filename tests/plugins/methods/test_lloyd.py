@@ -325,6 +325,7 @@ class Told:
     error: float = 0.0
     trust = Central
     measure = "exact"
+    failing = everybody = biased = False
     events = ()
 
     def open(self, *_: Any) -> Any:

@@ -23,6 +23,7 @@ from cloister.collection.plan.plan import PublishedPlan
 from cloister.collection.plan.transcript import Answers, Transcript
 from cloister.collection.server.messages import Released
 from cloister.collection.server.reports import Collected
+from cloister.core.capabilities import Counted
 from cloister.core.clustering import Clustering
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
@@ -202,7 +203,7 @@ class _Open:
     @property
     def people(self) -> int | None:
         """Who count, once the reports are gathered."""
-        return getattr(self.collected, "people", None)
+        return self.collected.people if isinstance(self.collected, Counted) else None
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: Pending for a later round. Refused for an earlier one, whose reports may be others by now; or if people chose numbers."""

@@ -159,14 +159,27 @@ def slot(prefer: str | None = None, *, help: str) -> Any:
     return attrs.field(metadata={"cloister": Slot(prefer, help)})
 
 
+FACTS: dict[str, Any] = {"failing": False, "everybody": False, "biased": False}
+"""What a component that does not say otherwise, as a class attribute, says of itself: see ``core.roles.FrequencyOracle``."""
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option, slot))
 def component(cls: type[C]) -> type[C]:
-    """Make a class a component: frozen, keyword-only, every field an ``option`` or a ``slot``."""
+    """Make a class a component: frozen, keyword-only, every field an ``option`` or a ``slot``; ``FACTS`` that it leaves out are added."""
     made = attrs.frozen(kw_only=True)(cls)
     for field in fields(made):
         if "cloister" not in field.metadata:
             raise TypeError(f"{cls.__name__}.{field.name} is neither an option() nor a slot()")
+    for name, default in FACTS.items():
+        if not hasattr(made, name):
+            setattr(made, name, default)
     return made
+
+
+def trust_of(cls: type[Any]) -> str | None:
+    """The name of a class's own trust marker; None for what has that of its slots, or works under any."""
+    marker = getattr(cls, "trust", None)
+    return marker.__name__ if isinstance(marker, type) else None
 
 
 def options_of(cls: type[Any]) -> dict[str, tuple[Option, Any]]:

@@ -14,7 +14,17 @@ import attrs
 
 from cloister.core.budget import Currency, Measure
 from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
-from cloister.core.registry.components import ROLES, Option, Role, Slot, Spec, fields, options_of, slots_of
+from cloister.core.registry.components import (
+    ROLES,
+    Option,
+    Role,
+    Slot,
+    Spec,
+    fields,
+    options_of,
+    slots_of,
+    trust_of,
+)
 from cloister.core.registry.registry import Registry, registry
 from cloister.core.trust import TRUSTS
 
@@ -123,9 +133,8 @@ def _compose(
             arguments[field] = parse(where, values[where], hints[field])
         elif field in spec.presets:
             arguments[field] = spec.presets[field]
-    trust = _agreed(registry, name, path, hints, inner)
-    own = getattr(cls, "trust", None)
-    return Composed(cls(**arguments), spec, inner, own.__name__ if isinstance(own, type) else trust)
+    agreed = _agreed(registry, name, path, hints, inner)
+    return Composed(cls(**arguments), spec, inner, trust_of(cls) or agreed)
 
 
 def slot_role(hint: Any) -> Role:
@@ -206,9 +215,8 @@ def describe_fields(cls: type[Any]) -> Iterator[tuple[str, Option | Slot, Any, A
 
 def trusts_of(cls: type[Any]) -> tuple[str, ...]:
     """The trust models under which a component can run: its own, its slots' common one, or all."""
-    own = getattr(cls, "trust", None)
-    if isinstance(own, type):
-        return (own.__name__,)
+    if own := trust_of(cls):
+        return (own,)
     hints = get_type_hints(cls)
     fixed = {slot_trust(hints[name]) for name in slots_of(cls)} - {None}
     return tuple(sorted(t for t in fixed if t is not None)) or tuple(TRUSTS)

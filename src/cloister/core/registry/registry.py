@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
-from cloister.core.registry.components import GROUP, ROLES, Role, Spec
+from cloister.core.registry.components import GROUP, ROLES, Role, Spec, trust_of
 
 MANIFEST = "cloister.plugins.manifest"
 BUILT_IN = "cloister.plugins.hook"
@@ -78,9 +78,8 @@ class Registry:
             raise
         except Exception as error:
             raise InvalidInput(f"the {spec.role} '{spec.name}' cannot be loaded from {spec.target}: {error}") from error
-        trust = getattr(cls, "trust", None)
-        if spec.trust is not None and isinstance(trust, type) and trust.__name__ != spec.trust:
-            raise InvalidInput(f"the spec of '{spec.name}' says trust {spec.trust}, its class says {trust.__name__}")
+        if (own := trust_of(cls)) and spec.trust not in (None, own):
+            raise InvalidInput(f"the spec of '{spec.name}' says trust {spec.trust}, its class says {own}")
         return cls
 
     def faults(self, plugin: Plugin) -> tuple[str, ...]:

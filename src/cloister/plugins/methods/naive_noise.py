@@ -82,6 +82,7 @@ class EveryRow:
     """A vector-sum oracle whose buckets are user numbers. Args: randomiser."""
 
     randomiser: Randomised
+    failing = everybody = biased = False
 
     @property
     def trust(self) -> type[Local]:

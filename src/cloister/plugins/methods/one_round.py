@@ -146,7 +146,7 @@ class OneRound(Generic[T]):
         """Under Shuffled trust not where an oracle asks everybody for a share of its noise (``everybody``)."""
         if self.share != "auto":
             return self.share == "users"
-        needed = any(getattr(oracle, "everybody", False) for oracle in (self.frequencies, self.vectors))
+        needed = any(oracle.everybody for oracle in (self.frequencies, self.vectors))
         return self.frequencies.trust in (Local, Shuffled) and not needed
 
     def shares(

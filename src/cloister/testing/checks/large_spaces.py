@@ -82,6 +82,8 @@ class _Far:
 
     oracle: Any
 
+    failing = everybody = biased = False
+
     @property
     def trust(self) -> Any:
         return self.oracle.trust

@@ -72,7 +72,7 @@ def events_cover_the_budget_and_no_more(oracle: Any) -> None:
             f"{probe.shape}: its events add up to {total:.6g}, it was opened with {probe.budget.amount:.6g} ({probe.budget.measure})",
         )
         delta = sum(event.delta for event in events)
-        most = probe.budget.delta if getattr(oracle, "failing", False) else 0.0
+        most = probe.budget.delta if oracle.failing else 0.0
         require(
             delta <= most * ROUNDING,
             f"{probe.shape}: its events' deltas add up to {delta:.6g}, it may spend {most:.6g}",

@@ -87,6 +87,10 @@ def variance_is_as_declared(oracle: Any) -> None:
     square of it (of one that lies between them, where levels differ)."""
     for sample in samples(oracle):
         compare_widths(sample)
+    _check_variance(oracle)
+
+
+def _check_variance(oracle: Any) -> None:
     for probe in opened(oracle):
         rng = NoiseRng.for_tests(4)
         errors = probe.errors(probe.table(probe.summary(spread(probe.shape), rng), rng))
@@ -95,6 +99,31 @@ def variance_is_as_declared(oracle: Any) -> None:
             low * (1 - 1e-6) <= said <= high * (1 + 1e-6),
             f"{probe.shape}: variance() says {said:.6g}, standard_error() squared is {low:.6g} to {high:.6g}",
         )
+
+
+def errors_are_within_the_declared_ones(oracle: Any) -> None:
+    """What a biased oracle releases is off by ``standard_error`` at most, as the root of the mean square, whatever the rows are; ``variance``
+    is the square of it."""
+    for sample in samples(oracle):
+        compare_squares(sample)
+    _check_variance(oracle)
+    for shape in wide_shapes(role_of(oracle), BUCKETS) if oracle.trust in (Central, Aggregated) else ():
+        probe = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2))
+        for held in HELD:
+            for sample in drawn_alike(probe, held, 8, NoiseRng.for_tests(6).child(held)):
+                compare_squares(sample)
+
+
+def compare_squares(sample: Sample) -> None:
+    """The mean square of every number is at most its declared one, within the band."""
+    squares = sample.noise**2
+    least = squares.mean(axis=0) - mean_band(squares, COMPARISONS)
+    worst = int(np.argmax(least - sample.errors**2))
+    require(
+        (least <= sample.errors**2 + 1e-9).all(),
+        f"{sample.where}: the mean square error is at least {least[worst]:.6g}, standard_error() squared is "
+        f"{sample.errors[worst] ** 2:.6g} ({len(sample.noise)} samples)",
+    )
 
 
 def compare_means(sample: Sample, comparisons: int) -> None:
@@ -232,7 +261,7 @@ def check_correlations(where: str, a: Floats, b: Floats) -> None:
 
 def noise_comes_from_the_rng_it_is_given(oracle: Any) -> None:
     """All noise is drawn from the ``NoiseRng`` handed in: the same seed repeats a release, secret noise never repeats."""
-    shape = wide_shapes(role_of(oracle), 8 if getattr(oracle, "everybody", False) else 16)[-1]
+    shape = wide_shapes(role_of(oracle), 8 if oracle.everybody else 16)[-1]
     probe, items = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2)), spread(shape)
 
     def released(rng: NoiseRng) -> Floats:
@@ -272,6 +301,9 @@ def exact_answers_are_exact(oracle: Any) -> None:
 NOISE = (bias_is_as_declared, noise_comes_from_the_rng_it_is_given)
 """For oracles whose noise is drawn by the curator or by the users."""
 
+BIASED = (errors_are_within_the_declared_ones, noise_comes_from_the_rng_it_is_given)
+"""The same, for oracles that say that what they release is off on average."""
+
 CENTRAL_NOISE = (
     variance_is_as_declared,
     secret_noise_has_the_declared_law,
@@ -281,6 +313,9 @@ CENTRAL_NOISE = (
     noise_is_discrete,
 )
 """For oracles whose noise is drawn once per released number."""
+
+CENTRAL_BIASED = (noises_are_independent, two_questions_have_independent_noise, noise_is_discrete)
+"""Those of ``CENTRAL_NOISE`` that do not ask for unbiased values."""
 
 EXACT = (exact_answers_are_exact,)
 """For oracles that promise no privacy."""

@@ -153,6 +153,7 @@ class Understated:
     share: float
     trust = AmplifiedCounts.trust
     measure = "pure"
+    failing = everybody = biased = False
     failing = True
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> Any:

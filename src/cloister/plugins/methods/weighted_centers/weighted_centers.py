@@ -184,7 +184,7 @@ class WeightedCenters(Generic[T]):
         if self.assign == "created":
             weights["weigh"] = self.weigh_share
         spender = {step: self.vectors if step == "sums" else self.frequencies for step in weights}
-        failing: list[Step] = [step for step in weights if getattr(spender[step], "failing", False)]
+        failing: list[Step] = [step for step in weights if spender[step].failing]
         return Shares.of(
             problem.budget, weights, radii, repetitions, radii_by=self._by(self.radii_share),
             repetitions_by=self._by(self.repetitions_share), steps_by=self._by(self.steps_share, rounds=True),
@@ -199,7 +199,7 @@ class WeightedCenters(Generic[T]):
             raise InvalidInput("under Shuffled trust nobody is the same user in two rounds: set steps_share=budget")
         if given != "auto":
             return given
-        everybody = any(getattr(oracle, "everybody", False) for oracle in (self.frequencies, self.vectors))
+        everybody = any(oracle.everybody for oracle in (self.frequencies, self.vectors))
         alone = trust is Local or (trust is Shuffled and not rounds and not everybody)
         return "users" if alone else "budget"
 

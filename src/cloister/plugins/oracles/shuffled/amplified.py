@@ -152,7 +152,7 @@ def opened(
     Raises:
         InvalidInput: no delta, or a report oracle whose report is not pure.
     """
-    if report.trust is not Local or report.measure != "pure" or getattr(report, "failing", False):
+    if report.trust is not Local or report.measure != "pure" or report.failing:
         raise InvalidInput(
             f"'{mechanism}' shuffles reports of pure local oracles (no delta of their own), not of {report!r}"
         )
