@@ -24,7 +24,9 @@ if TYPE_CHECKING:
         Cutting,
         Dividing,
         Hiding,
+        Joining,
         Mixing,
+        Pooling,
         Predicting,
         Responding,
         Sorting,
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     )
     from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, Refused, UnknownName, WrongComposition
     from cloister.core.lattice import CAP, Bound, shrink
-    from cloister.core.marks import inside, mark, mark_of, marking
+    from cloister.core.marks import Marked, inside, mark, mark_of, marking
     from cloister.core.nearest import NearestCenter
     from cloister.core.questions import Question, Round, Rows, add_up, count
     from cloister.core.randomness import ANY_KEY, NoiseRng, PublicRng, skellam_ratio
@@ -73,15 +75,16 @@ __all__ = [
     "Bound", "Box", "Bucketing", "Budget", "CAP", "Central", "Channel", "CloisterError", "Clustering",
     "Coreset", "Costing", "Counted", "Counts", "Cutting", "Decoder", "Dividing", "Domain", "Encoder",
     "Errors", "Event", "Floats", "FrequencyOracle", "Gaussian", "Hiding", "Ids", "Ints", "InvalidInput",
-    "Laplace", "Leaves", "Local", "Measure", "Method", "MissingExtra", "Mixing", "NearestCenter", "Noise",
-    "NoiseRng", "NonPrivateSolver", "Placed", "Population", "Predicting", "Problem", "Progress", "PublicRng",
-    "Question", "Refused", "Released", "Responding", "RingChannel", "Round", "Rows", "Sensitivity", "Session",
-    "Setting", "Shuffled", "Skellam", "Sorting", "Space", "SparseChannel", "Spec", "Summary", "Sums", "T",
-    "Table", "TensorChannel", "Threshold", "Tree", "TreeBuilder", "TreeMetric", "UP", "UnknownName",
-    "VectorSumOracle", "Vectors", "WrongComposition", "add_up", "additive_channel", "chunk_rows", "component",
-    "count", "enough_bits", "forecast", "hookimpl", "inside", "keep_memory", "make", "map_merge", "mark",
-    "mark_of", "marking", "merge_summaries", "most_rows_option", "option", "shrink", "skellam_ratio", "slot",
-    "stamp", "summarise_lattice", "summarise_rows", "wide_gaussian",
+    "Joining", "Laplace", "Leaves", "Local", "Marked", "Measure", "Method", "MissingExtra", "Mixing",
+    "NearestCenter", "Noise", "NoiseRng", "NonPrivateSolver", "Placed", "Pooling", "Population", "Predicting",
+    "Problem", "Progress", "PublicRng", "Question", "Refused", "Released", "Responding", "RingChannel",
+    "Round", "Rows", "Sensitivity", "Session", "Setting", "Shuffled", "Skellam", "Sorting", "Space",
+    "SparseChannel", "Spec", "Summary", "Sums", "T", "Table", "TensorChannel", "Threshold", "Tree",
+    "TreeBuilder", "TreeMetric", "UP", "UnknownName", "VectorSumOracle", "Vectors", "WrongComposition",
+    "add_up", "additive_channel", "chunk_rows", "component", "count", "enough_bits", "forecast", "hookimpl",
+    "inside", "keep_memory", "make", "map_merge", "mark", "mark_of", "marking", "merge_summaries",
+    "most_rows_option", "option", "shrink", "skellam_ratio", "slot", "stamp", "summarise_lattice",
+    "summarise_rows", "wide_gaussian",
 ]  # fmt: skip
 
 HOMES = {
@@ -93,14 +96,14 @@ HOMES = {
     "additive.sparse": "SparseChannel additive_channel",
     "core.buckets": "Bucketing Placed Setting Space Vectors",
     "core.budget": "Budget Event Measure",
-    "core.capabilities": "Costing Counted Cutting Dividing Hiding Mixing Predicting Responding Sorting",
+    "core.capabilities": "Costing Counted Cutting Dividing Hiding Joining Mixing Pooling Predicting Responding Sorting",
     "core.clustering": "Clustering Coreset Errors Leaves Problem Released TreeMetric",
     "core.digests": "stamp",
     "core.domains": "Ball Box Domain",
     "core.encoding": "Progress chunk_rows keep_memory map_merge merge_summaries summarise_lattice summarise_rows",
     "core.errors": "CloisterError InvalidInput MissingExtra Refused UnknownName WrongComposition",
     "core.lattice": "CAP Bound shrink",
-    "core.marks": "inside mark mark_of marking",
+    "core.marks": "Marked inside mark mark_of marking",
     "core.nearest": "NearestCenter",
     "core.questions": "Question Round Rows add_up count",
     "core.randomness": "ANY_KEY NoiseRng PublicRng skellam_ratio",

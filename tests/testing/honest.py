@@ -19,8 +19,8 @@ from cloister.core.buckets import Placed, Setting, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.clustering import Clustering, Coreset, Leaves, Problem, Released
 from cloister.core.encoding import absorb, encode_rows, merge_summaries
-from cloister.core.errors import Refused
-from cloister.core.lattice import Bound
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.lattice import CAP, Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Round, Rows, add_up, count
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -354,6 +354,11 @@ class Chunks:
 
     def __init__(self, rows: Floats) -> None:
         self.rows = rows
+        self.columns = [str(j) for j in range(rows.shape[1])]
+
+    def check(self, most_rows: int = CAP) -> None:
+        if len(self.rows) > most_rows:
+            raise InvalidInput("too many rows")
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         merged = self.encoded(round, 0, rng)

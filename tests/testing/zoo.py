@@ -128,6 +128,7 @@ SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (
     (programs.GlobalStarts(), None, "the_same_points_and_key_give_the_same_centers"),
     (programs.ClipsWeights(), None, "points_and_weights_are_left_alone"),
     (programs.LosesTheLastChunk, "Population", "gathering_is_encoding_all_rows_at_once"),
+    (programs.TakesAnyNumber, "Population", "it_says_its_columns_and_checks_its_rows"),
     (programs.NanIsZero, "Population", "unusable_rows_are_dropped_one_by_one"),
     (programs.NumbersPerChunk, "Population", "users_keep_their_numbers"),
     (programs.NewNumbers, "Population", "users_keep_their_numbers"),

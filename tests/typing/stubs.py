@@ -92,6 +92,11 @@ class PooledSums:
 class Curator:
     """Rows that a curator sees."""
 
+    columns = ("x", "y")
+
+    def check(self, most_rows: int = 1000) -> None:
+        raise NotImplementedError
+
     def gather(self, round: Round[Central], rng: NoiseRng) -> tuple[Any, ...]:
         raise NotImplementedError
 

@@ -24,6 +24,28 @@ class Counted(Protocol):
 
 
 @runtime_checkable
+class Pooling(Protocol):
+    """A population that pools the rows of parties, none of whom can read another's: the only one that answers trust Aggregated.
+
+    Laws: ``check(most_rows)`` is every party's own.
+    """
+
+    @property
+    def simulated(self) -> bool:
+        """Whether all parties are in this process, so that whoever runs it sees all rows."""
+        ...
+
+
+@runtime_checkable
+class Joining(Protocol):
+    """A population whose other rows are elsewhere."""
+
+    def join(self) -> None:
+        """Meet the others, once this one's own rows are checked and its budget is reserved, before the first round is opened."""
+        ...
+
+
+@runtime_checkable
 class Hiding(Protocol):
     """A channel whose guarantee needs others: a Shuffled one.
 

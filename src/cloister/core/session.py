@@ -7,7 +7,7 @@ pure function of the plan, the public seed and the answers so far.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Generic, NoReturn, Protocol, TypeVar, final, overload
 
@@ -18,6 +18,7 @@ from cloister.core.buckets import Space
 from cloister.core.budget import Currency, Event
 from cloister.core.clustering import Clustering, Problem, Released
 from cloister.core.errors import InvalidInput, Refused
+from cloister.core.lattice import CAP
 from cloister.core.questions import Part, Question, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Journal, Look, Record
@@ -42,10 +43,37 @@ class Method(Protocol[T]):
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering: ...
 
 
-class Population(Protocol[T_contra]):
-    """Where the rows are. The round is opaque to it: one merged summary per question, in one pass."""
+class Answering(Protocol[T_contra]):
+    """What a session asks: rows, or reports that were made of them."""
 
-    def gather(self, round: Round[T_contra], rng: NoiseRng) -> tuple[Any, ...]: ...
+    def gather(self, round: Round[T_contra], rng: NoiseRng) -> tuple[Any, ...]:
+        """One merged summary per question, from one pass over the rows. The round is opaque to it."""
+        ...
+
+
+class Population(Answering[T_contra], Protocol[T_contra]):
+    """Where the rows are: what ``run.fit`` clusters.
+
+    Laws: every round reads the same rows, each with the same user number. A row with a missing or infinite cell is dropped, by a rule
+    that looks at that row alone. What a population can do besides is in ``core.capabilities`` and ``core.marks``: say how many people it
+    has (``Counted``), be known again (``Marked``), pool the rows of parties (``Pooling``), wait for others (``Joining``).
+    """
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the columns, in the order of the domain's bounds. Public."""
+        ...
+
+    def check(self, most_rows: int = CAP) -> None:
+        """The validation pass, before anything is charged. Its outcome is for the data holder's eyes alone (law 7).
+
+        Args:
+            most_rows: how many rows can be used at most, for one of several parties.
+
+        Raises:
+            InvalidInput: there are more, or rows that cannot be used.
+        """
+        ...
 
 
 class Charging(Protocol):
@@ -157,7 +185,7 @@ class Session(Generic[T]):
     """
 
     def __init__(
-        self, problem: Problem, seed: PublicRng, population: Population[T] | None = None, *,
+        self, problem: Problem, seed: PublicRng, population: Answering[T] | None = None, *,
         accountant: Charging | None = None, record: Record | None = None, journal: Journal | None = None,
         noise: NoiseRng | None = None, forecasting: bool = False,
     ) -> None:  # fmt: skip
@@ -165,7 +193,7 @@ class Session(Generic[T]):
         self.rounds: list[Round[T]] = []
         self.currencies: set[Currency] = set()
         self.record = Record() if record is None else record
-        self._population: Population[T] | None = population
+        self._population: Answering[T] | None = population
         self._accountant, self._journal, self._forecasting = accountant, journal, forecasting
         self._noise = NoiseRng.secret() if noise is None else noise
         self._past = list(self.record.looks)

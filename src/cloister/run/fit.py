@@ -20,20 +20,21 @@ from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
 from cloister.accounting.total import Total
 from cloister.core.aggregated import most_rows
-from cloister.core.capabilities import Mixing
+from cloister.core.capabilities import Joining, Mixing, Pooling
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import CloisterError, InvalidInput, Refused
+from cloister.core.lattice import CAP
 from cloister.core.marks import marking
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import own_number
 from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.registry import registry
-from cloister.core.session import Pending, Session, forecast
+from cloister.core.session import Pending, Population, Session, forecast
 from cloister.core.shuffling import refuse_few
-from cloister.core.trust import TRUSTS, Aggregated
+from cloister.core.trust import TRUSTS
 from cloister.run.bounds import domain_of
 from cloister.run.result import Result
 from cloister.run.statement import state
@@ -165,7 +166,7 @@ class Account:
             None if self.resume is None else Ledger.open(self.ledger).replay(self.resume, self.dataset, plan.digest())
         )
 
-    def held(self, plan: Plan, seed: PublicRng, population: Any) -> Run:
+    def held(self, plan: Plan, seed: PublicRng, population: Population[Any]) -> Run:
         """The run, with its whole budget reserved: a new one, or the one to resume."""
         ledger, rows, name = Ledger.open(self.ledger), marking(population), plan.digest()
         if self.resume is None:
@@ -204,7 +205,7 @@ def parties(members: Mapping[str, Any]) -> Any:
 
 
 def fit(
-    request: Request, population: Any, *, account: Account | None = None, noise: NoiseRng | None = None,
+    request: Request, population: Population[Any], *, account: Account | None = None, noise: NoiseRng | None = None,
     started: Callable[[Plan, int], None] | None = None, keep: Callable[[Result], None] | None = None,
     reserved: Callable[[str], None] | None = None,
 ) -> Result:  # fmt: skip
@@ -261,7 +262,7 @@ def fit(
         rows=plan.problem.rows,
         seeded=session.seeded,
         private=plan.composed.private,
-        simulated=trust in {"Local", "Shuffled"} or bool(getattr(population, "simulated", False)),
+        simulated=trust in {"Local", "Shuffled"} or (isinstance(population, Pooling) and population.simulated),
         alone=accountant.spent.alone,
     )
     result = Result(
@@ -302,13 +303,13 @@ def _ideal(session: Session[Any]) -> dict[str, Any]:
     return {"simulated": "ideal functionality"} if mixed else {}
 
 
-def _check_pooling(trust: str, population: Any) -> None:
+def _check_pooling(trust: str, population: Population[Any]) -> None:
     """Rows that parties pool come from parties, and noise that a curator draws does not.
 
     Raises:
         InvalidInput: the oracles and the population are of different trust.
     """
-    pools = getattr(population, "trust", None) is Aggregated
+    pools = isinstance(population, Pooling)
     if pools != (trust == "Aggregated"):
         raise InvalidInput(
             "the method as composed adds its noise where parties pool their rows: 'cloister coordinate' and 'cloister join' run it, and 'cloister fit "
@@ -319,31 +320,27 @@ def _check_pooling(trust: str, population: Any) -> None:
         )
 
 
-def _validate(population: Any, rounds: Sequence[Round[Any]]) -> None:
+def _validate(population: Population[Any], rounds: Sequence[Round[Any]]) -> None:
     """The validation pass: go or refuse, told to the data holder alone (law 7). What pools rows has a hard cap of them, and what a shuffler
     mixes needs enough people.
 
     Raises:
         InvalidInput: as the population says. Refused: too few people.
     """
-    if getattr(population, "trust", None) is Aggregated:
-        population.check(most_rows(rounds))
-    else:
-        population.check()
+    population.check(most_rows(rounds) if isinstance(population, Pooling) else CAP)
     for round in rounds:
         refuse_few(round, population)
 
 
-def _join(population: Any, run: Run | None) -> None:
+def _join(population: Population[Any], run: Run | None) -> None:
     """Let a population whose other rows are elsewhere join them, now that its own part is checked and reserved.
 
     Nothing that depends on a row is sent before the first round is opened: a run that could not begin gives its reservation back.
     """
-    join = getattr(population, "join", None)
-    if join is None:
+    if not isinstance(population, Joining):
         return
     try:
-        join()
+        population.join()
     except (CloisterError, KeyboardInterrupt):
         if run is not None and not run.record.digests:
             run.finish(())

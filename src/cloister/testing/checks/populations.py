@@ -11,6 +11,7 @@ from cloister.core.buckets import Setting
 from cloister.core.budget import Budget, Event
 from cloister.core.capabilities import Counted
 from cloister.core.encoding import absorb, encode_rows
+from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.questions import Part, Round
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -104,6 +105,23 @@ def unusable_rows_are_dropped_one_by_one(make: Maker) -> None:
     require(_same(gathered(make(some), round), _at_once(good, round)), "rows with missing cells change the summary")
 
 
+def it_says_its_columns_and_checks_its_rows(make: Maker) -> None:
+    """A population names its columns, each once; ``check`` lets rows pass that can be used, as many as it is told at most and no more."""
+    population = make(rows(1000))
+    names = list(population.columns)
+    require(
+        len(set(names)) == WIDTH + 1 and all(isinstance(name, str) for name in names),
+        f"rows of {WIDTH + 1} columns have the columns {names}",
+    )
+    population.check()
+    population.check(1000)
+    try:
+        population.check(999)
+    except InvalidInput:
+        return
+    require(False, "check(most_rows=999) lets 1000 rows pass")
+
+
 def users_keep_their_numbers(make: Maker) -> None:
     """Every row has a user number of its own, the same in every question and round: noise and shares of the users belong to it."""
     domain, cells = carrying(WIDTH), Dealt((1,))
@@ -170,6 +188,7 @@ POPULATIONS = (
     gathering_again_reads_the_same_rows,
     no_rows_are_a_population,
     unusable_rows_are_dropped_one_by_one,
+    it_says_its_columns_and_checks_its_rows,
     users_keep_their_numbers,
     a_population_counts_its_people,
 )
