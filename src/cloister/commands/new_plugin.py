@@ -24,8 +24,6 @@ EXAMPLES = {
 }
 """The example of each role. Its name has two words, so that it is spelt differently in each of the forms that are replaced."""
 
-WRITTEN = {".py", ".toml", ".md"}
-
 
 def new_plugin(
     name: Annotated[str, typer.Argument(help="The component's name, such as my-counts.")],
@@ -53,14 +51,10 @@ def checked_name(name: str) -> str:
     from cloister.core.registry.registry import registry
 
     if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        raise InvalidInput(
-            f"a plugin's name is of small letters, digits and single hyphens, as in 'my-counts', not '{name}'"
-        )
-    for plugin in registry().plugins:
-        for spec in plugin.specs:
-            if spec.name == name:
-                owner = f"the plugin '{plugin.name}' ({plugin.origin})"
-                raise InvalidInput(f"'{name}' is taken: {owner} has a {spec.role} of that name. Choose another one")
+        raise InvalidInput(f"a name is of small letters, digits and single hyphens, as in 'my-counts', not '{name}'")
+    for plugin, spec in ((p, s) for p in registry().plugins for s in p.specs if s.name == name):
+        owner = f"the plugin '{plugin.name}' ({plugin.origin})"
+        raise InvalidInput(f"'{name}' is taken: {owner} has a {spec.role} of that name. Choose another one")
     return name
 
 
@@ -72,7 +66,8 @@ def renamed(example: str, name: str) -> dict[Path, str]:
     """
     old, new = spellings(example), spellings(name)
     root = examples() / f"cloister-{example}"
-    texts = {path.relative_to(root): path.read_text("utf-8") for path in root.rglob("*") if path.suffix in WRITTEN}
+    found = [path for pattern in ("*.toml", "*.md", "src/*/*.py", "tests/*.py") for path in root.glob(pattern)]
+    texts = {path.relative_to(root): path.read_text("utf-8") for path in found}
     cls = new[-1]
     if cls != old[-1] and (keyword.iskeyword(cls) or any(re.search(rf"\b{cls}\b", t) for t in texts.values())):
         raise InvalidInput(

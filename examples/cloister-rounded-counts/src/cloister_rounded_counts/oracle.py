@@ -2,6 +2,7 @@
 
 Guarantee (Central; add-or-remove one row): eps-DP. One row changes one count of each level by 1: L1 sensitivity ``levels``. Noise of
 scale levels / eps is eps-DP (Dwork et al. 2006), and rounding what was already released is post-processing.
+Unbiased where the noise is at least half a step wide; a finer step suits a larger eps.
 """
 
 import attrs
