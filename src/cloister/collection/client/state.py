@@ -24,13 +24,13 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, final
+from typing import final
 
 import numpy as np
 
 from cloister.accounting.accountant import ROUNDING
-from cloister.accounting.total import Total
 from cloister.collection.client.report_records import Records
+from cloister.collection.plan.transcript import Transcript
 from cloister.core.errors import BudgetExceeded, Damaged, InvalidInput, Refused
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.storage.sqlite import Store
@@ -73,25 +73,6 @@ STORE = Store(
 _OF_LISTED = "from listed cross join reports on reports.plan = ? and reports.user = listed.user and reports.round = ?"
 
 
-class Asking(Protocol):
-    """What a plan's open round is to a state: a ``Transcript``."""
-
-    @property
-    def hash(self) -> str:
-        """Of the plan, which is charged once."""
-        ...
-
-    @property
-    def total(self) -> Total:
-        """What all its rounds together cost."""
-        ...
-
-    @property
-    def heads(self) -> tuple[str, ...]:
-        """Names of its rounds up to the one that is asked: hashes of what was published before each."""
-        ...
-
-
 @final
 class State:
     """A state file. It is made when it is first used.
@@ -117,7 +98,7 @@ class State:
             raise InvalidInput(f"the lifetime's delta is {lifetime_delta}: give a probability in [0, 1)")
         self.path, self.lifetime, self.lifetime_delta, self._durable = Path(path), lifetime, lifetime_delta, durable
 
-    def charge(self, asking: Asking, users: Iterable[Ids]) -> None:
+    def charge(self, asking: Transcript, users: Iterable[Ids]) -> None:
         """Charge a plan's epsilon to all these users who have not paid for it: to all, or, if one cannot pay, to
         nobody. And note that they are about to answer its open round.
 
@@ -153,7 +134,7 @@ class State:
                     where = f"the lifetime {name} of {limits[i]:g} of {poor[i]:,} of these people"
                     raise BudgetExceeded(f"{asked[i]:g}", f"{max(left[i], 0.0):g}{few}", where)
 
-    def fill(self, asking: Asking, users: Ids, width: int, draw: Callable[[Bools], Records]) -> Records:
+    def fill(self, asking: Transcript, users: Ids, width: int, draw: Callable[[Bools], Records]) -> Records:
         """The records (n, width) of charged users: those remembered, and for others fresh ones, remembered from now.
 
         Args:
@@ -174,7 +155,7 @@ class State:
                 _remember(db, at, users[missing], records[missing])
         return records
 
-    def records(self, asking: Asking, users: Ids, width: int) -> Records:
+    def records(self, asking: Transcript, users: Ids, width: int) -> Records:
         """The remembered records (n, width) of users (n,), ascending.
 
         Raises:
@@ -235,7 +216,7 @@ def _promised(db: sqlite3.Connection) -> tuple[float, float] | None:
     return found
 
 
-def _place(db: sqlite3.Connection, asking: Asking) -> tuple[int, int]:
+def _place(db: sqlite3.Connection, asking: Transcript) -> tuple[int, int]:
     """A plan's id and the number of its round, if what was published before it is what this file has seen."""
     row = [asking.hash, asking.total.epsilon, asking.total.delta]
     db.execute("insert or ignore into plans (hash, epsilon, delta) values (?, ?, ?)", row)
