@@ -14,7 +14,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
 from cloister.core.session import forecast
-from cloister.plugins.methods.weighted_centers.budget_shares import Shares, Sharing, Step
+from cloister.plugins.methods.weighted_centers.budget_shares import Sharing, Step, groups_of, of_pair
 from cloister.testing.checks.method_options import METHOD_OPTIONS, in_all, variants
 from cloister.testing.checks.methods import currencies_of, problems
 
@@ -63,15 +63,15 @@ def test_stemmers_steps_share_the_delta_of_those_that_spend_one(share: str) -> N
 def test_steps_that_may_fail_share_the_whole_delta(failing_steps: set[Step], pairs_by: Sharing) -> None:
     """Those of one user, over all the radii and repetitions that she is asked about."""
     weights: dict[Step, float] = {"hashes": 1.0, "sums": 2.0, "check": 3.0, "weigh": 0.5}
-    shares = Shares.of(
+    groups = groups_of(
         Budget("pure", 1.0, delta=1e-6), weights, 3, 2, radii_by=pairs_by, repetitions_by=pairs_by, steps_by="budget",
         failing=failing_steps, seed=SEED,
     )  # fmt: skip
-    for group in shares.groups:
-        spent = [shares.of_pair(pair)[step] for step in weights for pair in group.pairs]
+    for group in groups:
+        spent = [of_pair(groups, pair)[step] for step in weights for pair in group.pairs]
         assert sum(budget.amount for budget in spent) == pytest.approx(1.0, rel=1e-9)
         assert sum(budget.delta for budget in spent) == pytest.approx(1e-6, rel=1e-9)
-        assert all((shares.of_pair(group.pairs[0])[s].delta > 0) == (s in failing_steps) for s in weights)
+        assert all((of_pair(groups, group.pairs[0])[s].delta > 0) == (s in failing_steps) for s in weights)
 
 
 @pytest.mark.parametrize(

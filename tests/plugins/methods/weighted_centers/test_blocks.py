@@ -9,10 +9,11 @@ import pytest
 
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
-from cloister.plugins.methods.weighted_centers.boxes import inside, orthonormal_basis
+from cloister.plugins.methods.weighted_centers.boxes import inside
 from cloister.plugins.methods.weighted_centers.buckets import Assigned, HashValues, Reassigned, positions
 from cloister.plugins.methods.weighted_centers.heavy_hitters import Prefixes
 from cloister.plugins.methods.weighted_centers.lsh import PStable, collision, distance_of
+from cloister.plugins.trees.directions import directions
 from tests.plugins.methods.weighted_centers.stemmer_cells import (
     BALL,
     SEED,
@@ -36,8 +37,8 @@ def test_one_projection_tells_points_apart_as_often_as_the_formula_says(distance
 
 def test_a_family_keeps_its_promise_at_r_and_at_c_r() -> None:
     family = PStable(10.0, 0.7, 0.02, 4)
-    assert family.meet(10.0) == pytest.approx(0.7)
-    assert family.meet(family.c * 10.0) == pytest.approx(0.02)
+    assert collision(10.0 / family.width) ** 4 == pytest.approx(0.7)
+    assert collision(family.c * 10.0 / family.width) ** 4 == pytest.approx(0.02)
     with pytest.raises(InvalidInput, match="chances"):
         PStable(10.0, 0.02, 0.7, 4)
 
@@ -65,7 +66,7 @@ def test_hash_values_are_spread_over_all_their_bits() -> None:
 def test_a_random_basis_is_orthonormal_and_spreads_a_ball_over_its_axes() -> None:
     """Lemma A.3 with beta = 1e-9: no coordinate of a difference is above 2 sqrt(ln(d m / beta) / d) of its length."""
     d, m, beta = 12, 200, 1e-9
-    basis = orthonormal_basis(d, SEED.child("basis")) / 2**30
+    basis = directions(SEED.child("basis"), d, d, "orthogonal") / 2**30
     assert np.abs(basis @ basis.T - np.eye(d)).max() < 1e-8
     points = np.random.default_rng(601).standard_normal((m, d))
     points[: m // 2] = np.eye(d)[np.arange(m // 2) % d]

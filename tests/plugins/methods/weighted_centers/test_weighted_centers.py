@@ -15,7 +15,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats
 from cloister.metrics import nicv
-from cloister.plugins.methods.weighted_centers.budget_shares import Shares, Step
+from cloister.plugins.methods.weighted_centers.budget_shares import Step, groups_of, of_pair
 from cloister.plugins.methods.weighted_centers.weighted_centers import in_w
 from cloister.run.fit import Plan, Request, fit, prepare, source
 
@@ -80,16 +80,16 @@ def test_a_user_answers_one_question_of_all_rounds_with_all_of_epsilon(vectors: 
 def test_shares_of_a_pair_are_those_of_its_group() -> None:
     weights: dict[Step, float] = {"hashes": 1.0, "sums": 3.0}
     budget = plan(delta=1e-6, wires={"vectors": "ldp-average"}).problem.budget
-    shares = Shares.of(
+    groups = groups_of(
         budget, weights, 3, 2, radii_by="budget", repetitions_by="users", steps_by="users", failing=["sums"], seed=SEED
     )
-    assert [group.pairs for group in shares.groups] == [((0, m), (1, m), (2, m)) for m in range(2)]
-    one = shares.of_pair((2, 1))["sums"]
+    assert [group.pairs for group in groups] == [((0, m), (1, m), (2, m)) for m in range(2)]
+    one = of_pair(groups, (2, 1))["sums"]
     assert one.amount == pytest.approx(1 / 3)
     assert one.delta == pytest.approx(1e-6 / 3)
     assert one.among is not None
     assert one.among.fraction == pytest.approx(3 / 8)  # of the users, in each of two groups
-    assert shares.groups[1].spend["sums"].among == one.among
+    assert groups[1].spend["sums"].among == one.among
 
 
 def test_rounds_are_five_and_four_without_reassignment() -> None:

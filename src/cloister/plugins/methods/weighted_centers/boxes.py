@@ -22,11 +22,6 @@ from cloister.core.types import Bools, Floats, Ints
 from cloister.plugins.trees.directions import NORM, directions
 
 
-def orthonormal_basis(dimension: int, seed: PublicRng) -> Ints:
-    """z_1 .. z_d (d, d), integers of length about 2^30 (step 3)."""
-    return directions(seed, dimension, dimension, "orthogonal")
-
-
 @final
 @attrs.frozen(eq=False)
 class Intervals:
@@ -50,7 +45,7 @@ class Intervals:
         reach = domain.reach * NORM
         whole = max(1, min(round(length * NORM), 4 * reach))
         shifts = seed.child("shift").generator().integers(0, whole, domain.dimension)
-        basis = orthonormal_basis(domain.dimension, seed.child("basis"))
+        basis = directions(seed.child("basis"), domain.dimension, domain.dimension, "orthogonal")
         return cls(basis, whole, -reach - shifts, 2 * reach // whole + 2)
 
     def of_rows(self, rows: Ints) -> Ints:

@@ -10,7 +10,7 @@ public key for the whole run. Under add-or-remove users have no numbers: there e
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, TypeAlias, final
 
 import attrs
@@ -33,44 +33,42 @@ class Group:
     spend: Mapping[Step, Budget]
 
 
-@final
-@attrs.frozen(eq=False)
-class Shares:
-    """Who pays what. Args: groups, disjoint ones or all users."""
+def groups_of(
+    budget: Budget, weights: Mapping[Step, float], radii: int, repetitions: int,
+    *, radii_by: Sharing, repetitions_by: Sharing, steps_by: Sharing, failing: Collection[Step], seed: PublicRng,
+) -> tuple[Group, ...]:  # fmt: skip
+    """Divide a budget among disjoint groups, or one of all users.
 
-    groups: tuple[Group, ...]
-
-    @classmethod
-    def of(
-        cls, budget: Budget, weights: Mapping[Step, float], radii: int, repetitions: int,
-        *, radii_by: Sharing, repetitions_by: Sharing, steps_by: Sharing, failing: Collection[Step], seed: PublicRng,
-    ) -> Shares:  # fmt: skip
-        """Divide a budget. Args: weights per step, > 0; failing, steps whose oracles spend delta: they get all."""
-        by_radius = [(r,) for r in range(radii)] if radii_by == "users" else [tuple(range(radii))]
-        by_turn = [(m,) for m in range(repetitions)] if repetitions_by == "users" else [tuple(range(repetitions))]
-        members = [tuple((r, m) for r in rs for m in ms) for rs in by_radius for ms in by_turn]
-        amounts = _amounts(budget, weights, failing)
-        if steps_by == "users":
-            cells = iter(_divided(budget, [w for _ in members for w in weights.values()], seed))
-            spends = [[next(cells) for _ in weights] for _ in members]
-        else:
-            among = [cell.among for cell in _divided(budget, [1.0] * len(members), seed)]
-            spends = [[attrs.evolve(amount, among=who) for amount in amounts] for who in among]
-        return cls(
-            tuple(Group(m, dict(zip(weights, spend, strict=True))) for m, spend in zip(members, spends, strict=True))
-        )
-
-    def of_pair(self, pair: Pair) -> dict[Step, Budget]:
-        """What one radius and repetition may spend on each step of ``CentersProcedure``."""
-        group = next(group for group in self.groups if pair in group.pairs)
-        return {step: budget.over(len(group.pairs)) for step, budget in group.spend.items()}
+    Args:
+        weights: per step, > 0.
+        failing: steps whose oracles spend delta: they share all of it.
+    """
+    by_radius = [(r,) for r in range(radii)] if radii_by == "users" else [tuple(range(radii))]
+    by_turn = [(m,) for m in range(repetitions)] if repetitions_by == "users" else [tuple(range(repetitions))]
+    members = [tuple((r, m) for r in rs for m in ms) for rs in by_radius for ms in by_turn]
+    if steps_by == "users":
+        cells = iter(_divided(budget, [w for _ in members for w in weights.values()], seed))
+        return tuple(Group(pairs, {step: next(cells) for step in weights}) for pairs in members)
+    among = [cell.among for cell in _divided(budget, [1.0] * len(members), seed)]
+    amounts = _amounts(budget, weights, failing)
+    return tuple(
+        Group(pairs, {step: attrs.evolve(amount, among=who) for step, amount in amounts.items()})
+        for pairs, who in zip(members, among, strict=True)
+    )
 
 
-def _amounts(budget: Budget, weights: Mapping[Step, float], failing: Collection[Step]) -> list[Budget]:
+def of_pair(groups: Sequence[Group], pair: Pair) -> dict[Step, Budget]:
+    """What one radius and repetition may spend on each step of ``CentersProcedure``."""
+    group = next(group for group in groups if pair in group.pairs)
+    return {step: budget.over(len(group.pairs)) for step, budget in group.spend.items()}
+
+
+def _amounts(budget: Budget, weights: Mapping[Step, float], failing: Collection[Step]) -> dict[Step, Budget]:
     """Per step, so that both figures add up to the budget's."""
     total = math.fsum(weights[step] for step in failing) or 1.0
     deltas = [budget.delta * weights[step] / total if step in failing else 0.0 for step in weights]
-    return [attrs.evolve(b, delta=delta) for b, delta in zip(budget.split(*weights.values()), deltas, strict=True)]
+    amounts = budget.split(*weights.values())
+    return {step: attrs.evolve(b, delta=d) for step, b, d in zip(weights, amounts, deltas, strict=True)}
 
 
 def _divided(budget: Budget, weights: list[float], seed: PublicRng) -> tuple[Budget, ...]:

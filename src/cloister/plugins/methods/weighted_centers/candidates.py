@@ -15,7 +15,7 @@ from cloister.core.roles import Counts
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Bools, Floats, Ints
-from cloister.plugins.methods.weighted_centers.buckets import Created, Own
+from cloister.plugins.methods.weighted_centers.buckets import Assigned, Created, Own
 from cloister.plugins.methods.weighted_centers.budget_shares import Pair
 
 
@@ -97,9 +97,9 @@ class Found:
             {pair: Own(pair[0], start, found[pair].created) for pair, start in zip(found, starts, strict=True)},
         )
 
-    def own(self, pairs: Sequence[Pair]) -> tuple[Own, ...]:
-        """The procedures that users of these pairs are in."""
-        return tuple(self.of_pairs[pair] for pair in pairs)
+    def assigned(self, pairs: Sequence[Pair], reach: int, most: int) -> Assigned:
+        """a(i, x), of users who can have created a centre for these pairs."""
+        return Assigned(tuple(self.of_pairs[pair] for pair in pairs), self.centers, self.ranks, reach, most)
 
     def coreset(self, kept: Bools, weights: Floats, errors: Floats) -> Coreset:
         """W with weights b and their standard errors (m,); one point in the domain's middle if nothing was found."""

@@ -77,10 +77,6 @@ class PStable:
         """Points c r apart meet with probability q."""
         return distance_of(self.far ** (1 / self.projections)) * self.width / self.radius
 
-    def meet(self, distance: float) -> float:
-        """The chance that two points at this distance share a hash value."""
-        return collision(distance / self.width) ** self.projections
-
     def sample(self, dimension: int, bits: int, seed: PublicRng) -> PStableHash:
         """One function (step 1), on lattice rows, to values of so many bits.
 

@@ -45,7 +45,6 @@ from cloister.core.types import Bools, Floats, Ints
 from cloister.plugins.methods.post_processing import held, nearest
 from cloister.plugins.methods.weighted_centers.boxes import Intervals
 from cloister.plugins.methods.weighted_centers.buckets import (
-    Assigned,
     AxisIntervals,
     Centred,
     Created,
@@ -53,7 +52,7 @@ from cloister.plugins.methods.weighted_centers.buckets import (
     Reassigned,
     Regions,
 )
-from cloister.plugins.methods.weighted_centers.budget_shares import Pair, Shares, Sharing, Step
+from cloister.plugins.methods.weighted_centers.budget_shares import Group, Pair, Sharing, Step, groups_of, of_pair
 from cloister.plugins.methods.weighted_centers.candidates import Candidates, Found, Procedure, certain, side_by_side
 from cloister.plugins.methods.weighted_centers.heavy_hitters import Prefixes
 from cloister.plugins.methods.weighted_centers.lsh import PStable
@@ -145,22 +144,20 @@ class WeightedCenters(Generic[T]):
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         """Algorithm WeightedCenters."""
         radii, repetitions = self.plan(problem)
-        shares = self.shares(problem, radii, repetitions, rng.child("users"))
+        groups = self.groups(problem, radii, repetitions, rng.child("users"))
         runs = dict[Pair, Procedure[T]]()
         for rank in range(radii):
-            runs |= self.good_centers(problem.domain, rank, repetitions, shares, rng.child("radius", rank))
+            runs |= self.good_centers(problem.domain, rank, repetitions, groups, rng.child("radius", rank))
         y = Found.of(dict(zip(runs, side_by_side(list(runs.values()), session), strict=True)))  # 1. candidates
         most = self.longest * len(runs)
-        own = [y.own(group.pairs) if self.assign == "created" else () for group in shares.groups]
-        a = [
-            Assigned(some, y.centers, y.ranks, problem.domain.reach, most) for some in own
-        ]  # 2. a(i, x), in each group
-        weights, errors = self._weights(a, shares, "assign", len(y.points), session)  # 3. rows per centre
+        own = [group.pairs if self.assign == "created" else () for group in groups]
+        a = [y.assigned(pairs, problem.domain.reach, most) for pairs in own]  # 2. a(i, x), in each group
+        weights, errors = self._weights(a, groups, "assign", len(y.points), session)  # 3. rows per centre
         kept = np.ones(len(weights), bool)
         if self.assign == "created":
             kept = in_w(weights, self.weighty * errors)
             b = [Reassigned(before, kept) for before in a]  # 4. b(i, x)
-            weights, errors = self._weights(b, shares, "weigh", len(y.points), session)  # 5.
+            weights, errors = self._weights(b, groups, "weigh", len(y.points), session)  # 5.
         coreset = y.coreset(kept, weights, errors)
         centers = self.solver.solve(session.release(coreset), problem.k, rng.child("solve"))  # 6. output
         weights = held(nearest(coreset.points, centers), coreset.weights, problem.k)
@@ -171,7 +168,7 @@ class WeightedCenters(Generic[T]):
         return Clustering(problem.domain.truncate(centers + problem.domain.middle), weights, details)
 
     def good_centers(
-        self, domain: Domain, rank: int, repetitions: int, shares: Shares, seed: PublicRng
+        self, domain: Domain, rank: int, repetitions: int, groups: Sequence[Group], seed: PublicRng
     ) -> dict[Pair, Procedure[T]]:
         """Algorithm GoodCenters: a single hash function may cut a cluster in two, of M several one will not.
 
@@ -180,7 +177,7 @@ class WeightedCenters(Generic[T]):
         """
         radius = self.widest * domain.reach / 2**rank
         return {
-            (rank, m): self.centers_procedure(domain, radius, shares.of_pair((rank, m)), seed.child("repetition", m))
+            (rank, m): self.centers_procedure(domain, radius, of_pair(groups, (rank, m)), seed.child("repetition", m))
             for m in range(repetitions)
         }
 
@@ -240,10 +237,10 @@ class WeightedCenters(Generic[T]):
         return Bound(max(1, int(most)), domain.dimension)
 
     def _weights(
-        self, cells: Sequence[Bucketing], shares: Shares, step: Step, size: int, session: Session[T]
+        self, cells: Sequence[Bucketing], groups: Sequence[Group], step: Step, size: int, session: Session[T]
     ) -> tuple[Floats, Floats]:
         """Rows of each centre (size,), each group counted by its own buckets, and their standard errors. One round."""
-        spends = [group.spend[step] for group in shares.groups]
+        spends = [group.spend[step] for group in groups]
         asked = [count(own, via=self.frequencies, spend=spend) for own, spend in zip(cells, spends, strict=True)]
         return added(session.ask(*asked), np.arange(size), spends)
 
@@ -258,12 +255,12 @@ class WeightedCenters(Generic[T]):
 
     def _signal(self, problem: Problem, radii: int, repetitions: int) -> float:
         """n / k rows, in standard errors of a count of step 4."""
-        spend = self.shares(problem, radii, repetitions, ANY_KEY).of_pair((0, 0))["axes"]
+        spend = of_pair(self.groups(problem, radii, repetitions, ANY_KEY), (0, 0))["axes"]
         space = Space((2**self.bits,) * problem.domain.dimension)
         variance = self.frequencies.variance(space, spend, problem.setting(spend))
         return problem.rows * spend.fraction / problem.k / math.sqrt(variance) if variance else math.inf
 
-    def shares(self, problem: Problem, radii: int, repetitions: int, seed: PublicRng) -> Shares:
+    def groups(self, problem: Problem, radii: int, repetitions: int, seed: PublicRng) -> tuple[Group, ...]:
         """What each question may spend."""
         weights: dict[Step, float] = {
             "hashes": self.hash_share, "axes": self.axis_share, "sizes": self.size_share, "sums": self.sum_share,
@@ -273,7 +270,7 @@ class WeightedCenters(Generic[T]):
             weights["weigh"] = self.weigh_share
         spender = {step: self.vectors if step == "sums" else self.frequencies for step in weights}
         failing: list[Step] = [step for step in weights if spender[step].failing]
-        return Shares.of(
+        return groups_of(
             problem.budget, weights, radii, repetitions, radii_by=self._by(self.radii_share),
             repetitions_by=self._by(self.repetitions_share), steps_by=self._by(self.steps_share, rounds=True),
             failing=failing, seed=seed,
