@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-from typer.testing import CliRunner
+import pytest
 
-from cloister.cli import app
-from cloister.core.errors import CloisterError
+from cloister.cli import main
 
 PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cloister"
 HERE = Path()
 
 
 def cloister(*arguments: Any, folder: Path = HERE) -> subprocess.CompletedProcess[str]:
-    """What ``main`` makes of a command that is run in a folder: a refusal is one line and exit code 2, a traceback fails the test."""
-    with contextlib.chdir(folder):
-        done = CliRunner().invoke(app, list(map(str, arguments)))
-    if isinstance(done.exception, CloisterError):
-        return subprocess.CompletedProcess(arguments, 2, done.stdout, f"{done.stderr}cloister: {done.exception}\n")
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+    """What ``main`` makes of a command that is run in a folder. A traceback fails the test."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    with (
+        contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err),
+        patch("sys.argv", ["cloister", *map(str, arguments)]), pytest.raises(SystemExit) as end,
+    ):  # fmt: skip
+        main()
+    texts = []
+    for stream in (out, err):
+        stream.seek(0)
+        texts.append(stream.read())
+    code = end.value.code
+    assert code is None or isinstance(code, int), code
+    return subprocess.CompletedProcess(arguments, code or 0, *texts)
 
 
 def program(*arguments: Any, folder: Path = HERE, **settings: Any) -> subprocess.CompletedProcess[str]:
