@@ -86,7 +86,7 @@ class Shares:
 def split(values: Ids, words: Ids, bits: int) -> Ids:
     """Algorithm 9: shares (..., m) of numbers (...), from secret words (..., m - 1): uniform but for their sum.
 
-    They add up modulo 2^bits. That divides 2^64, so the lowest bits of a uniform word are uniform, and sums may wrap around.
+    They add up modulo 2^bits, which divides 2^64: the lowest bits of a uniform word are uniform, and sums may wrap.
     """
     mask = np.uint64(2**bits - 1)
     last = (values - words.sum(axis=-1, dtype=np.uint64))[..., None]
