@@ -12,7 +12,7 @@ from cloister.core.budget import Budget, Measure
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Ids
-from cloister.plugins.oracles.shuffled.shares import Shares
+from cloister.plugins.oracles.shuffled.mixing import Shares
 from cloister.plugins.oracles.shuffled.split_and_mix import SplitAndMixCounts
 
 

@@ -20,9 +20,8 @@ from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Ints
 from cloister.plugins.oracles.shuffled.hashed_buckets import chosen
-from cloister.plugins.oracles.shuffled.mixing import MixingChannel, added_up, split
+from cloister.plugins.oracles.shuffled.mixing import Mixed, MixingChannel, Shares, added_up, split
 from cloister.plugins.oracles.shuffled.secrecy import log2_distance, most_distance, price
-from cloister.plugins.oracles.shuffled.shares import Mixed, Shares
 from cloister.plugins.oracles.shuffled.split_and_mix import SplitAndMix, SplitAndMixCounts
 from cloister.testing.statistics import proportion
 
