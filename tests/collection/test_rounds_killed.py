@@ -171,9 +171,7 @@ def test_two_servers_at_once_publish_one_version(tmp_path: Path, stages: list[Pa
     folder = tmp_path / "run"
     shutil.copytree(stages[1], folder)
     answered(folder)
-    (path,) = [
-        one for one in parts(folder) if plan_of(pq.read_schema(one)) == opened(folder / "plan").head
-    ]
+    (path,) = [one for one in parts(folder) if plan_of(pq.read_schema(one)) == opened(folder / "plan").head]
     table = pq.read_table(path)
     start, codes = FORK.Barrier(4), FORK.SimpleQueue()
     for number in range(4):
