@@ -103,7 +103,7 @@ def list_components(
 ) -> None:  # fmt: skip
     """What is installed: methods, oracles, trees, ..."""
     from cloister.core.errors import UnknownName
-    from cloister.core.registry.components import ROLES, Role
+    from cloister.core.registry.components import ANY_TRUST, ROLES, Role
     from cloister.core.registry.registry import registry
 
     known: dict[str, Role] = {r.lower(): r for r in ROLES}
@@ -132,7 +132,7 @@ def list_components(
         if members:
             typer.echo(f"{group}")
             for s in members:
-                typer.echo(f"  {s.name:<{width}}  {(s.trust or 'any trust'):<10}  {s.summary}")
+                typer.echo(f"  {s.name:<{width}}  {(s.trust or ANY_TRUST):<10}  {s.summary}")
 
 
 @app.command("describe")

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from cloister.core.questions import Question, Round, Rows, add_up, count
     from cloister.core.randomness import ANY_KEY, NoiseRng, PublicRng, skellam_ratio
     from cloister.core.registry.components import Spec, component, option, slot
-    from cloister.core.registry.compose import make
+    from cloister.core.registry.compose import filled, make
     from cloister.core.registry.hooks import hookimpl
     from cloister.core.roles import (
         Channel,
@@ -81,8 +81,8 @@ __all__ = [
     "Round", "Rows", "Sensitivity", "Session", "Setting", "Shuffled", "Skellam", "Sorting", "Space",
     "SparseChannel", "Spec", "Summary", "Sums", "T", "Table", "TensorChannel", "Threshold", "Tree",
     "TreeBuilder", "TreeMetric", "UP", "UnknownName", "VectorSumOracle", "Vectors", "WrongComposition",
-    "add_up", "additive_channel", "chunk_rows", "component", "count", "enough_bits", "forecast", "hookimpl",
-    "inside", "keep_memory", "make", "map_merge", "mark", "mark_of", "marking", "merge_summaries",
+    "add_up", "additive_channel", "chunk_rows", "component", "count", "enough_bits", "filled", "forecast",
+    "hookimpl", "inside", "keep_memory", "make", "map_merge", "mark", "mark_of", "marking", "merge_summaries",
     "most_rows_option", "option", "shrink", "skellam_ratio", "slot", "stamp", "summarise_lattice",
     "summarise_rows", "wide_gaussian",
 ]  # fmt: skip
@@ -108,7 +108,7 @@ HOMES = {
     "core.questions": "Question Round Rows add_up count",
     "core.randomness": "ANY_KEY NoiseRng PublicRng skellam_ratio",
     "core.registry.components": "Spec component option slot",
-    "core.registry.compose": "make",
+    "core.registry.compose": "filled make",
     "core.registry.hooks": "hookimpl",
     "core.roles": "Channel Counts Decoder Encoder FrequencyOracle NonPrivateSolver Summary Sums Table Tree TreeBuilder "
     "VectorSumOracle",

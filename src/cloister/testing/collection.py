@@ -7,6 +7,7 @@ from typing import Any
 
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.registry.components import FACTS
+from cloister.core.registry.compose import filled
 from cloister.core.trust import Aggregated, Central, Local, Shuffled
 from cloister.testing.check import Check
 from cloister.testing.checks.bucketings import BUCKETINGS, VECTORS
@@ -105,7 +106,8 @@ def parametrize(*components: Any, role: str | None = None, named: Mapping[str, A
             check(component)
 
     Args:
-        components, role: as ``checks_for`` takes them.
+        components, role: as ``checks_for`` takes them; of a class, the component with default options whose slots hold what they prefer
+            (``cloister.plugin.filled``).
         named: more components, by the name that their items shall have.
 
     Raises:
@@ -116,7 +118,8 @@ def parametrize(*components: Any, role: str | None = None, named: Mapping[str, A
         import pytest
     except ImportError:
         raise MissingExtra("pytest", "test", "cloister.testing.parametrize") from None
-    every = [(name_of(c), c) for c in components] + list((named or {}).items())
+    made = [filled(c) if isinstance(c, type) and role not in MADE else c for c in components]
+    every = [(name_of(c), c) for c in made] + list((named or {}).items())
     items = [
         pytest.param(component, check, id=f"{name}-{check.name}")
         for name, component in every

@@ -11,8 +11,9 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.core.errors import InvalidInput
-from cloister.core.registry.components import Option, component, option, options_of, slot, slots_of
+from cloister.core.errors import InvalidInput, WrongComposition
+from cloister.core.registry.components import Option, Spec, component, option, options_of, slot, slots_of
+from cloister.core.registry.compose import filled
 from cloister.core.roles import FrequencyOracle
 from cloister.core.trust import Central
 
@@ -39,8 +40,10 @@ def test_a_component_is_frozen_and_takes_keywords_only() -> None:
         made.size = 5  # type: ignore[misc]
     with pytest.raises(TypeError, match="positional"):
         Thing(None, None)  # type: ignore[misc]
-    with pytest.raises(TypeError, match="other"):
-        Thing(counts=None)  # type: ignore[call-arg, arg-type]
+    with pytest.raises(
+        TypeError, match=r"Thing has empty slots: counts, other\. Fill them, as in Thing\(counts=\.\.\.\)"
+    ):
+        Thing()  # type: ignore[call-arg]
 
 
 def test_facts_that_a_component_leaves_out_are_false() -> None:
@@ -50,6 +53,19 @@ def test_facts_that_a_component_leaves_out_are_false() -> None:
 
     assert (Thing.failing, Thing.everybody, Thing.biased) == (False, False, False)
     assert (Fails.failing, Fails.everybody, Fails.biased) == (True, False, False)
+
+
+def test_a_spec_takes_the_trust_that_is_listed_and_no_other() -> None:
+    listed = Spec("thing", "Method", "things:Thing", "does things", "any trust")
+    assert listed == Spec("thing", "Method", "things:Thing", "does things")
+    with pytest.raises(InvalidInput, match="'thing' is 'Centrum': choose Central, Local, Shuffled, Aggregated"):
+        Spec("thing", "Method", "things:Thing", "does things", "Centrum")
+
+
+def test_slots_are_filled_by_what_they_prefer() -> None:
+    with pytest.raises(WrongComposition, match="slot 'other' of Thing prefers nothing: give other="):
+        filled(Thing, counts=None)
+    assert filled(Thing, counts=None, other=None, size=4).size == 4
 
 
 def test_its_declarations_can_be_read_back() -> None:

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, Union, dataclass_transform,
 import attrs
 
 from cloister.core.errors import InvalidInput
+from cloister.core.trust import TRUSTS
 
 GROUP = "cloister"
 
@@ -31,7 +32,14 @@ ROLES: tuple[Role, ...] = (
     "Population",
 )
 
+ANY_TRUST = "any trust"
+"""What ``cloister list`` calls the trust of a component that works under any."""
+
 C = TypeVar("C")
+
+
+def _marker(name: str | None) -> str | None:
+    return None if name == ANY_TRUST else name
 
 
 @attrs.frozen
@@ -43,20 +51,29 @@ class Spec:
         role: one of ``ROLES``.
         target: "module:Class".
         summary: one line.
-        trust: name of the trust marker, or None for what works under any.
+        trust: name of the trust marker, or None for what works under any ('any trust', as ``cloister list`` shows it).
         paper: where it comes from.
         presets: option values, and component names for slots, that make this name differ from the class's defaults.
         private: False for what gives no guarantee and must be asked for by an explicit flag.
+
+    Raises:
+        InvalidInput: there is no such trust marker.
     """
 
     name: str
     role: Role
     target: str
     summary: str
-    trust: str | None = None
+    trust: str | None = attrs.field(default=None, converter=_marker)
     paper: str = ""
     presets: Mapping[str, Any] = attrs.field(factory=dict)
     private: bool = True
+
+    def __attrs_post_init__(self) -> None:
+        if self.trust is not None and self.trust not in TRUSTS:
+            raise InvalidInput(
+                f"the trust of '{self.name}' is {self.trust!r}: choose {', '.join(TRUSTS)}, or leave it out for any"
+            )
 
 
 @attrs.frozen
@@ -157,10 +174,24 @@ def option(
     return attrs.field(default=default, converter=own_number, validator=valid, metadata={"cloister": facts})
 
 
+EMPTY = object()
+"""In a slot that nothing fills."""
+
+
 def slot(prefer: str | None = None, *, help: str, formerly: str = "") -> Any:
-    """A place for another component. In Python it is a constructor argument; by name, ``prefer`` fills it. ``formerly``: a name that is
-    still understood."""
-    return attrs.field(metadata={"cloister": Slot(prefer, help, formerly)})
+    """A place for another component. In Python it is a constructor argument; by name, ``prefer`` fills it.
+    ``formerly``: a name that is still understood."""
+    return attrs.field(default=EMPTY, validator=_full, metadata={"cloister": Slot(prefer, help, formerly)})
+
+
+def _full(component: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if value is EMPTY:
+        name = type(component).__name__
+        empty = [slot for slot in slots_of(type(component)) if getattr(component, slot) is EMPTY]
+        raise TypeError(
+            f"{name} has empty slots: {', '.join(empty)}. Fill them, as in {name}({empty[0]}=...): cloister.plugin.filled({name}) takes "
+            "the components that they prefer, cloister.plugin.make(role, name) makes one by its registry name"
+        )
 
 
 FACTS: dict[str, Any] = {"failing": False, "everybody": False, "biased": False}

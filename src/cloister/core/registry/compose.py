@@ -29,6 +29,8 @@ from cloister.core.registry.components import (
 from cloister.core.registry.registry import Registry, registry
 from cloister.core.trust import TRUSTS
 
+C = TypeVar("C")
+
 
 @attrs.frozen
 class Composed:
@@ -105,6 +107,21 @@ def make(role: Role, name: str, wires: Mapping[str, str] = {}, values: Mapping[s
     Slots that are not named hold what their declarations and the name's presets say. Args and errors: as ``compose``.
     """
     return compose(registry(), role, name, wires, values).value
+
+
+def filled(cls: type[C], **given: Any) -> C:
+    """A component of this class; slots that are not given hold what they prefer, by registry name.
+
+    Raises:
+        WrongComposition: a slot prefers nothing.
+    """
+    hints = get_type_hints(cls)
+    for name, facts in slots_of(cls).items():
+        if name not in given and facts.default is None:
+            raise WrongComposition(f"slot '{name}' of {cls.__name__} prefers nothing: give {name}=...")
+        if name not in given:
+            given[name] = make(slot_role(hints[name]), str(facts.default))
+    return cls(**given)
 
 
 def _compose(
