@@ -1,7 +1,7 @@
 """Counts with discrete Laplace noise, rounded to multiples of a public step.
 
-Guarantee (Central; add-or-remove one row): eps-DP. One row changes one count of each level by 1: L1 sensitivity ``levels``. Noise of
-scale levels / eps is eps-DP (Dwork et al. 2006), and rounding what was already released is post-processing.
+Guarantee (Central; add-or-remove one row): eps-DP. One row changes one count of each level by 1, so that noise of scale
+levels / eps is eps-DP (Dwork et al. 2006); rounding what was already released is post-processing.
 """
 
 import attrs
