@@ -1,1 +1,1 @@
-"""The kit of oracles that add integer noise to exact totals: authors write the noise, its scale and the guarantee (``oracle``)."""
+"""The kit of oracles that add integer noise to exact totals: see ``oracle``."""

@@ -1,7 +1,8 @@
 """What dense and sparse questions have in common: exact totals of each bucket, with additive integer noise.
 
-Totals are multiplied by a public power of two (``shift``) before the noise, so that Gaussian noise is so wide in integers that
-the discrete law stands in for the real one (see ``cloister.accounting.discrete``), and divided by it after.
+Totals are multiplied by a public power of two (``shift``) before the noise, so that Gaussian noise is so wide in
+integers that the discrete law stands in for the real one (see ``cloister.accounting.discrete``), and divided by it
+after.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from cloister.core.types import Floats, Ints
 @final
 @attrs.frozen
 class Threshold:
-    """What a count must exceed, noise and all, to be released; occupied buckets only. Args: above (rows), delta (what it costs)."""
+    """What the noised count of an occupied bucket must exceed to be released. Args: above (rows), delta (its cost)."""
 
     above: int
     delta: float
@@ -41,7 +42,8 @@ class AdditiveChannel:
         law: of the noise, in shifted integers; None for no noise (not private).
         shift: bits that totals are scaled up by before the noise.
         unit: value of one lattice step in the caller's units (1 for counts).
-        threshold: values that do not exceed it, and those of empty buckets, are released as 0; None: there is no threshold.
+        threshold: values that do not exceed it, and those of empty buckets, are released as 0; None: there is no
+            threshold.
 
     Raises:
         InvalidInput: totals of ``CAP`` rows under their noise might not fit into 64 bits.
@@ -61,8 +63,8 @@ class AdditiveChannel:
         tail = 0.0 if self.law is None else 64 * self.law.deviation
         if largest + tail >= 2.0**62:
             raise InvalidInput(
-                f"'{self.mechanism}' could overflow 64 bits with {CAP} rows: the budget of this question is too small, or its "
-                "bound too large"
+                f"'{self.mechanism}' could overflow 64 bits with {CAP} rows: the budget of this question is too small, "
+                "or its bound too large"
             )
 
     @property

@@ -1,7 +1,7 @@
 """Totals as integer tensors: a number per bucket, for as many buckets as can be listed.
 
-Reports are exact int64 totals, laid out level after level; of a nested space only the deepest level, from which the others are
-made after the merge, by adding neighbours. The noise is drawn for the whole table at once, on every level.
+Reports are exact int64 totals, laid out level after level; of a nested space only the deepest level, from which the
+others are made after the merge, by adding neighbours. The noise is drawn for the whole table at once, on every level.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cloister.additive.channel import AdditiveChannel
 from cloister.core.buckets import Placed, Space
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
-from cloister.core.types import Floats, Ids, Ints
+from cloister.core.types import AnyArray, Floats, Ids, Ints
 
 MOST = 2**26
 """Most numbers in one table: larger domains need an oracle that is asked lazily."""
@@ -55,15 +55,16 @@ class Noised:
 class TensorChannel(AdditiveChannel):
     """Both halves of a question on enumerable buckets, with noise drawn once, after the merge.
 
-    Of a nested space the encoder reads the deepest ids alone, so that a row changes one total per level whatever else it is
-    given: the guarantee does not rest on the bucketing's promise.
+    Of a nested space the encoder reads the deepest ids alone, so that a row changes one total per level whatever else
+    it is given: the guarantee does not rest on the bucketing's promise.
     """
 
     def __attrs_post_init__(self) -> None:
         numbers = sum(self.space.sizes) * self.width
         if numbers > MOST:
             raise InvalidInput(
-                f"'{self.mechanism}' keeps a number per bucket: {sum(self.space.sizes)} buckets of {self.width} numbers are too many"
+                f"'{self.mechanism}' keeps a number per bucket: {sum(self.space.sizes)} buckets of {self.width} numbers are "
+                "too many"
             )
         super().__attrs_post_init__()
 
@@ -78,12 +79,16 @@ class TensorChannel(AdditiveChannel):
         return Totals(np.concatenate(levels) if len(levels) > 1 else levels[0])
 
     def absorb(self, report: Totals) -> Totals:
-        vector = report.vector
-        if vector.dtype != np.int64 or vector.shape != (sum(self.counted) * self.width,):
-            raise Refused(
-                f"a report of '{self.mechanism}' has shape {vector.shape} and type {vector.dtype}: no encoder sends that"
-            )
+        self.refuse_other(report.vector, np.int64, sum(self.counted) * self.width)
         return report
+
+    def refuse_other(self, vector: AnyArray, kind: type[np.generic], size: int) -> None:
+        """Raises: Refused unless a report is so many numbers of this kind."""
+        if vector.dtype != kind or vector.shape != (size,):
+            raise Refused(
+                f"a report of '{self.mechanism}' has shape {vector.shape} and type {vector.dtype}: "
+                "no encoder sends that"
+            )
 
     def decode(self, summary: Totals, rng: NoiseRng) -> Noised:
         return Noised(self.noised(self.every(summary), rng), self.space, self.deviation)
@@ -120,7 +125,7 @@ def totals_of(ids: Ints, values: Ints, size: int) -> Ints:
 
 
 def _expanded(deepest: Ints, levels: int) -> Ints:
-    """All levels of a nested table, coarse ones first, from the totals (size, ...) of the deepest one: parents are pairs."""
+    """All levels of a nested table, coarse ones first, from totals (size, ...) of the deepest: parents are pairs."""
     found = [deepest]
     while len(found) < levels:
         last = found[-1]

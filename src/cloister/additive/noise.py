@@ -52,14 +52,14 @@ class Noise(ABC):
     @property
     @abstractmethod
     def deviation(self) -> float:
-        """Standard deviation of a released number from the exact one, in integers: of the noise, and of ``post_processed``."""
+        """Standard deviation of a released number from the exact one, in integers, with all that is done to it."""
 
     @abstractmethod
     def draw(self, size: int, rng: NoiseRng) -> Ints:
         """So many independent draws; of noise in shares, one party's."""
 
     def post_processed(self, noised: Ints) -> Ints:
-        """What is released of noised totals, each by itself: rounded, say. Unbiased, unless the oracle says otherwise."""
+        """What is released of noised totals, each by itself: rounded, say. It is unbiased, or the oracle ``biased``."""
         return noised
 
     @property
@@ -104,8 +104,8 @@ class Gaussian(Noise):
 
 @attrs.frozen
 class Skellam(Noise):
-    """Skellam noise in shares, each of the same variance. Args: share (its standard deviation, in integers), shares, honest
-    (how many of them are counted on)."""
+    """Skellam noise in shares, each of the same variance. Args: share (its standard deviation, in integers), shares,
+    honest (how many of them are counted on)."""
 
     share: float
     shares: int
@@ -126,8 +126,8 @@ class Skellam(Noise):
 
 
 def wide_gaussian(sensitivity: Sensitivity, budget: Budget) -> tuple[Gaussian, int]:
-    """Sigma from the joint L2 sensitivity, and the shift that makes it wide. Central and Aggregated oracles share this, so that
-    both release the same numbers."""
+    """Sigma from the joint L2 sensitivity, and the shift that makes it wide. Central and Aggregated oracles share this,
+    so that both release the same numbers."""
     sigma = sensitivity.l2 / budget.mu * UP
     shift = enough_bits(sigma)
     return Gaussian(sigma * 2.0**shift), shift

@@ -1,4 +1,4 @@
-"""Oracles of additive noise: an author writes the noise and how its scale follows, and gets counts, vector sums, or both.
+"""Oracles of additive noise: an author writes the noise and how its scale follows, and gets counts and vector sums.
 
     @component
     class MyNoise(AdditiveNoise):                                   # the law of both twins
@@ -18,8 +18,8 @@
     @component
     class MySums(MyNoise, AdditiveSums): ...
 
-An oracle of counts alone derives from ``AdditiveCounts`` and has the law itself. Totals are exact whatever the space: tensors where it is
-small, lists of occupied buckets up to 2^62 of them.
+An oracle of counts alone derives from ``AdditiveCounts`` and has the law itself. Totals are exact whatever the space:
+tensors where it is small, lists of occupied buckets up to 2^62 of them.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class AdditiveNoise(ABC):
 
     @abstractmethod
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Noise | None, int]:
-        """The law that is worth this budget (None: no noise, NOT private), in integers that are scaled up by so many bits: 0, unless
-        the law has to be wide (``wide_gaussian``).
+        """The law that is worth this budget (None: no noise, NOT private), in integers that are scaled up by so many
+        bits: 0, unless the law has to be wide (``wide_gaussian``).
 
         Raises:
             InvalidInput: the budget is in another measure, or there is no such noise.
@@ -68,7 +68,8 @@ class AdditiveNoise(ABC):
         return additive_channel(self.mechanism, budget, space, bound, law, shift, unit)
 
     def pooled(
-        self, space: Space, bound: Bound | None, budget: Budget, unit: float, parties: int, most_rows: int, ratio: float = 0.0
+        self, space: Space, bound: Bound | None, budget: Budget, unit: float, parties: int, most_rows: int,
+        ratio: float = 0.0,
     ) -> RingChannel:  # fmt: skip
         """The same for rows that parties pool: what ``channel`` is under trust Aggregated."""
         law, shift = self.noise(Sensitivity.of(space, bound), budget)

@@ -1,7 +1,7 @@
-"""Integer tensors whose noise is not drawn by ``decode``: what every Aggregated oracle on enumerable buckets is made of.
+"""Integer tensors whose noise is not drawn by ``decode``: what Aggregated oracles on enumerable buckets are made of.
 
-Totals, clipping, scaling and the table are those of the Central oracles (``dense``): the same code gives the same numbers,
-so that parties who pool their rows release what a curator of all rows would have.
+Totals, clipping, scaling and the table are those of the Central oracles (``dense``): the same code gives the same
+numbers, so that parties who pool their rows release what a curator of all rows would have.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ def most_rows_option() -> Any:
 class RingChannel:
     """Both halves of a question on enumerable buckets, pooled by parties.
 
-    The ring cannot wrap: with M parties of at most n rows each, vectors of norm at most B (1 for counts) and totals scaled up
-    by 2^shift, every number is at most M n 2^shift B plus the noise; ``bits`` is the least multiple of 8 for which that is
-    below 2^(bits - 1) with a noise of 64 standard deviations (less probable than e^-1000, for either law).
+    The ring cannot wrap: with M parties of at most n rows each, vectors of norm at most B (1 for counts) and totals
+    scaled up by 2^shift, every number is at most M n 2^shift B plus the noise; ``bits`` is the least multiple of 8 for
+    which that is below 2^(bits - 1) with a noise of 64 standard deviations (less probable than e^-1000, for either
+    law).
 
     Args:
         tensor: buckets, bound, noise law and scale.
@@ -54,8 +55,8 @@ class RingChannel:
     def __attrs_post_init__(self) -> None:
         if self.largest >= 2.0 ** (WORD - 1):
             raise InvalidInput(
-                f"'{self.tensor.mechanism}' could overflow {WORD} bits with {self.parties} parties of {self.most_rows} rows: "
-                "lower the options parties or most_rows, or give this question another share of the budget"
+                f"'{self.tensor.mechanism}' could overflow {WORD} bits with {self.parties} parties of {self.most_rows} "
+                "rows: lower the options parties or most_rows, or give this question another share of the budget"
             )
 
     @property
@@ -93,11 +94,7 @@ class RingChannel:
         return Words(to_words(self.tensor.scaled(report)), rows)
 
     def absorb(self, report: Words) -> Words:
-        vector = report.vector
-        if vector.dtype != np.uint64 or vector.shape != (self.size,):
-            raise Refused(
-                f"a report of '{self.tensor.mechanism}' has shape {vector.shape} and type {vector.dtype}: no encoder sends that"
-            )
+        self.tensor.refuse_other(report.vector, np.uint64, self.size)
         return report
 
     def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids:
@@ -118,7 +115,7 @@ class RingChannel:
         """
         if not summary.noised:
             raise Refused(
-                f"'{self.tensor.mechanism}' was given a sum without its noise: rows under Aggregated trust are asked through "
-                "parties (population 'parties', or 'cloister coordinate' and 'cloister join')"
+                f"'{self.tensor.mechanism}' was given a sum without its noise: rows under Aggregated trust are asked "
+                "through parties (population 'parties', or 'cloister coordinate' and 'cloister join')"
             )
         return self.tensor.table(to_integers(self.absorb(summary).vector, self.bits))

@@ -1,20 +1,21 @@
 """Totals of occupied buckets only, asked lazily: for trees of any depth and spaces of up to 2^62 buckets per level.
 
-A report lists the buckets that its rows are in, ascending, with their exact totals. Summaries keep such lists side by side and
-add them up now and then, so that a chunk of rows costs what the chunk is long, not what is occupied already. Of a nested space
-only the deepest level is listed: a bucket of level l then holds an interval of deepest ids, and two running totals, one at each
-of its ends, say what it holds.
+A report lists the buckets that its rows are in, ascending, with their exact totals. Summaries keep such lists side by
+side and add them up now and then, so that a chunk of rows costs what the chunk is long, not what is occupied already.
+Of a nested space only the deepest level is listed: a bucket of level l then holds an interval of deepest ids, and two
+running totals, one at each of its ends, say what it holds.
 
-Guarantee. Had every bucket of the space, occupied or not, its noise from the beginning, the whole table would be the additive
-mechanism, whose budget pays for one change per level. What is released of it is what was asked for, and what is asked next
-depends on nothing but public coins and answers: post-processing, so that noise need only be drawn for a bucket when it is first
-asked for. It is drawn in the same way whatever the bucket holds, on its own, and remembered: asked again, the bucket answers the
-same. (Releasing a value only above a threshold is a function of the bucket's own total and noise, and changes none of this.)
+Guarantee. Had every bucket of the space, occupied or not, its noise from the beginning, the whole table would be the
+additive mechanism, whose budget pays for one change per level. What is released of it is what was asked for, and what
+is asked next depends on nothing but public coins and answers: post-processing, so that noise need only be drawn for a
+bucket when it is first asked for. It is drawn in the same way whatever the bucket holds, on its own, and remembered:
+asked again, the bucket answers the same. (Releasing a value only above a threshold is a function of the bucket's own
+total and noise, and changes none of this.)
 
-A run that resumes answers recorded looks from its record. The live table behind it, new in that process, draws noise for whatever
-is asked beyond; if recorded buckets are among them, what it draws for these is thrown away unseen (``core.session.Looked``). As
-noises of different buckets are independent, all released values of both processes together have exactly one noise each, as if
-one process had drawn them.
+A run that resumes answers recorded looks from its record. The live table behind it, new in that process, draws noise
+for whatever is asked beyond; if recorded buckets are among them, what it draws for these is thrown away unseen
+(``core.session.Looked``). As noises of different buckets are independent, all released values of both processes
+together have exactly one noise each, as if one process had drawn them.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
 
 DENSE = 2**17
-"""Numbers in the largest table that is kept as a tensor. Beyond, adding tensors up chunk by chunk, and drawing noise for all of
-it (some 10 microseconds each), would take longer than what is in them is worth."""
+"""Numbers in the largest table that is kept as a tensor. Beyond, adding tensors up chunk by chunk, and drawing noise
+for all of it (some 10 microseconds each), would take longer than what is in them is worth."""
 
 LARGEST = 2**62
 """Most buckets on a level: ids and the borders between them stay below 2^63."""
@@ -85,8 +86,8 @@ class Asked:
 class SparseChannel(AdditiveChannel):
     """Both halves of a question on any number of buckets, with noise drawn at the look.
 
-    Of a nested space the encoder reads the deepest ids alone, so that a row changes one total per level whatever else it is
-    given: the guarantee does not rest on the bucketing's promise.
+    Of a nested space the encoder reads the deepest ids alone, so that a row changes one total per level whatever else
+    it is given: the guarantee does not rest on the bucketing's promise.
     """
 
     def __attrs_post_init__(self) -> None:

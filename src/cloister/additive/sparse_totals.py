@@ -28,7 +28,7 @@ class Tally:
     values: Ints = attrs.field(repr=False)
 
     def running(self) -> Ints:
-        """Totals (m + 1, ...) of the first 0, 1, ... m buckets. Sums may wrap around: differences are exact all the same."""
+        """Totals (m + 1, ...) of the first 0, 1, ... m buckets. Sums may wrap around; differences are exact even so."""
         start = np.zeros((1, *self.values.shape[1:]), np.int64)
         return np.concatenate([start, np.cumsum(self.values, axis=0, dtype=np.int64)])
 
@@ -111,7 +111,7 @@ def added(ids: Ints, values: Ints) -> Tally:
 
 
 def _segments(values: Ints, order: Ints, first: Ints) -> Ints:
-    """Exact sums (m, d) of the values (n, d) in this order, each segment's from where it begins to where the next one does."""
+    """Exact sums (m, d) of the values (n, d) in this order, of each segment from its beginning to that of the next."""
     from scipy.sparse import csr_matrix
 
     ends = np.append(first, len(order))
@@ -141,8 +141,9 @@ def _together(pieces: Iterable[Tallies]) -> Tallies:
 
 
 def _fewer(pieces: Sequence[Tallies]) -> tuple[Tallies, ...]:
-    """Small lists in one, and with them every list that is at most twice as long as all smaller ones together: the others grow
-    by a factor of three each, so they are few, and a row is added up again only where its list grows by half."""
+    """Small lists in one, and with them every list that is at most twice as long as all smaller ones together: the
+    others grow by a factor of three each, so they are few, and a row is added up again only where its list grows by
+    half."""
     ordered = sorted(pieces, key=lambda piece: len(piece.ids))
     before = np.cumsum([0, *(len(piece.ids) for piece in ordered)])
     joined = 1 + max(i for i, piece in enumerate(ordered) if i == 0 or len(piece.ids) <= 2 * before[i])

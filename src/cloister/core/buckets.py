@@ -59,14 +59,21 @@ class Setting:
 
 
 class Bucketing(Protocol):
-    """Which bucket a row falls in: a function of that row alone, on exact integers, ties to the lowest id. Ids that its space does not have
-    are refused, whatever oracle is asked (``core.encoding``)."""
+    """Which bucket of each level a row falls in. Public: it is made of the plan and of answers, never of rows.
+
+    Laws: a row's bucket is a function of that row alone, on exact integers, ties to the lowest id: the same alone, in
+    any batch and in any order, on every machine (a floating-point matrix product is not). It is plain data with a
+    digest: a frozen attrs class of numbers, text, arrays and such classes. Ids that its space does not have are
+    refused, whatever oracle is asked (``core.encoding``).
+    """
 
     @property
-    def space(self) -> Space: ...
+    def space(self) -> Space:
+        """How many buckets each level has."""
+        ...
 
     def locate(self, rows: Ints) -> Ints:
-        """Lattice rows (n, d) to bucket ids (n, levels), -1 for none."""
+        """Lattice rows (n, d) to bucket ids (n, levels), int64, -1 for none."""
         ...
 
 

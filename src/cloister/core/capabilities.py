@@ -25,7 +25,7 @@ class Counted(Protocol):
 
 @runtime_checkable
 class Pooling(Protocol):
-    """A population that pools the rows of parties, none of whom can read another's: the only one that answers trust Aggregated.
+    """A population that pools the rows of parties, none of whom can read another's. Only it answers trust Aggregated.
 
     Laws: ``check(most_rows)`` is every party's own.
     """
@@ -41,7 +41,7 @@ class Joining(Protocol):
     """A population whose other rows are elsewhere."""
 
     def join(self) -> None:
-        """Meet the others, once this one's own rows are checked and its budget is reserved, before the first round is opened."""
+        """Meet the others: once its own rows are checked and paid for, and before the first round is opened."""
         ...
 
 

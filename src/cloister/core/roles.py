@@ -89,8 +89,8 @@ class FrequencyOracle(Protocol[T_co]):
     """Makes counts of rows per bucket private, under one trust model.
 
     Laws: the guarantee (trust, neighbouring relation, measure) and its derivation stand in the class's docstring. A row
-    may fall in one bucket of every level; the oracle pays for all of them. Released values are unbiased, and ``standard_error``
-    is the standard deviation of their noise, whatever the rows are.
+    may fall in one bucket of every level; the oracle pays for all of them. Released values are unbiased, and
+    ``standard_error`` is the standard deviation of their noise, whatever the rows are.
 
     A class that is made by ``@component`` may leave out ``failing``, ``everybody`` and ``biased``: they are False then.
     """
@@ -108,13 +108,13 @@ class FrequencyOracle(Protocol[T_co]):
 
     @property
     def everybody(self) -> bool:
-        """Whether everybody is asked, for a share of the noise say: methods divide the budget then and not the users."""
+        """Whether everybody is asked, for a share of the noise say: methods then divide the budget, not the users."""
         ...
 
     @property
     def biased(self) -> bool:
-        """Whether released values may be off on average, as counts are that are clamped at 0. ``standard_error`` is then at least the
-        root of the mean squared error, whatever the rows are."""
+        """Whether released values may be off on average, as counts are that are clamped at 0. ``standard_error`` is
+        then at least the root of the mean squared error, whatever the rows are."""
         ...
 
     def open(self, space: Space, budget: Budget, setting: Setting) -> Channel[Ints, Any, Any, Counts]: ...
@@ -150,30 +150,43 @@ class VectorSumOracle(Protocol[T_co]):
 
 
 class Tree(Protocol):
-    """A public bucketing with levels, coarse ones first, that can be grown from noisy counts.
+    """A ``Bucketing``, whose laws it keeps, with levels, coarse ones first, that can be grown from noisy counts.
 
     A root, which holds every row, may be its first level; where users share the levels it is better left out. A flat
-    partition has one level. ``nested``: parent id = id >> 1.
+    partition has one level.
+
+    Laws: where it is ``nested``, a row's bucket of a level is its bucket of the next level, halved (parent id =
+    id >> 1), and ``space.nested`` says so too: counts need then be kept of the deepest level only. ``grow`` looks at
+    counts and at public figures only, and gives equal points for equal counts.
     """
 
     @property
     def space(self) -> Space: ...
 
     @property
-    def nested(self) -> bool: ...
+    def nested(self) -> bool:
+        """Whether each level halves the next one."""
+        ...
 
     def locate(self, rows: Ints) -> Ints: ...
 
     def grow(self, counts: Counts) -> Coreset:
-        """Released weighted points with their leaves, looking a level's frontier at a time. At least one, also when all counts
-        are zero."""
+        """Released weighted points, looking at ``counts.at(ids, level)`` a level's frontier at a time.
+
+        Returns:
+            At least one point, also when all counts are zero or negative: finite, inside the domain, with a finite
+            weight. ``leaves`` says which buckets the points stand for; no row is in two of them.
+        """
         ...
 
 
 class TreeBuilder(Protocol):
-    """Partitions a domain. Public: reads no rows."""
+    """Partitions a domain. Public: reads no rows and draws public coins only, so that a problem and a seed give one
+    tree, of one digest, on every machine."""
 
-    def open(self, problem: Problem, seed: PublicRng) -> Tree: ...
+    def open(self, problem: Problem, seed: PublicRng) -> Tree:
+        """Raises: InvalidInput for a domain that it is not for, with what to use instead."""
+        ...
 
 
 class NonPrivateSolver(Protocol):

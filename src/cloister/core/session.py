@@ -54,9 +54,10 @@ class Answering(Protocol[T_contra]):
 class Population(Answering[T_contra], Protocol[T_contra]):
     """Where the rows are: what ``run.fit`` clusters.
 
-    Laws: every round reads the same rows, each with the same user number. A row with a missing or infinite cell is dropped, by a rule
-    that looks at that row alone. What a population can do besides is in ``core.capabilities`` and ``core.marks``: say how many people it
-    has (``Counted``), be known again (``Marked``), pool the rows of parties (``Pooling``), wait for others (``Joining``).
+    Laws: every round reads the same rows, each with the same user number. A row with a missing or infinite cell is
+    dropped, by a rule that looks at that row alone. What a population can do besides is in ``core.capabilities`` and
+    ``core.marks``: say how many people it has (``Counted``), be known again (``Marked``), pool the rows of parties
+    (``Pooling``), wait for others (``Joining``).
     """
 
     @property

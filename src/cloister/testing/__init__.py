@@ -2,12 +2,12 @@
 
     from cloister.testing import parametrize
 
-    @parametrize(MyCounts(), MySums(), MyMethod, MyMethod(counts=MyCounts(), sums=make("VectorSumOracle", "discrete-laplace")))
+    @parametrize(MyCounts(), MySums(), MyMethod, MyMethod(counts=MyCounts(), sums=MySums()))
     def test_conformance(component, check):
         check(component)
 
-A class stands for its component with default options, whose slots hold what they prefer; ``cloister.plugin.make`` makes any installed
-component by its registry name.
+A class stands for its component with default options, whose slots hold what they prefer; ``cloister.plugin.make`` makes
+any installed component by its registry name.
 
     @parametrize(MyRows, role="Population")             # rows (n, d) -> population
     @parametrize(my_cells, role="Bucketing")            # (domain, rng) -> bucketing; likewise "Vectors"

@@ -106,8 +106,8 @@ def parametrize(*components: Any, role: str | None = None, named: Mapping[str, A
             check(component)
 
     Args:
-        components, role: as ``checks_for`` takes them; of a class, the component with default options whose slots hold what they prefer
-            (``cloister.plugin.filled``).
+        components, role: as ``checks_for`` takes them; of a class, the component with default options whose slots hold
+            what they prefer (``cloister.plugin.filled``).
         named: more components, by the name that their items shall have.
 
     Raises:

@@ -189,18 +189,19 @@ def _full(component: object, attribute: attrs.Attribute[Any], value: Any) -> Non
         name = type(component).__name__
         empty = [slot for slot in slots_of(type(component)) if getattr(component, slot) is EMPTY]
         raise TypeError(
-            f"{name} has empty slots: {', '.join(empty)}. Fill them, as in {name}({empty[0]}=...): cloister.plugin.filled({name}) takes "
-            "the components that they prefer, cloister.plugin.make(role, name) makes one by its registry name"
+            f"{name} has empty slots: {', '.join(empty)}. Fill them, as in {name}({empty[0]}=...): "
+            f"cloister.plugin.filled({name}) takes the components that they prefer, cloister.plugin.make(role, name) makes "
+            "one by its registry name"
         )
 
 
 FACTS: dict[str, Any] = {"failing": False, "everybody": False, "biased": False}
-"""What a component that does not say otherwise, as a class attribute, says of itself: see ``core.roles.FrequencyOracle``."""
+"""What a component says of itself unless its class has another attribute: see ``core.roles.FrequencyOracle``."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option, slot))
 def component(cls: type[C]) -> type[C]:
-    """Make a class a component: frozen, keyword-only, every field an ``option`` or a ``slot``; ``FACTS`` that it leaves out are added."""
+    """Make a class a component: frozen, keyword-only, every field an ``option`` or a ``slot``, with all ``FACTS``."""
     made = attrs.frozen(kw_only=True)(cls)
     for field in fields(made):
         if "cloister" not in field.metadata:

@@ -102,7 +102,7 @@ def compose(registry: Registry, role: Role, name: str, wires: Mapping[str, str],
 
 
 def make(role: Role, name: str, wires: Mapping[str, str] = {}, values: Mapping[str, Any] = {}) -> Any:
-    """An installed component by its name: ``make("Method", "fastlloyd", {"counts": "discrete-laplace"}, {"rounds": 5})``.
+    """An installed component by name, as in ``make("Method", "fastlloyd", {"sums": "discrete-laplace"}, {"rounds": 5})``.
 
     Slots that are not named hold what their declarations and the name's presets say. Args and errors: as ``compose``.
     """

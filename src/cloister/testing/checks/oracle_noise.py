@@ -102,8 +102,8 @@ def _check_variance(oracle: Any) -> None:
 
 
 def errors_are_within_the_declared_ones(oracle: Any) -> None:
-    """What a biased oracle releases is off by ``standard_error`` at most, as the root of the mean square, whatever the rows are; ``variance``
-    is the square of it."""
+    """What a biased oracle releases is off by ``standard_error`` at most, as the root of the mean square, whatever the
+    rows are; ``variance`` is the square of it."""
     for sample in samples(oracle):
         compare_squares(sample)
     _check_variance(oracle)

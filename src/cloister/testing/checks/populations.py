@@ -106,7 +106,8 @@ def unusable_rows_are_dropped_one_by_one(make: Maker) -> None:
 
 
 def it_says_its_columns_and_checks_its_rows(make: Maker) -> None:
-    """A population names its columns, each once; ``check`` lets rows pass that can be used, as many as it is told at most and no more."""
+    """A population names its columns, each once; ``check`` lets rows pass that can be used, as many as it is told at
+    most and no more."""
     population = make(rows(1000))
     names = list(population.columns)
     require(
