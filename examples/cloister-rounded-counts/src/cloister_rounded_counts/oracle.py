@@ -1,13 +1,8 @@
 """Counts with discrete Laplace noise, rounded to multiples of a public step.
 
-<<<<<<< HEAD
-Guarantee (Central; add-or-remove one row): eps-DP. One row changes one count of each level by 1: L1 sensitivity ``levels``. Noise of
-scale levels / eps is eps-DP (Dwork et al. 2006), and rounding what was already released is post-processing.
-Unbiased where the noise is at least half a step wide; a finer step suits a larger eps.
-=======
 Guarantee (Central; add-or-remove one row): eps-DP. One row changes one count of each level by 1, so that noise of scale
 levels / eps is eps-DP (Dwork et al. 2006); rounding what was already released is post-processing.
->>>>>>> c01f1ef52fd88fdecb5879a1d76a80511c905ec2
+Unbiased where the noise is at least half a step wide; a finer step suits a larger eps.
 """
 
 import attrs
