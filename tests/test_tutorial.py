@@ -91,6 +91,7 @@ def test_the_checks_that_it_explains_are_the_kits() -> None:
     [
         ('"TreeBuilder"', '"Tree"'),
         ("from cloister.plugin", "import cloister.plugins.trees.hexagons\nfrom cloister.plugin"),
+        ('for two columns")', 'for two columns", "Public")'),
         ("tree:HoneycombCells", "tree:Honeycomb"),
     ],
 )

@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 from cloister_coarse_to_fine.method import CoarseToFine
 
-from cloister.plugin import make
+from cloister.plugin import filled, make
 from cloister.testing import parametrize
 
-CENTRAL = CoarseToFine(
-    tree=make("TreeBuilder", "spread-cells"),
-    solver=make("NonPrivateSolver", "ward"),
-    counts=make("FrequencyOracle", "discrete-gaussian"),
-    sums=make("VectorSumOracle", "discrete-gaussian"),
+LOCAL = filled(
+    CoarseToFine,
+    counts=make("FrequencyOracle", "explicit-histogram"),
+    sums=make("VectorSumOracle", "hadamard-vector"),
 )
 
 
-@parametrize(CENTRAL)
+@parametrize(CoarseToFine, named={"local": LOCAL})
 def test_conformance(component: Any, check: Any) -> None:
     check(component)
 
