@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Generic, Literal
+from typing import Any, ClassVar, Generic, Literal
 
 import pytest
 
@@ -316,8 +316,9 @@ def test_composing_draws_nothing_and_two_compositions_are_equal() -> None:
 class Renamed(Generic[T]):
     """A method whose slot and option had other names in the last release."""
 
-    counts: FrequencyOracle[T] = slot("counts", help="counts", formerly="frequencies")
-    rounds: int = option(default=3, low=1, help="rounds", formerly="times")
+    formerly: ClassVar = {"frequencies": "counts", "times": "rounds"}
+    counts: FrequencyOracle[T] = slot("counts", help="counts")
+    rounds: int = option(default=3, low=1, help="rounds")
 
 
 def renamed_components() -> Registry:

@@ -78,7 +78,7 @@ class Spec:
 
 @attrs.frozen
 class Option:
-    """Facts about an option. Args: help, unit, bounds (low, high; open where ``above``), choices, the name it had in the last release."""
+    """Facts about an option. Args: help, unit, bounds (low, high; open where ``above``), choices."""
 
     help: str
     unit: str = ""
@@ -86,7 +86,6 @@ class Option:
     high: float | None = None
     above: bool = False
     choices: tuple[Any, ...] = ()
-    formerly: str = ""
 
     @property
     def range(self) -> str:
@@ -147,12 +146,10 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 @attrs.frozen
 class Slot:
-    """Facts about a slot. Args: default (a component's registry name, or None if it must be filled), help, the name it had in the last
-    release."""
+    """Facts about a slot. Args: default (a component's registry name, or None if it must be filled), help."""
 
     default: str | None
     help: str
-    formerly: str = ""
 
 
 def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
@@ -162,10 +159,10 @@ def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
 
 def option(
     *, default: Any, help: str, unit: str = "", low: float | None = None, high: float | None = None,
-    above: bool = False, choices: tuple[Any, ...] = (), formerly: str = "",
+    above: bool = False, choices: tuple[Any, ...] = (),
 ) -> Any:  # fmt: skip
-    """A public option of a component: its default, what it means, its unit and bounds. ``formerly``: a name that is still understood."""
-    facts = Option(help, unit, low, high, above, choices, formerly)
+    """A public option of a component: its default, what it means, its unit and bounds."""
+    facts = Option(help, unit, low, high, above, choices)
 
     def valid(component: object, attribute: attrs.Attribute[Any], value: Any) -> None:
         cls: Any = type(component)
@@ -178,10 +175,9 @@ EMPTY = object()
 """In a slot that nothing fills."""
 
 
-def slot(prefer: str | None = None, *, help: str, formerly: str = "") -> Any:
-    """A place for another component. In Python it is a constructor argument; by name, ``prefer`` fills it.
-    ``formerly``: a name that is still understood."""
-    return attrs.field(default=EMPTY, validator=_full, metadata={"cloister": Slot(prefer, help, formerly)})
+def slot(prefer: str | None = None, *, help: str) -> Any:
+    """A place for another component. In Python it is a constructor argument; by name, ``prefer`` fills it."""
+    return attrs.field(default=EMPTY, validator=_full, metadata={"cloister": Slot(prefer, help)})
 
 
 def _full(component: object, attribute: attrs.Attribute[Any], value: Any) -> None:
@@ -234,9 +230,10 @@ def options_of(cls: type[Any]) -> dict[str, tuple[Option, Any]]:
     }
 
 
-def renamed(cls: type[Any]) -> dict[str, str]:
-    """Today's names of a component class's options and slots, by those of the last release, which plans and scripts may still use."""
-    return {f.metadata["cloister"].formerly: f.name for f in fields(cls) if f.metadata["cloister"].formerly}
+def renamed(cls: type[Any]) -> Mapping[str, str]:
+    """Today's names of options and slots by those of the last release, which plans and scripts may still use: what a
+    class says by ``formerly``."""
+    return getattr(cls, "formerly", {})
 
 
 def slots_of(cls: type[Any]) -> dict[str, Slot]:
