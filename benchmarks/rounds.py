@@ -89,7 +89,7 @@ def request(case: Case, seed: int) -> Request:
     options, wires = dict(case.options), {"solver": SOLVERS[case.power]}
     if case.method == ONE:
         wires = {"solver": "ward"} if case.power == 2 else {"solver": "kmedian++", "grid_solver": "kmedian++"}
-    wires |= {name: options.pop(name) for name in list(options) if name in {"frequencies", "vectors", "solver"}}
+    wires |= {name: options.pop(name) for name in list(options) if name in {"counts", "sums", "solver"}}
     return Request(
         k=case.k, method=case.method, epsilon=case.eps, delta=1e-6 if "ldp-average" in wires.values() else 0.0,
         bounds="ball:1", rows=case.n, wires=wires, options=options, seed=seed,
@@ -184,7 +184,7 @@ def table(kept: Kept) -> Iterator[str]:
 
 
 SMALL = (4.0, 8.0, 16.0, 32.0)
-UNBIASED = (("norm", 1.25),)
+UNBIASED = (("clip_radius", 1.25),)
 """Half an interval: no row of the fullest box of intervals is clipped. The default clips more, for a bias that does not vanish with n."""
 SLOPE_ROWS = tuple(round(10 ** (4 + i / 2)) for i in range(5))
 
@@ -254,8 +254,8 @@ def regime(kept: Kept) -> Iterator[str]:
 
 
 CONSTANTS: dict[str, tuple[Any, ...]] = {
-    "radii": (1, 2, 3), "widest": (0.25, 0.35, 0.5, 1.0), "repetitions": (1, 2, 4, 8), "projections": (1, 2, 3, 4, 8),
-    "near": (0.3, 0.5, 0.7), "interval": (1.5, 2.5, 4.0), "norm": (0.35, 0.7, 1.5, 3.0), "sure": (1.0, 2.0, 3.0),
+    "radii": (1, 2, 3), "largest_radius": (0.25, 0.35, 0.5, 1.0), "repetitions": (1, 2, 4, 8), "projections": (1, 2, 3, 4, 8),
+    "near_chance": (0.3, 0.5, 0.7), "interval_length": (1.5, 2.5, 4.0), "clip_radius": (0.35, 0.7, 1.5, 3.0), "center_threshold": (1.0, 2.0, 3.0),
 }  # fmt: skip
 PLACES = (
     Case(M, 10, 8, 1.0),

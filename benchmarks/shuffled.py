@@ -45,9 +45,9 @@ class Oracles:
     epsilon: float = EPSILON
 
 
-GAUSSIAN = (("frequencies", "discrete-gaussian"), ("vectors", "discrete-gaussian"))
-AMPLIFIED = (("frequencies", "amplified-counts"), ("vectors", "amplified-vectors"))
-MIXED = (("frequencies", "split-and-mix-counts"), ("vectors", "split-and-mix"))
+GAUSSIAN = (("counts", "discrete-gaussian"), ("sums", "discrete-gaussian"))
+AMPLIFIED = (("counts", "amplified-counts"), ("sums", "amplified-vectors"))
+MIXED = (("counts", "split-and-mix-counts"), ("sums", "split-and-mix"))
 ROWS = (
     Oracles(
         "curator, replace",
@@ -56,10 +56,10 @@ ROWS = (
         (("tree.cells", 1024),),
         epsilon=epsilon_of_mu(mu_of(EPSILON, DELTA) / 2, DELTA),
     ),
-    Oracles("split-and-mix", "Shuffled", MIXED, (("tree.cells", 1024), ("vectors.most_messages", 2**21))),
+    Oracles("split-and-mix", "Shuffled", MIXED, (("tree.cells", 1024), ("sums.most_messages", 2**21))),
     Oracles("split-and-mix, 256 cells", "Shuffled", MIXED, (("tree.cells", 256),)),
     Oracles("amplified, one byte", "Shuffled", AMPLIFIED),
-    Oracles("amplified, privunit", "Shuffled", AMPLIFIED, (("vectors.report.randomiser", "privunit"),)),
+    Oracles("amplified, privunit", "Shuffled", AMPLIFIED, (("sums.report.randomiser", "privunit"),)),
     Oracles("local", "Local"),
 )
 """What is compared: another oracle is one more line."""

@@ -102,7 +102,7 @@ def main() -> None:
     if given.run:
         globals()[given.run](given.folder)
         return
-    wires = {"frequencies": "amplified-counts", "vectors": "amplified-vectors"}
+    wires = {"counts": "amplified-counts", "sums": "amplified-vectors"}
     for people in (given.messages // 8, given.messages):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)

@@ -36,7 +36,7 @@ class Simulated:
         fraction = 1.0 if among is None else among.fraction
         setting = Setting(max(1, round(n * fraction)), domain.unit, self._seed.child("round", self.rounds - 1, number))
         channel = question.open(setting)
-        part = attrs.make_class("Part", ["cells", "vectors", "among", "channel"])(
+        part = attrs.make_class("Part", ["cells", "sums", "among", "channel"])(
             question.cells, question.vectors, None, channel
         )
         nobody: Round[Any] = Round(0, question.trust, domain, (part,))

@@ -33,7 +33,7 @@ from cloister.plugins.trees.grid import Grid
 from cloister.run.fit import Plan, Request, prepare
 
 SEED = PublicRng.from_seed(5)
-LAPLACE = {"frequencies": "discrete-laplace"}
+LAPLACE = {"counts": "discrete-laplace"}
 
 
 def plan(dimension: int = 2, method: str = "tree-coreset", wires: dict[str, str] = LAPLACE, **given: Any) -> Plan:
@@ -78,7 +78,7 @@ def test_a_slot_that_is_asked_does_decide() -> None:
 def test_a_published_plan_has_the_budget_of_the_run_that_it_plans() -> None:
     """With one question in two columns, the vectors' delta is nobody's: the plan's reader finds the same."""
     request = Request(
-        k=3, method="one-round", epsilon=1.0, delta=1e-7, bounds=(-1, 1), rows=10_000, wires={"vectors": "ldp-average"}
+        k=3, method="one-round", epsilon=1.0, delta=1e-7, bounds=(-1, 1), rows=10_000, wires={"sums": "ldp-average"}
     )
     made = publish(request, ["a", "b"])
     assert made.problem.budget == prepare(request, ["a", "b"]).problem.budget == Budget("pure", 1.0)
@@ -171,9 +171,9 @@ def test_a_method_that_stumbles_over_a_budget_of_another_measure_gets_the_one_of
 
 def test_exact_answers_that_nobody_asks_are_exact_answers_still() -> None:
     with pytest.raises(InvalidInput, match="NOT private"):
-        plan(wires={**LAPLACE, "vectors": "exact"})
+        plan(wires={**LAPLACE, "sums": "exact"})
     with pytest.raises(InvalidInput, match="exact answers have an infinite budget"):
-        plan(wires={**LAPLACE, "vectors": "exact"}, not_private=True)
+        plan(wires={**LAPLACE, "sums": "exact"}, not_private=True)
 
 
 # every method with every oracle

@@ -28,7 +28,7 @@ from cloister.core.types import AnyArray, Bools, Ids, Ints
 from cloister.run.fit import Request
 
 N, D = 1000, 5
-WIRES = {"frequencies": "amplified-counts", "vectors": "amplified-vectors"}
+WIRES = {"counts": "amplified-counts", "sums": "amplified-vectors"}
 PARTS = 4
 """Files that people's messages are in."""
 

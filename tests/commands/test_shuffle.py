@@ -103,7 +103,7 @@ def test_an_impossible_message_is_refused_alone(plan: PublishedPlan, tmp_path: P
         decode(plan, tmp_path / "out", strict=True)
 
 
-SPLIT = {"frequencies": "split-and-mix-counts", "vectors": "split-and-mix"}
+SPLIT = {"counts": "split-and-mix-counts", "sums": "split-and-mix"}
 
 
 def split_plan(**changes: Any) -> PublishedPlan:
@@ -142,7 +142,7 @@ def test_messages_under_a_foreign_stamp_are_refused_with_their_sender_alone(
     tmp_path: Path, frequencies: str, which: str
 ) -> None:
     """Her messages spoil nobody else's: neither the shuffler nor the server stops for her."""
-    plan = split_plan(wires={"frequencies": frequencies, "vectors": "split-and-mix"})
+    plan = split_plan(wires={"counts": frequencies, "sums": "split-and-mix"})
     theirs = sent_of(plan, 100)
     assert theirs.senders is not None
     bodies = theirs.bodies.copy()

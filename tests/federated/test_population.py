@@ -20,7 +20,7 @@ from cloister.federated.protocol.vectors import channels_of, outline
 from cloister.run.fit import Request, fit
 
 ROWS = np.clip(np.random.default_rng(0).normal(0, 0.4, (3000, 2)), -1, 1)
-METHODS: dict[str, tuple[str, ...]] = {"gauss-lloyd": ("counts", "sums"), "one-round": ("frequencies", "vectors")}
+METHODS: dict[str, tuple[str, ...]] = {"gauss-lloyd": ("counts", "sums"), "one-round": ("counts", "sums")}
 
 
 def population(name: str, rows: Any) -> Any:
@@ -93,8 +93,8 @@ def test_nobody_knows_the_noise_unless_a_plan_says_so() -> None:
 def test_a_plan_fills_the_slots_of_a_method_that_another_one_starts_from() -> None:
     plan = pool_plan(facts(method="hst-means", oracle="skellam"))
     start = plan.plan.composed.config()["slots"]["start"]["slots"]
-    assert [start[slot]["name"] for slot in ("cells", "counts", "sums")] == ["skellam"] * 3
-    assert start["cells"]["options"]["parties"] == 2
+    assert [start[slot]["name"] for slot in ("tree_counts", "counts", "sums")] == ["skellam"] * 3
+    assert start["tree_counts"]["options"]["parties"] == 2
 
 
 @pytest.mark.parametrize("slot", ["counts", "sums"])
@@ -132,8 +132,8 @@ def test_no_party_has_the_coordinators_name() -> None:
         ({"party": [{"key": "x"}]}, r"\[\[party\]\]"), ({"with": {"sums": "discrete-gaussian"}}, "slot 'sums'"),
         ({"with": dict.fromkeys(("counts", "sums"), "discrete-gaussian")}, "Aggregated trust only"), ({"set": 3}, "is a table"),
         ({"columns": "xy"}, "list of names"), ({"columns": 2}, "list of names"), ({"method": 5}, "no Method '5'"), ({"test_noise_seed": "x"}, "whole number"),
-        ({"masks": "shared", "oracle": "skellam", "method": "tree-means", "set": {"cells": {"colluding": 0}}}, "'cells' draws"),
-        ({"masks": "shared", "oracle": "skellam", "method": "hst-means", "set": {"start": {"cells": {"colluding": 0}}}}, "'start.cells' draws"),
+        ({"masks": "shared", "oracle": "skellam", "method": "tree-means", "set": {"tree_counts": {"colluding": 0}}}, "'tree_counts' draws"),
+        ({"masks": "shared", "oracle": "skellam", "method": "hst-means", "set": {"start": {"tree_counts": {"colluding": 0}}}}, "'start.tree_counts' draws"),
     ],
 )  # fmt: skip
 def test_a_plan_that_makes_no_sense_says_why(changes: dict[str, Any], words: str) -> None:

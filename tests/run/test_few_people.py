@@ -16,8 +16,8 @@ from cloister.run.fit import Request, fit, source
 from tests.collection.shuffled_plans import WIRES, folder_of, sent, small_plan
 from tests.in_process import cloister
 
-MIXED = {"frequencies": "split-and-mix-counts", "vectors": "split-and-mix"}
-LOCAL = {"frequencies": "hadamard-response", "vectors": "hadamard-vector"}
+MIXED = {"counts": "split-and-mix-counts", "sums": "split-and-mix"}
+LOCAL = {"counts": "hadamard-response", "sums": "hadamard-vector"}
 FEW = 300
 
 
@@ -43,7 +43,7 @@ def test_fit_says_how_many_there_are_how_many_are_needed_and_what_to_do(tmp_path
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("wires", [MIXED, WIRES, {**MIXED, "frequencies": "blanket-histogram"}], ids=str)
+@pytest.mark.parametrize("wires", [MIXED, WIRES, {**MIXED, "counts": "blanket-histogram"}], ids=str)
 def test_rows_in_memory_of_too_few_people_are_refused_before_anything_starts(wires: dict[str, str]) -> None:
     """1,000 are planned, 900 of them are counted on."""
 

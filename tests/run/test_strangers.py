@@ -39,8 +39,8 @@ class Counting(Minimal):
 
 
 ROWS = np.random.default_rng(0).normal(0, 0.3, (2000, 2))
-LOCAL = {"frequencies": "hadamard-response", "vectors": "hadamard-vector"}
-SHUFFLED = {"frequencies": "amplified-counts", "vectors": "amplified-vectors"}
+LOCAL = {"counts": "hadamard-response", "sums": "hadamard-vector"}
+SHUFFLED = {"counts": "amplified-counts", "sums": "amplified-vectors"}
 POOLED = {"counts": "masked-gaussian", "sums": "masked-gaussian"}
 
 

@@ -21,7 +21,7 @@ def plan(
     dimension: Annotated[int | None, typer.Option(help="Number of columns, whatever they are called.")] = None,
     columns: Annotated[str | None, typer.Option(help="Names of the columns, separated by commas.")] = None,
     delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee; 0 for pure noise.")] = 0.0,
-    wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component, e.g. frequencies=hadamard-response. Repeatable.")] = None,
+    wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component, e.g. counts=hadamard-response. Repeatable.")] = None,
     values: Annotated[list[str] | None, typer.Option("--set", help="option=value, e.g. partitions=2. Repeatable.")] = None,
     seed: Annotated[int | None, typer.Option(help="Repeat the public choices. Never the noise.")] = None,
     as_json: AsJson = False,

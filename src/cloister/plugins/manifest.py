@@ -63,7 +63,7 @@ def components() -> list[Spec]:
 
 def _trees() -> list[Spec]:
     """A trusted curator's trees: clustering by noisy counts of cells."""
-    central = {"frequencies": "discrete-gaussian", "vectors": "discrete-gaussian"}
+    central = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
     start = {"start_share": 0.7, "radius": "constant", "rounds": 1, "border": "truncate", "shrink": 1.0}
     return [
         Spec("hst-means", "Method", LLOYD, "k-means by a random tree's noisy counts, lifted, merged, and a round within a radius",
@@ -113,7 +113,7 @@ def _rounds() -> list[Spec]:
         Spec("weighted-centers-median", "Method", WEIGHTED, "k-median under local trust in five rounds", paper=STEMMER,
              presets={"solver": "kmedian++"}),
         Spec("nearest-centers", "Method", WEIGHTED, "k-means from the same candidates, each row at its nearest, once",
-             paper="Kaplan, Stemmer: Differentially private k-means with constant multiplicative error (2018)", presets={"assign": "nearest"}),
+             paper="Kaplan, Stemmer: Differentially private k-means with constant multiplicative error (2018)", presets={"assignment": "nearest"}),
     ]  # fmt: skip
 
 
@@ -181,7 +181,7 @@ def _mixed() -> list[Spec]:
 
 def _one_round() -> list[Spec]:
     """One skeleton: the new design, the paper's two, and their trees."""
-    paper = {"frequencies": "explicit-histogram", "vectors": "explicit-histogram-vector", **ONE_ROUND_PAPER}
+    paper = {"counts": "explicit-histogram", "sums": "explicit-histogram-vector", **ONE_ROUND_PAPER}
     return [
         Spec("one-round", "Method", ONE_ROUND, "k-means from one report per person: spread cells, noise-corrected clustering", paper=CHANG),
         Spec("one-round-lsh", "Method", ONE_ROUND, "k-means from one report per person, on a tree of sign bits, as the paper ran it", paper=CHANG,

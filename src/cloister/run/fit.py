@@ -86,7 +86,9 @@ class Plan:
     def digest(self) -> str:
         """A hash of all of it: a run is resumed only under the same plan."""
         p = self.problem
-        return digest((__version__, self.composed.config(), p.k, p.domain, p.rows, self.total, self.columns))
+        return digest(
+            (__version__, self.composed.config(formerly=True), p.k, p.domain, p.rows, self.total, self.columns)
+        )
 
     def forecast(self, seed: PublicRng) -> list[Round[Any]]:
         """The rounds that will be asked, with what each will cost."""

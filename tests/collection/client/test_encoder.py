@@ -30,7 +30,7 @@ ORACLES = {
 def planned(
     frequencies: str = "optimised-local-hashing", vectors: str = "hadamard-vector", **options: Any
 ) -> PublishedPlan:
-    wires = {"frequencies": frequencies, "vectors": vectors}
+    wires = {"counts": frequencies, "sums": vectors}
     return publish(
         Request(k=3, method="one-round", epsilon=2.0, bounds="ball:1", rows=N, seed=1, wires=wires, options=options),
         dimension=D,

@@ -31,7 +31,7 @@ PLANS: dict[str, Callable[[], PublishedPlan]] = {
     "one-round": lambda: publish(request(), dimension=8),
     "grid": lambda: publish(request(bounds="0:2.5,-1:1e3"), columns=["age", "income"]),
     "lsh": lambda: publish(request(method="one-round-lsh", epsilon=0.7), dimension=5),
-    "swapped": lambda: publish(request(wires={"frequencies": "hadamard-response"}, options={"partitions": "3"}), dimension=8),
+    "swapped": lambda: publish(request(wires={"counts": "hadamard-response"}, options={"partitions": "3"}), dimension=8),
     "lloyd": lambda: publish(
         request(method="fastlloyd", wires={"counts": "optimised-local-hashing", "sums": "hadamard-vector"}, options={"rounds": "1"}),
         columns=["a", "b"],
@@ -140,9 +140,9 @@ def test_a_plan_with_any_field_flipped_is_refused(folder: Path) -> None:
         (("seed",), "11" * 32, "another version"),
         (("epsilon",), 1.0, "another version"),
         (("problem", "rows"), 99_999, "does not fit together"),
-        (("method", "slots", "frequencies", "name"), "hadamard-response", "another version"),
-        (("method", "slots", "frequencies", "name"), "discrete-laplace", "is Local|Central"),
-        (("method", "slots", "frequencies", "name"), "hadamard-respons", "did you mean hadamard-response"),
+        (("method", "slots", "counts", "name"), "hadamard-response", "another version"),
+        (("method", "slots", "counts", "name"), "discrete-laplace", "is Local|Central"),
+        (("method", "slots", "counts", "name"), "hadamard-respons", "did you mean hadamard-response"),
         (("method", "name"), "lloyd", "slot|NOT private"),
         (("method", "options", "partitions"), 99, "partitions"),
         (("method", "options", "partitions"), "os.system", "partitions"),
@@ -158,10 +158,10 @@ def test_a_plan_that_was_changed_and_sealed_anew_gets_no_report(
 
 def test_a_plan_whose_method_is_not_private_gets_no_report(folder: Path) -> None:
     exact = {"name": "exact", "options": {}, "slots": {}}
-    rewrite(folder, at(("method", "slots", "frequencies"), lambda _: exact), sealed=True)
+    rewrite(folder, at(("method", "slots", "counts"), lambda _: exact), sealed=True)
     with pytest.raises(CloisterError, match="Local"):
         Encoder(read(folder))
-    rewrite(folder, at(("method", "slots", "vectors"), lambda _: exact), sealed=True)
+    rewrite(folder, at(("method", "slots", "sums"), lambda _: exact), sealed=True)
     with pytest.raises(Refused, match=r"NOT private.*: no report is given"):
         Encoder(read(folder))
 

@@ -93,7 +93,7 @@ def test_the_programs_say_it_in_one_line(folder: Path) -> None:
 
 def test_messages_that_leave_a_question_out_are_doubted_after_the_shuffle(tmp_path: Path) -> None:
     """Under Shuffled trust everybody draws her own number: who answers what is all that the server can count."""
-    plan = small_plan(options={"frequencies.honest": 0.5, "vectors.honest": 0.5})
+    plan = small_plan(options={"counts.honest": 0.5, "sums.honest": 0.5})
     least: Any = min(range(len(plan.round().parts)), key=lambda j: plan.round().parts[j].fraction)
     shuffle(plan, folder_of(tmp_path / "reports", plan, sent(plan)), tmp_path / "shuffled")
     assert decode(plan, tmp_path / "shuffled").intake.doubts == []

@@ -35,7 +35,7 @@ COLUMNS = {"hadamard-vector": "optimised-local-hashing", "explicit-histogram-vec
 
 @pytest.fixture(scope="module", params=list(COLUMNS))
 def plan(request: pytest.FixtureRequest) -> PublishedPlan:
-    wires = {"vectors": request.param, "frequencies": COLUMNS[request.param]}
+    wires = {"sums": request.param, "counts": COLUMNS[request.param]}
     return publish(
         Request(k=2, method="one-round", epsilon=2.0, bounds="ball:1", rows=N, seed=1, wires=wires), dimension=D
     )

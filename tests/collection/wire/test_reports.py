@@ -37,7 +37,7 @@ def opened(**wires: str) -> Round[Any]:
 )
 def round_(request: pytest.FixtureRequest) -> Round[Any]:
     vectors = "explicit-histogram-vector" if request.param == "explicit-histogram" else "hadamard-vector"
-    return opened(frequencies=request.param, vectors=vectors)
+    return opened(counts=request.param, sums=vectors)
 
 
 def encoded(round: Round[Any], users: Any) -> tuple[Any, ...]:

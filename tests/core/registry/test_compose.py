@@ -335,6 +335,8 @@ def test_names_of_the_last_release_are_understood_and_not_told() -> None:
     now = compose(registry, "Method", "renamed", {"counts": "other"}, {"rounds": 5, "counts.levels": 4})
     before = compose(registry, "Method", "renamed", {"frequencies": "other"}, {"times": 5, "frequencies.levels": "4"})
     assert before.config() == now.config()
+    assert now.config(formerly=True)["slots"]["frequencies"]["options"] == {"levels": 4}
+    assert now.config(formerly=True)["options"] == {"times": 5}
     assert Renamed[Central](frequencies=Counts(), times=5) == Renamed[Central](counts=Counts(), rounds=5)
     told = str(describe(registry, registry.spec("Method", "renamed")))
     assert "frequencies" not in told

@@ -98,9 +98,9 @@ def test_clusters_are_found_from_one_report_each() -> None:
 @pytest.mark.parametrize(
     "wires",
     [
-        {"frequencies": "hadamard-response"}, {"frequencies": "subset-selection", "vectors": "explicit-histogram-vector"},
-        {"frequencies": "explicit-histogram"}, {"tree": "simhash", "solver": "kmeans++"},
-        {"frequencies": "discrete-gaussian", "vectors": "discrete-gaussian"},
+        {"counts": "hadamard-response"}, {"counts": "subset-selection", "sums": "explicit-histogram-vector"},
+        {"counts": "explicit-histogram"}, {"tree": "simhash", "solver": "kmeans++"},
+        {"counts": "discrete-gaussian", "sums": "discrete-gaussian"},
     ],
     ids=str,
 )  # fmt: skip
@@ -131,8 +131,8 @@ def test_centres_are_as_good_as_those_who_report_allow_however_many_were_planned
 
 
 def test_oracles_of_different_trust_are_refused() -> None:
-    with pytest.raises(WrongComposition, match="'frequencies'"):
-        compose(registry(), "Method", "one-round", {"frequencies": "discrete-laplace"}, {})
+    with pytest.raises(WrongComposition, match="'counts'"):
+        compose(registry(), "Method", "one-round", {"counts": "discrete-laplace"}, {})
 
 
 def test_the_paper_s_method_finds_clusters() -> None:
@@ -207,7 +207,7 @@ def test_bounds_of_the_rows_are_those_of_the_domain() -> None:
 def test_share_follows_the_trust_model() -> None:
     central = prepare(
         Request(k=3, method="one-round", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=1000,
-                wires={"frequencies": "discrete-gaussian", "vectors": "discrete-gaussian"}), [str(j) for j in range(6)],
+                wires={"counts": "discrete-gaussian", "sums": "discrete-gaussian"}), [str(j) for j in range(6)],
     )  # fmt: skip
     (asked,) = central.forecast(SEED)
     assert all(part.among is None for part in asked.parts)

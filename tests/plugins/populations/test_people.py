@@ -14,7 +14,7 @@ from cloister.plugins.populations.files import Files
 from cloister.run.fit import Request, fit
 from tests.plugins.populations.engine_rows import NAMES
 
-SPLIT = {"frequencies": "split-and-mix-counts", "vectors": "split-and-mix"}
+SPLIT = {"counts": "split-and-mix-counts", "sums": "split-and-mix"}
 
 
 @pytest.mark.parametrize("name", ["serial", *NAMES])

@@ -20,8 +20,8 @@ from cloister.testing.checks.methods import currencies_of, problems
 
 (CHECK,) = METHOD_OPTIONS
 SEED = PublicRng.from_seed(1)
-SPLIT = {"frequencies": "split-and-mix-counts", "vectors": "split-and-mix"}
-AMPLIFIED = {"frequencies": "amplified-counts", "vectors": "amplified-vectors"}
+SPLIT = {"counts": "split-and-mix-counts", "sums": "split-and-mix"}
+AMPLIFIED = {"counts": "amplified-counts", "sums": "amplified-vectors"}
 
 
 def method(name: str, wires: dict[str, str] | None = None, **options: Any) -> Any:
@@ -53,7 +53,7 @@ def test_one_round_spends_its_budget_once_however_many_partitions(name: str, sha
 
 @pytest.mark.parametrize("share", ["users", "budget"])
 def test_stemmers_steps_share_the_delta_of_those_that_spend_one(share: str) -> None:
-    made = method("weighted-centers", {"vectors": "ldp-average"}, steps_share=share, radii_share=share, radii=3)
+    made = method("weighted-centers", {"sums": "ldp-average"}, divide_steps=share, divide_radii=share, radii=3)
     assert any(currency.failing for currency in currencies_of(made))
     assert paid(made) == (pytest.approx(1, rel=1e-9), pytest.approx(1, rel=1e-9))
 
@@ -76,7 +76,7 @@ def test_steps_that_may_fail_share_the_whole_delta(failing_steps: set[Step], pai
 
 @pytest.mark.parametrize(
     ("name", "wires"),
-    [("one-round", SPLIT), ("one-round", AMPLIFIED), ("weighted-centers", {"vectors": "ldp-average"})],
+    [("one-round", SPLIT), ("one-round", AMPLIFIED), ("weighted-centers", {"sums": "ldp-average"})],
 )
 def test_deltas_of_oracles_are_shared_whatever_the_options_are(name: str, wires: dict[str, str]) -> None:
     CHECK(method(name, wires))

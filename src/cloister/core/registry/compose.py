@@ -70,14 +70,17 @@ class Composed:
         """Whether every part claims a guarantee, and none of them counts its budget as 'exact'."""
         return self.spec.private and "exact" not in self.measures and all(part.private for part in self.inner.values())
 
-    def config(self) -> dict[str, Any]:
-        """Names and options all the way down, as plain data: what a plan or a result says of its method."""
-        options = {name: getattr(self.value, name) for name in options_of(type(self.value))}
-        return {
-            "name": self.spec.name,
-            "options": options,
-            "slots": {name: part.config() for name, part in self.inner.items()},
-        }
+    def config(self, *, formerly: bool = False) -> dict[str, Any]:
+        """Names and options all the way down, as plain data: what a plan or a result says of its method.
+
+        Args:
+            formerly: under the names of the last release, which runs that it began are compared by.
+        """
+        cls = type(self.value)
+        names = {new: old for old, new in renamed(cls).items()} if formerly else {}
+        options = {names.get(name, name): getattr(self.value, name) for name in options_of(cls)}
+        slots = {names.get(name, name): part.config(formerly=formerly) for name, part in self.inner.items()}
+        return {"name": self.spec.name, "options": options, "slots": slots}
 
 
 def compose(registry: Registry, role: Role, name: str, wires: Mapping[str, str], values: Mapping[str, Any]) -> Composed:

@@ -23,15 +23,15 @@ from cloister.plugins.methods.post_processing import held, nearest
 
 @attrs.frozen
 class GridCounts(Generic[T]):
-    """A method. Args: grid, the partition; frequencies, how many rows fall in each cell; solver, clusters the cells."""
+    """A method. Args: grid, the partition; counts, how many rows fall in each cell; solver, clusters the cells."""
 
     grid: TreeBuilder
-    frequencies: FrequencyOracle[T]
+    counts: FrequencyOracle[T]
     solver: NonPrivateSolver
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         grid = self.grid.open(problem, rng.child("tree"))
-        (counts,) = session.ask(count(grid, via=self.frequencies, spend=problem.budget))
+        (counts,) = session.ask(count(grid, via=self.counts, spend=problem.budget))
         cells = grid.grow(counts)
         centers = self.solver.solve(session.release(cells), problem.k, rng.child("solve"))
         weights = held(nearest(cells.points, centers), cells.weights, problem.k)
@@ -40,4 +40,4 @@ class GridCounts(Generic[T]):
     def expected_error(self, problem: Problem) -> float:
         """That of the noise of all cells, each within the domain's radius of its centre."""
         space, budget = self.grid.open(problem, ANY_KEY).space, problem.budget
-        return space.sizes[0] * self.frequencies.variance(space, budget, problem.setting(budget)) / problem.rows**2
+        return space.sizes[0] * self.counts.variance(space, budget, problem.setting(budget)) / problem.rows**2

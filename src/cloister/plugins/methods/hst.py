@@ -24,7 +24,7 @@ and 7. To lift more centres than are wanted is cloister's own: no merging parts 
 from __future__ import annotations
 
 import math
-from typing import Any, Generic, final
+from typing import Any, ClassVar, Generic, final
 
 import attrs
 import numpy as np
@@ -52,8 +52,9 @@ DRAWN = 4096
 class HST(Generic[T]):
     """k-median or k-means by a random tree: centres of cells, lifted and merged."""
 
+    formerly: ClassVar = {"cells": "tree_counts"}
     tree: TreeBuilder = slot("shifted-quadtree", help="public partition of the domain, with a tree metric")
-    cells: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows fall in each cell of the tree")
+    tree_counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows fall in each cell of the tree")
     solver: NonPrivateSolver = slot("tree-program", help="chooses centres among the tree's leaves")
     counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows are nearest to each centre")
     sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what those rows add up to")
@@ -92,7 +93,7 @@ class HST(Generic[T]):
         domain, tree = problem.domain, self.tree.open(problem, rng.child("tree"))
         bad = tree.badly_cut(before, self.margin) if isinstance(tree, Cutting) else np.zeros(len(before), bool)
         cells = Spared(tree, NearestCenter(domain.snap(before), domain.reach), bad) if bad.any() else tree
-        (counts,) = session.ask(count(cells, via=self.cells, spend=spend))
+        (counts,) = session.ask(count(cells, via=self.tree_counts, spend=spend))
         grown = tree.grow(counts)
         found = self.solver.solve(session.release(grown), self.extra * problem.k, rng.child("solve"))
         return np.concatenate([found, before[bad]]), grown

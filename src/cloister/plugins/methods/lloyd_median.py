@@ -26,7 +26,7 @@ Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn,
 from __future__ import annotations
 
 import math
-from typing import Generic
+from typing import ClassVar, Generic
 
 import numpy as np
 
@@ -46,9 +46,10 @@ from cloister.plugins.methods.start import begun, share_option
 class LloydMedian(Generic[T]):
     """k-median by rounds of noisy sums of unit vectors per nearest centre."""
 
+    formerly: ClassVar = {"pulls": "sums"}
     start: Method[T] = slot("sphere-packing", help="finds the centres that the first round starts from")
     counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows are nearest to each centre")
-    pulls: VectorSumOracle[T] = slot("discrete-gaussian", help="what their unit vectors towards the centre add up to")
+    sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what their unit vectors towards the centre add up to")
     start_share: float = share_option()
     rounds: int = option(default=7, low=1, help="number of rounds")
     count_share: float = option(
@@ -80,7 +81,7 @@ class LloydMedian(Generic[T]):
             near = nearest_within(radius, centers, domain)
             counts, pulls = session.ask(
                 count(near, via=self.counts, spend=per_count),
-                add_up(Pulls(near, smoothing), via=self.pulls, spend=per_pull),
+                add_up(Pulls(near, smoothing), via=self.sums, spend=per_pull),
             )
             moves = weiszfeld(
                 pulls.at(every) * scale, pulls.standard_error(every) * scale, smoothing=smoothing * domain.unit,

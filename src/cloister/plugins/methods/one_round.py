@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Generic, Literal, TypeAlias, final
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, final
 
 import attrs
 import numpy as np
@@ -65,9 +65,10 @@ Centers: TypeAlias = Literal["means", "groups"]
 class OneRound(Generic[T]):
     """k-means in one round, from counts and vector sums of a public tree's buckets."""
 
+    formerly: ClassVar = {"frequencies": "counts", "vectors": "sums"}
     tree: TreeBuilder = slot("spread-cells", help="public partition of the domain")
-    frequencies: FrequencyOracle[T] = slot("optimised-local-hashing", help="how many rows fall in each bucket")
-    vectors: VectorSumOracle[T] = slot("hadamard-vector", help="what those rows add up to")
+    counts: FrequencyOracle[T] = slot("optimised-local-hashing", help="how many rows fall in each bucket")
+    sums: VectorSumOracle[T] = slot("hadamard-vector", help="what those rows add up to")
     solver: NonPrivateSolver = slot("ward", help="clusters the leaves of the tree")
     grid: TreeBuilder = slot("grid", help="partition of a domain of few dimensions")
     grid_solver: NonPrivateSolver = slot("kmeans++", help="clusters the cells of the grid")
@@ -103,10 +104,10 @@ class OneRound(Generic[T]):
         trees = [self.tree.open(problem, rng.child("tree", i)) for i in range(self._partitions(problem))]
         per_count, per_sum = self.shares(problem, trees[0].space, len(trees), rng.child("share"))
         asked: list[Question[T, Any]] = [
-            count(tree, via=self.frequencies, spend=spend) for tree, spend in zip(trees, per_count, strict=True)
+            count(tree, via=self.counts, spend=spend) for tree, spend in zip(trees, per_count, strict=True)
         ]
         for tree, spend in zip(trees, per_sum, strict=True):
-            asked.append(add_up(Rows.of(tree, domain), via=self.vectors, spend=spend))
+            asked.append(add_up(Rows.of(tree, domain), via=self.sums, spend=spend))
         answers = session.ask(*asked)
         counts, sums = answers[: len(trees)], answers[len(trees) :]
         cells = Cells.of([tree.grow(table) for tree, table in zip(trees, counts, strict=True)], sums)
@@ -122,7 +123,7 @@ class OneRound(Generic[T]):
     @property
     def on_grid(self) -> GridCounts[T]:
         """The method for few dimensions."""
-        return GridCounts(self.grid, self.frequencies, self.grid_solver)
+        return GridCounts(self.grid, self.counts, self.grid_solver)
 
     def _partitions(self, problem: Problem) -> int:
         """As many as are asked for; by default two if little noise is expected: each has its share of the users."""
@@ -135,8 +136,8 @@ class OneRound(Generic[T]):
         """Under Shuffled trust not where an oracle asks everybody for a share of its noise (``everybody``)."""
         if self.share != "auto":
             return self.share == "users"
-        needed = any(oracle.everybody for oracle in (self.frequencies, self.vectors))
-        return self.frequencies.trust in (Local, Shuffled) and not needed
+        needed = any(oracle.everybody for oracle in (self.counts, self.sums))
+        return self.counts.trust in (Local, Shuffled) and not needed
 
     def shares(
         self, problem: Problem, space: Space, partitions: int, rng: PublicRng
@@ -150,7 +151,7 @@ class OneRound(Generic[T]):
         of_count, of_sum = self.variances(problem, space, budget, budget)
         errors = of_count, (problem.domain.dimension + 2) * of_sum
         if self._by_users:
-            spread = problem.rows / problem.k if self.frequencies.trust is Shuffled else 0.0
+            spread = problem.rows / problem.k if self.counts.trust is Shuffled else 0.0
             roots = math.sqrt(of_count + spread), math.sqrt(errors[1])
             best = max(self.least_count_share, roots[0] / sum(roots))
             q = best if self.count_share is None else self.count_share
@@ -164,8 +165,8 @@ class OneRound(Generic[T]):
     def variances(self, problem: Problem, space: Space, per_count: Budget, per_sum: Budget) -> tuple[float, float]:
         """Of a count, in rows^2, and of a sum's coordinate, in rows^2 R^2: of all rows, if users are divided too."""
         bound, radius = Rows.bound_in(problem.domain), problem.domain.diameter / 2
-        of_count = self.frequencies.variance(space, per_count, problem.setting(per_count))
-        of_sum = self.vectors.variance(space, bound, per_sum, problem.setting(per_sum))
+        of_count = self.counts.variance(space, per_count, problem.setting(per_count))
+        of_sum = self.sums.variance(space, bound, per_sum, problem.setting(per_sum))
         return of_count * (1 / per_count.fraction) ** 2, of_sum * (1 / per_sum.fraction / radius) ** 2
 
     def expected_error(self, problem: Problem) -> float:

@@ -21,7 +21,7 @@ from cloister.run.fit import Plan, Request, fit, prepare, source
 
 SEED = PublicRng.from_seed(620)
 EVERY_SHARING = [
-    {"steps_share": steps, "radii_share": radii, "repetitions_share": turns}
+    {"divide_steps": steps, "divide_radii": radii, "divide_repetitions": turns}
     for steps in ("users", "budget")
     for radii in ("users", "budget")
     for turns in ("users", "budget")
@@ -57,7 +57,7 @@ def run(rows: Floats, k: int, epsilon: float, delta: float = 0.0, **request: Any
 @pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
 def test_all_rounds_together_cost_exactly_the_budget(sharing: dict[str, str], vectors: str) -> None:
     """Pure and Gaussian reports in one method: epsilon and delta both, however radii, repetitions and steps are paid for."""
-    made = plan(delta=1e-6, options=sharing | OPTIONS, wires={"vectors": vectors})
+    made = plan(delta=1e-6, options=sharing | OPTIONS, wires={"sums": vectors})
     rounds = made.forecast(SEED)
     spent = Spent.on(event for round in rounds for event in round.events)
     assert spent.pure == pytest.approx(1.0, rel=1e-12)
@@ -67,7 +67,7 @@ def test_all_rounds_together_cost_exactly_the_budget(sharing: dict[str, str], ve
 
 @pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
 def test_a_user_answers_one_question_of_all_rounds_with_all_of_epsilon(vectors: str) -> None:
-    made = plan(rows=3000, delta=1e-6, wires={"vectors": vectors}, options=OPTIONS)
+    made = plan(rows=3000, delta=1e-6, wires={"sums": vectors}, options=OPTIONS)
     users, rows = np.arange(3000, dtype=np.uint64), np.zeros((3000, 2), np.int64)
     rounds = made.forecast(SEED)
     answers = np.concatenate(
@@ -79,7 +79,7 @@ def test_a_user_answers_one_question_of_all_rounds_with_all_of_epsilon(vectors: 
 
 def test_shares_of_a_pair_are_those_of_its_group() -> None:
     weights: dict[Step, float] = {"hashes": 1.0, "sums": 3.0}
-    budget = plan(delta=1e-6, wires={"vectors": "ldp-average"}).problem.budget
+    budget = plan(delta=1e-6, wires={"sums": "ldp-average"}).problem.budget
     groups = groups_of(
         budget, weights, 3, 2, radii_by="budget", repetitions_by="users", steps_by="users", failing=["sums"], seed=SEED
     )
@@ -120,10 +120,10 @@ def test_where_the_best_cost_is_zero_the_cost_is_nearly_zero() -> None:
 @pytest.mark.parametrize(
     ("wires", "delta"),
     [
-        ({"vectors": "ldp-average"}, 1e-6),
-        ({"frequencies": "explicit-histogram", "solver": "ward"}, 0.0),
-        ({"frequencies": "discrete-gaussian", "vectors": "discrete-gaussian"}, 1e-6),
-        ({"frequencies": "discrete-laplace", "vectors": "discrete-laplace"}, 0.0),
+        ({"sums": "ldp-average"}, 1e-6),
+        ({"counts": "explicit-histogram", "solver": "ward"}, 0.0),
+        ({"counts": "discrete-gaussian", "sums": "discrete-gaussian"}, 1e-6),
+        ({"counts": "discrete-laplace", "sums": "discrete-laplace"}, 0.0),
     ],
     ids=str,
 )
@@ -136,7 +136,7 @@ def test_oracles_are_swapped_by_name_under_any_trust(wires: dict[str, str], delt
 
 def test_without_noise_as_many_radii_as_there_are_plans_for() -> None:
     rows, centers = mixture(3000, 3, 3, 624, 0.02)
-    wires = {"frequencies": "exact", "vectors": "exact"}
+    wires = {"counts": "exact", "sums": "exact"}
     result = run(rows, 3, 1.0, wires=wires, not_private=True)
     assert result.details["radii"] == 3
     assert np.linalg.norm(centers[:, None] - result.centers, axis=2).min(axis=1).max() < 0.05
@@ -144,25 +144,31 @@ def test_without_noise_as_many_radii_as_there_are_plans_for() -> None:
 
 def test_exact_counts_beside_private_sums_are_refused_before_anything_is_asked() -> None:
     with pytest.raises(InvalidInput, match="or none"):
-        plan(wires={"frequencies": "exact", "vectors": "discrete-laplace"}, not_private=True)
+        plan(wires={"counts": "exact", "sums": "discrete-laplace"}, not_private=True)
 
 
 def test_long_hash_values_are_searched_by_prefix() -> None:
     rows, _ = mixture(60_000, 3, 2, 624, 0.02)
-    result = run(rows, 3, 4.0, options={"bits": 24, "prefix": 6})
+    result = run(rows, 3, 4.0, options={"hash_bits": 24, "prefix_bits": 6})
     assert nicv(rows, result.centers) < 0.05
-    assert plan(options={"bits": 48, "prefix": 20}).composed.value.prefixes.bits == (8, 28, 48)
+    assert plan(options={"hash_bits": 48, "prefix_bits": 20}).composed.value.prefixes.bits == (8, 28, 48)
 
 
-@pytest.mark.parametrize("options", [{"radii": 20}, {"widest": 1e-7}, {"interval": 1e-6}, {"bits": 62}, {"bits": 61}])
+@pytest.mark.parametrize(
+    "options",
+    [{"radii": 20}, {"largest_radius": 1e-7}, {"interval_length": 1e-6}, {"hash_bits": 62}, {"hash_bits": 61}],
+)
 def test_more_buckets_than_can_be_asked_for_are_refused_before_anybody_pays(options: dict[str, Any]) -> None:
     """A step later the server could not close the first round, which people have paid for, or both sides would run out of memory."""
-    with pytest.raises(InvalidInput, match="take fewer radii, a larger widest or interval, or fewer bits"):
+    with pytest.raises(
+        InvalidInput, match="take fewer radii, a larger largest_radius or interval_length, or fewer bits"
+    ):
         plan(epsilon=8.0, options=OPTIONS | options).forecast(SEED)
 
 
 @pytest.mark.parametrize(
-    "options", [{"near": 1 - 2.0**-53}, {"interval": 1e300}, {"hash_share": 1e-300}, {"assign_share": 1e300}]
+    "options",
+    [{"near_chance": 1 - 2.0**-53}, {"interval_length": 1e300}, {"hash_share": 1e-300}, {"assign_share": 1e300}],
 )
 def test_options_that_make_no_sense_are_one_line(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as error:
@@ -196,15 +202,15 @@ def test_what_is_published_is_plain_data_of_a_public_length() -> None:
     assert json.loads(json.dumps(result.details))["weighted"] >= 3
     spaces = [part.cells.space for asked in plan().forecast(SEED)[1:] for part in asked.parts]
     assert all(len(space.sizes) == 1 for space in spaces)
-    assert math.prod(spaces[0].sizes) == plan().composed.value.longest
+    assert math.prod(spaces[0].sizes) == plan().composed.value.max_hash_values
 
 
 def test_under_shuffled_trust_steps_share_the_budget() -> None:
     """People draw their role anew in each round, so that a share of them in one round is not disjoint from one in another."""
-    wires = {"frequencies": "amplified-counts", "vectors": "amplified-vectors"}
+    wires = {"counts": "amplified-counts", "sums": "amplified-vectors"}
     made = plan(delta=1e-6, wires=wires, options=OPTIONS)
     events = [event for asked in made.forecast(SEED) for event in asked.events]
     by_round = [Spent.on(asked.events).pure for asked in made.forecast(SEED)]
     assert sum(by_round) == pytest.approx(Spent.on(events).pure) == pytest.approx(1.0)
     with pytest.raises(InvalidInput, match="two rounds"):
-        plan(delta=1e-6, wires=wires, options=OPTIONS | {"steps_share": "users"}).forecast(SEED)
+        plan(delta=1e-6, wires=wires, options=OPTIONS | {"divide_steps": "users"}).forecast(SEED)

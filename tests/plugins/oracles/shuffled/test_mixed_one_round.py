@@ -16,8 +16,8 @@ from cloister.metrics import nicv
 from cloister.run.fit import Request, fit, prepare, source
 
 N = 10_000
-MIXED = {"frequencies": "split-and-mix-counts", "vectors": "split-and-mix"}
-CURATOR = {"frequencies": "discrete-gaussian", "vectors": "discrete-gaussian"}
+MIXED = {"counts": "split-and-mix-counts", "sums": "split-and-mix"}
+CURATOR = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
 
 
 def mixture(d: int, seed: int) -> tuple[Floats, Floats]:
@@ -84,5 +84,5 @@ def test_a_result_says_what_its_promise_rests_on() -> None:
 def test_the_net_tree_runs_under_shuffled_trust(frequencies: str, vectors: str) -> None:
     """Theorem 2 of Chang et al., at n = 1e4 and d' = 2; pure and Gaussian oracles together too."""
     rows, _ = mixture(4, 0)
-    request = asked({"frequencies": frequencies, "vectors": vectors}, "one-round-net-tree", **{"tree.dimension": 2})
+    request = asked({"counts": frequencies, "sums": vectors}, "one-round-net-tree", **{"tree.dimension": 2})
     assert cost(request, rows, 3) < 0.6 * nicv(rows, np.zeros((1, 4)))

@@ -8,7 +8,7 @@ step whose oracle spends one.
 
 Constants. What the paper hides in O() is an option; docs/rounds_accuracy.md has the curves. In short: thresholds are in
 standard errors of the count that they judge, since t is proportional to that; radii and repetitions are as many as
-leave a cluster of n / k rows ``signal`` standard errors of an interval's count, since each has only its share of the
+leave a cluster of n / k rows ``min_signal`` standard errors of an interval's count, since each has only its share of the
 users. Boxes are 2.5 r / sqrt(d) wide per interval, not 2 r c sqrt(ln(d n / beta) / d): with its c of 18 and more
 (thirty projections, n = 1e6) that is never smaller than the domain. Vectors are clipped to 0.7 r, since noise is in
 proportion to the bound and a cluster tighter than r sits near the middle.
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Literal, TypeAlias
+from typing import Any, ClassVar, Generic, Literal, TypeAlias
 
 import numpy as np
 
@@ -82,64 +82,79 @@ def divided(what: str) -> Any:
 class WeightedCenters(Generic[T]):
     """Candidate centres of several radii, weighted twice, and clustered."""
 
-    frequencies: FrequencyOracle[T] = slot("asked-local-hashing", help="how many rows fall in each bucket")
-    vectors: VectorSumOracle[T] = slot("hadamard-vector", help="what the rows of each region add up to (LDP-AVG)")
+    formerly: ClassVar = {
+        "frequencies": "counts", "vectors": "sums", "widest": "largest_radius", "signal": "min_signal",
+        "near": "near_chance", "far": "far_chance", "bits": "hash_bits", "prefix": "prefix_bits",
+        "longest": "max_hash_values", "heavy": "hash_threshold", "interval": "interval_length", "norm": "clip_radius",
+        "close": "created_within", "sure": "center_threshold", "weighty": "weight_threshold", "assign": "assignment",
+        "weigh_share": "reassign_share", "steps_share": "divide_steps", "radii_share": "divide_radii", "repetitions_share": "divide_repetitions",
+    }  # fmt: skip
+    counts: FrequencyOracle[T] = slot("asked-local-hashing", help="how many rows fall in each bucket")
+    sums: VectorSumOracle[T] = slot("hadamard-vector", help="what the rows of each region add up to (LDP-AVG)")
     solver: NonPrivateSolver = slot("kmeans++", help="clusters the weighted centres (step 6)")
     radii: int | None = option(
         default=None, low=1, high=32,
-        help="radii, each half of the one before; none: as many as ``signal`` allows, at most three",
+        help="radii, each half of the one before; none: as many as ``min_signal`` allows, at most three",
     )  # fmt: skip
-    widest: float = option(
+    largest_radius: float = option(
         default=0.35, low=0.0, high=1.0, above=True, unit="radii of the domain",
         help="the largest of them; the paper: 1",
     )  # fmt: skip
     repetitions: int | None = option(
         default=None, low=1, high=64,
-        help="M: hash functions per radius; none: as many as ``signal`` allows, three to six",
+        help="M: hash functions per radius; none: as many as ``min_signal`` allows, three to six",
     )  # fmt: skip
-    signal: float = option(
+    min_signal: float = option(
         default=6.0, low=0.0, unit="standard errors",
         help="of an interval's count, that n / k rows should be, where radii and repetitions are chosen",
     )  # fmt: skip
     projections: int = option(default=3, low=1, high=64, help="m: of a hash function")
-    near: float = option(
+    near_chance: float = option(
         default=0.5, low=0.0, high=1.0, above=True, help="p: chance that points a radius apart share a hash value"
     )
-    far: float = option(
+    far_chance: float = option(
         default=0.01, low=0.0, high=1.0, above=True,
         help="q: chance that points c radii apart do: sets c, which is reported",
     )  # fmt: skip
-    bits: int = option(default=12, low=1, high=62, help="of a hash value; up to 20 all values can be looked at")
-    prefix: int = option(default=12, low=1, high=20, help="bits per step of the search for heavy hash values")
-    longest: int = option(default=32, low=1, high=4096, help="hash values that are followed, per radius and repetition")
-    heavy: float = option(default=4.0, low=0.0, unit="standard errors", help="a hash value's count, to be followed")
-    interval: float = option(
+    hash_bits: int = option(default=12, low=1, high=62, help="of a hash value; up to 20 all values can be looked at")
+    prefix_bits: int = option(default=12, low=1, high=20, help="bits per step of the search for heavy hash values")
+    max_hash_values: int = option(
+        default=32, low=1, high=4096, help="hash values that are followed, per radius and repetition"
+    )
+    hash_threshold: float = option(
+        default=4.0, low=0.0, unit="standard errors", help="a hash value's count, to be followed"
+    )
+    interval_length: float = option(
         default=2.5, low=0.0, high=1e6, above=True, unit="radii over sqrt(d)",
         help="length of an interval; a box is three wide",
     )  # fmt: skip
-    norm: float = option(
+    clip_radius: float = option(
         default=0.7, low=0.0, above=True, unit="radii", help="rows are clipped to this distance from their box's middle"
     )
-    close: float = option(
+    created_within: float = option(
         default=3.0, low=0.0, above=True, unit="radii", help="5 c: a row this near to a centre can have created it"
     )
-    sure: float = option(default=2.0, low=0.0, unit="standard errors", help="counts of steps 7 and 8, to keep a centre")
-    weighty: float = option(default=3.0, low=0.0, unit="standard errors", help="of a centre's weight, to be in W")
-    assign: Literal["created", "nearest"] = option(
+    center_threshold: float = option(
+        default=2.0, low=0.0, unit="standard errors", help="counts of steps 7 and 8, to keep a centre"
+    )
+    weight_threshold: float = option(
+        default=3.0, low=0.0, unit="standard errors", help="of a centre's weight, to be in W"
+    )
+    assignment: Literal["created", "nearest"] = option(
         default="created", choices=("created", "nearest"),
         help="created: prefer the centre that a row created, then re-assign (Stemmer); nearest: the nearest centre, "
         "once (Kaplan and Stemmer)",
     )  # fmt: skip
-    steps_share: Divided = divided("steps")
-    radii_share: Divided = divided("radii")
-    repetitions_share: Divided = divided("repetitions")
+    divide_steps: Divided = divided("steps")
+    divide_radii: Divided = divided("radii")
+    divide_repetitions: Divided = divided("repetitions")
     hash_share: float = option(default=0.1, low=0.0, above=True, help="of step 2: hash values")
     axis_share: float = option(default=0.35, low=0.0, above=True, help="of step 4: intervals")
     size_share: float = option(default=0.1, low=0.0, above=True, help="of step 7: rows per region")
     sum_share: float = option(default=0.2, low=0.0, above=True, help="of step 7: sums per region")
     check_share: float = option(default=0.1, low=0.0, above=True, help="of step 8")
     assign_share: float = option(default=0.075, low=0.0, above=True, help="of a")
-    weigh_share: float = option(default=0.075, low=0.0, above=True, help="of b")
+    reassign_share: float = option(default=0.075, low=0.0, above=True, help="of b")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         """Algorithm WeightedCenters."""
@@ -149,13 +164,13 @@ class WeightedCenters(Generic[T]):
         for rank in range(radii):
             runs |= self.good_centers(problem.domain, rank, repetitions, groups, rng.child("radius", rank))
         y = Found.of(dict(zip(runs, side_by_side(list(runs.values()), session), strict=True)))  # 1. candidates
-        most = self.longest * len(runs)
-        own = [group.pairs if self.assign == "created" else () for group in groups]
+        most = self.max_hash_values * len(runs)
+        own = [group.pairs if self.assignment == "created" else () for group in groups]
         a = [y.assigned(pairs, problem.domain.reach, most) for pairs in own]  # 2. a(i, x), in each group
         weights, errors = self._weights(a, groups, "assign", len(y.points), session)  # 3. rows per centre
         kept = np.ones(len(weights), bool)
-        if self.assign == "created":
-            kept = in_w(weights, self.weighty * errors)
+        if self.assignment == "created":
+            kept = in_w(weights, self.weight_threshold * errors)
             b = [Reassigned(before, kept) for before in a]  # 4. b(i, x)
             weights, errors = self._weights(b, groups, "weigh", len(y.points), session)  # 5.
         coreset = y.coreset(kept, weights, errors)
@@ -163,7 +178,7 @@ class WeightedCenters(Generic[T]):
         weights = held(nearest(coreset.points, centers), coreset.weights, problem.k)
         details = {
             "radii": radii, "repetitions": repetitions, "candidates": len(y.points), "weighted": int(kept.sum()),
-            "c": PStable(1.0, self.near, self.far, self.projections).c,
+            "c": PStable(1.0, self.near_chance, self.far_chance, self.projections).c,
         }  # fmt: skip
         return Clustering(problem.domain.truncate(centers + problem.domain.middle), weights, details)
 
@@ -175,7 +190,7 @@ class WeightedCenters(Generic[T]):
         Args:
             rank: of the radius: 0 is the largest, every other one is half of the one before.
         """
-        radius = self.widest * domain.reach / 2**rank
+        radius = self.largest_radius * domain.reach / 2**rank
         return {
             (rank, m): self.centers_procedure(domain, radius, of_pair(groups, (rank, m)), seed.child("repetition", m))
             for m in range(repetitions)
@@ -193,47 +208,51 @@ class WeightedCenters(Generic[T]):
         Raises:
             InvalidInput: what is looked at in step 5 would not fit in memory, or in the numbers of buckets.
         """
-        counts, d = self.frequencies, domain.dimension
-        h = PStable(radius, self.near, self.far, self.projections).sample(d, self.bits, seed.child("hash"))  # 1.
-        intervals = Intervals.of(domain, self.interval * radius / d**0.5, seed.child("intervals"))  # 3. z, p
+        counts, d = self.counts, domain.dimension
+        h = PStable(radius, self.near_chance, self.far_chance, self.projections).sample(
+            d, self.hash_bits, seed.child("hash")
+        )  # 1.
+        intervals = Intervals.of(domain, self.interval_length * radius / d**0.5, seed.child("intervals"))  # 3. z, p
         self._refuse_too_many(intervals.number)
         on_axes = AxisIntervals(h, intervals)
         hashes, axes = yield (  # 2., 4.
             count(HashValues(h, self.prefixes), via=counts, spend=spend["hashes"]),
             count(on_axes, via=counts, spend=spend["axes"]),
         )
-        heavy, _ = self.prefixes.heavy(hashes, self.longest, self.heavy)  # 2. L
-        regions = Regions(h, intervals, heavy, on_axes.fullest(axes, heavy), self.longest)  # 5., 6. B(u)
+        heavy, _ = self.prefixes.heavy(hashes, self.max_hash_values, self.hash_threshold)  # 2. L
+        regions = Regions(h, intervals, heavy, on_axes.fullest(axes, heavy), self.max_hash_values)  # 5., 6. B(u)
         middles = intervals.middles(regions.chosen)
         vectors = Centred(regions, middles, self._bound(domain, radius, intervals))
         sizes, sums = yield (
             count(regions, via=counts, spend=spend["sizes"]),
-            add_up(vectors, via=self.vectors, spend=spend["sums"]),
+            add_up(vectors, via=self.sums, spend=spend["sums"]),
         )
-        ids, rows = certain(sizes, len(heavy), self.sure)  # of the regions that are certainly not empty (claim A.2)
+        ids, rows = certain(
+            sizes, len(heavy), self.center_threshold
+        )  # of the regions that are certainly not empty (claim A.2)
         rows = np.maximum(rows, 1.0)[:, None]
         averages = domain.truncate(middles[ids] * domain.unit + sums.at(ids) / rows + domain.middle)  # 7. y_u
-        within = min(int(self.close * radius), 2 * domain.reach)
-        created = Created(h, heavy[ids], domain.snap(averages), within, self.longest)
+        within = min(int(self.created_within * radius), 2 * domain.reach)
+        created = Created(h, heavy[ids], domain.snap(averages), within, self.max_hash_values)
         y = Candidates(averages - domain.middle, sums.standard_error(ids) / rows[:, 0], created)
         (checked,) = yield (count(created, via=counts, spend=spend["check"]),)  # 8. v(u)
-        return y.at(certain(checked, len(ids), self.sure)[0])  # 9.
+        return y.at(certain(checked, len(ids), self.center_threshold)[0])  # 9.
 
     def _refuse_too_many(self, intervals: int) -> None:
-        if intervals > MOST_INTERVALS or intervals << self.bits > MOST_PAIRS:
+        if intervals > MOST_INTERVALS or intervals << self.hash_bits > MOST_PAIRS:
             raise InvalidInput(
-                f"with {intervals} intervals on an axis and hash values of {self.bits} bits there are too many of both "
-                "to be asked for: take fewer radii, a larger widest or interval, or fewer bits"
+                f"with {intervals} intervals on an axis and hash values of {self.hash_bits} bits there are too many of both "
+                "to be asked for: take fewer radii, a larger largest_radius or interval_length, or fewer bits"
             )
 
     @property
     def prefixes(self) -> Prefixes:
         """As long as a step of the search allows, the last one whole."""
-        return Prefixes(tuple(range(self.bits, 0, -self.prefix))[::-1])
+        return Prefixes(tuple(range(self.hash_bits, 0, -self.prefix_bits))[::-1])
 
     def _bound(self, domain: Domain, radius: float, intervals: Intervals) -> Bound:
         """Of a row relative to its region's middle: public, the same for all regions."""
-        most = min(self.norm * radius, intervals.half_diagonal, 2.0 * domain.reach)
+        most = min(self.clip_radius * radius, intervals.half_diagonal, 2.0 * domain.reach)
         return Bound(max(1, int(most)), domain.dimension)
 
     def _weights(
@@ -241,7 +260,7 @@ class WeightedCenters(Generic[T]):
     ) -> tuple[Floats, Floats]:
         """Rows of each centre (size,), each group counted by its own buckets, and their standard errors. One round."""
         spends = [group.spend[step] for group in groups]
-        asked = [count(own, via=self.frequencies, spend=spend) for own, spend in zip(cells, spends, strict=True)]
+        asked = [count(own, via=self.counts, spend=spend) for own, spend in zip(cells, spends, strict=True)]
         return added(session.ask(*asked), np.arange(size), spends)
 
     def plan(self, problem: Problem) -> tuple[int, int]:
@@ -249,15 +268,15 @@ class WeightedCenters(Generic[T]):
         interval's count."""
         for radii, repetitions in PLANS:
             chosen = self.radii or radii, self.repetitions or repetitions
-            if self._signal(problem, *chosen) >= self.signal:
+            if self._signal(problem, *chosen) >= self.min_signal:
                 return chosen
         return self.radii or 1, self.repetitions or PLANS[-1][1]
 
     def _signal(self, problem: Problem, radii: int, repetitions: int) -> float:
         """n / k rows, in standard errors of a count of step 4."""
         spend = of_pair(self.groups(problem, radii, repetitions, ANY_KEY), (0, 0))["axes"]
-        space = Space((2**self.bits,) * problem.domain.dimension)
-        variance = self.frequencies.variance(space, spend, problem.setting(spend))
+        space = Space((2**self.hash_bits,) * problem.domain.dimension)
+        variance = self.counts.variance(space, spend, problem.setting(spend))
         return problem.rows * spend.fraction / problem.k / math.sqrt(variance) if variance else math.inf
 
     def groups(self, problem: Problem, radii: int, repetitions: int, seed: PublicRng) -> tuple[Group, ...]:
@@ -266,13 +285,13 @@ class WeightedCenters(Generic[T]):
             "hashes": self.hash_share, "axes": self.axis_share, "sizes": self.size_share, "sums": self.sum_share,
             "check": self.check_share, "assign": self.assign_share,
         }  # fmt: skip
-        if self.assign == "created":
-            weights["weigh"] = self.weigh_share
-        spender = {step: self.vectors if step == "sums" else self.frequencies for step in weights}
+        if self.assignment == "created":
+            weights["weigh"] = self.reassign_share
+        spender = {step: self.sums if step == "sums" else self.counts for step in weights}
         failing: list[Step] = [step for step in weights if spender[step].failing]
         return groups_of(
-            problem.budget, weights, radii, repetitions, radii_by=self._by(self.radii_share),
-            repetitions_by=self._by(self.repetitions_share), steps_by=self._by(self.steps_share, rounds=True),
+            problem.budget, weights, radii, repetitions, radii_by=self._by(self.divide_radii),
+            repetitions_by=self._by(self.divide_repetitions), steps_by=self._by(self.divide_steps, rounds=True),
             failing=failing, seed=seed,
         )  # fmt: skip
 
@@ -280,12 +299,12 @@ class WeightedCenters(Generic[T]):
         """Users where that is private and helps. Under Shuffled trust people draw their role anew in each round: steps,
         which are asked in several rounds, share everybody's epsilon; and all else does where oracles need noise from
         everybody."""
-        trust = self.frequencies.trust
+        trust = self.counts.trust
         if rounds and trust is Shuffled and given == "users":
             raise InvalidInput("under Shuffled trust nobody is the same user in two rounds: set steps_share=budget")
         if given != "auto":
             return given
-        everybody = any(oracle.everybody for oracle in (self.frequencies, self.vectors))
+        everybody = any(oracle.everybody for oracle in (self.counts, self.sums))
         alone = trust is Local or (trust is Shuffled and not rounds and not everybody)
         return "users" if alone else "budget"
 
