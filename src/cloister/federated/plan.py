@@ -98,7 +98,9 @@ class PoolPlan:
         if self.test_noise_seed is not None:
             return (SEEDED,)
         colluding = [
-            int(part.value.colluding) for _, part in _parts(self.plan.composed) if "colluding" in part.config()["options"]
+            int(part.value.colluding)
+            for _, part in _parts(self.plan.composed)
+            if "colluding" in part.config()["options"]
         ]
         return statement(self.agreement.masks, self.shares, min(colluding, default=0))
 
