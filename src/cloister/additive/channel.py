@@ -84,7 +84,7 @@ class AdditiveChannel:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        touched, sigma = Sensitivity.of(self.space, self.bound).l0, math.inf if self.law is None else self.law.sigma
+        touched, sigma = Sensitivity.of(self.space, self.bound).l0, math.inf if self.law is None else self.law.gaussian
         delta = 0.0 if self.threshold is None else self.threshold.delta
         pure = self.law is not None and self.law.pure and self.budget.measure == "zcdp"
         spent = self.budget.epsilon if pure else math.inf

@@ -63,12 +63,12 @@ class Noise(ABC):
         return noised
 
     @property
-    def sigma(self) -> float:
-        """That of the discrete Gaussian which the guarantee counts on; infinite for any other law."""
+    def gaussian(self) -> float:
+        """Sigma of the discrete Gaussian that the guarantee counts on; infinite for any other law."""
         return math.inf
 
     @property
-    def shares(self) -> int:
+    def drawers(self) -> int:
         """How many parties draw the noise together; 1: it is drawn in one place."""
         return 1
 
@@ -98,6 +98,10 @@ class Gaussian(Noise):
     def deviation(self) -> float:
         return self.sigma
 
+    @property
+    def gaussian(self) -> float:
+        return self.sigma
+
     def draw(self, size: int, rng: NoiseRng) -> Ints:
         return rng.discrete_gaussian(self.sigma, size)
 
@@ -116,9 +120,12 @@ class Skellam(Noise):
         return self.share * math.sqrt(self.shares)
 
     @property
-    def sigma(self) -> float:
-        """Standard deviation of the noise that is counted on."""
+    def gaussian(self) -> float:
         return self.share * math.sqrt(self.honest)
+
+    @property
+    def drawers(self) -> int:
+        return self.shares
 
     def draw(self, size: int, rng: NoiseRng) -> Ints:
         """One share."""

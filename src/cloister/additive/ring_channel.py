@@ -77,7 +77,7 @@ class RingChannel:
 
     @property
     def shares(self) -> int:
-        return self.tensor.law.shares if self.tensor.law else 1
+        return self.tensor.law.drawers if self.tensor.law else 1
 
     @property
     def events(self) -> tuple[Event, ...]:
