@@ -96,7 +96,7 @@ def _given(k: int, step: float) -> tuple[Ints, Floats]:
     heads = np.arange(first, last + 1, dtype=np.float64)
     logs = math.lgamma(k + 1) - k * math.log(2) - gammaln(heads + 1) - gammaln(k - heads + 1)
     loss = np.ceil(np.log((heads + 1) / (k - heads)) / step + 1e-9).astype(np.int64)
-    found: Floats = np.bincount(loss - loss[0], weights=np.exp(logs))
+    found = np.asarray(np.bincount(loss - loss[0], weights=np.exp(logs)), np.float64)
     found[0] += bdtr(first - 1, k, 0.5) if first else 0.0  # smaller losses count as this one
     at = loss[np.append(True, loss[1:] > loss[:-1])]
     # logarithms of large factorials are off by as much as 1e-8
