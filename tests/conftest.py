@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # workers share the cores
     os.environ.setdefault(_name, "1")
@@ -21,12 +22,14 @@ def data() -> Path:
     return Path(folder)
 
 
-SLOW = (
-    "VectorSumOracle-ldp-average-one_report_hides_its_row",  # a million Gaussian numbers, drawn one by one
-    "a_message_hides_among_those_of_others",
-    *(f"spends_its_budget[{method}-Shuffled" for method in ("fastlloyd", "nearest-centers", "tree-means")),
+SLOW = re.compile(
+    r"VectorSumOracle-ldp-average-one_report_hides_its_row"  # a million Gaussian numbers, drawn one by one
+    r"|a_message_hides_among_those_of_others"
+    r"|spends_its_budget\[(fastlloyd|nearest-centers|tree-means)-Shuffled"
+    r"|built_in_components_conform\[.*-(bias_is_as_declared|every_option_keeps_the_budget|nested_levels_have_noise_of_their_own"
+    r"|standard_error_is_that_of_an_empty_bucket)\]"
 )
-"""Parts of names of cases that take seconds, where their neighbours take none."""
+"""Cases that take long by themselves or all together, where their neighbours take no time."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -37,5 +40,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in gone]
     config.hook.pytest_deselected(items=left_out)
     for item in items:
-        if any(name in item.name for name in SLOW):
+        if SLOW.search(item.name):
             item.add_marker(pytest.mark.slow)

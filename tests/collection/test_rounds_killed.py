@@ -83,6 +83,7 @@ USER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(ROUNDS))
 @pytest.mark.parametrize("point", USER_POINTS.values(), ids=USER_POINTS)
 def test_a_killed_answer_goes_on(tmp_path: Path, stages: list[Path], number: int, point: Any) -> None:
@@ -124,6 +125,7 @@ SERVER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(ROUNDS))
 @pytest.mark.parametrize("point", SERVER_POINTS.values(), ids=SERVER_POINTS)
 def test_a_killed_server_goes_on(tmp_path: Path, stages: list[Path], number: int, point: Any) -> None:

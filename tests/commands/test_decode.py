@@ -184,6 +184,7 @@ def test_a_flipped_bit_is_found_where_pages_have_checksums(folder: Path, plan: P
     assert refused > 80
 
 
+@pytest.mark.slow
 def test_ten_thousand_malformed_reports_and_as_many_files_are_refused_in_a_line_per_kind(
     folder: Path, plan: PublishedPlan, sent: pa.RecordBatch
 ) -> None:
