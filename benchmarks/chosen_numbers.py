@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from one_round import mixture
 
-from cloister.collection.client.encoder import Encoder
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.client.encoder import PlanEncoder
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
 from cloister.collection.wire import reports as wire
@@ -40,12 +40,12 @@ CELLS = (1, 2, 4, 8)
 """Over how many cells liars are shared out: the worst counts."""
 
 
-def planned(people: int, epsilon: float, seed: int) -> PublishedPlan:
+def planned(people: int, epsilon: float, seed: int) -> CollectionPlan:
     request = Request(k=K, method="one-round", epsilon=epsilon, bounds="ball:1", rows=4 * people, seed=seed)
     return publish(request, dimension=D)
 
 
-def counted(encoder: Encoder, users: Ids) -> Bools:
+def counted(encoder: PlanEncoder, users: Ids) -> Bools:
     """Whose numbers (n,) are asked for counts."""
     asked = wire.asked(encoder.round, users)
     found: Bools = np.logical_or.reduce(
@@ -54,7 +54,7 @@ def counted(encoder: Encoder, users: Ids) -> Bools:
     return found
 
 
-def with_lies(encoder: Encoder, rows: Floats, users: Ids, liars: Ids, cells: int) -> Iterator[Any]:
+def with_lies(encoder: PlanEncoder, rows: Floats, users: Ids, liars: Ids, cells: int) -> Iterator[Any]:
     """Everybody's reports: to questions for counts, liars say what speaks for their cells."""
     made = encoder.encode(rows, users)
     for part, report in zip(encoder.round.parts, made.reports, strict=True):
@@ -68,7 +68,7 @@ def with_lies(encoder: Encoder, rows: Floats, users: Ids, liars: Ids, cells: int
 
 
 def cost(
-    plan: PublishedPlan, encoder: Encoder, rows: Floats, users: Ids, liars: Ids, cells: int
+    plan: CollectionPlan, encoder: PlanEncoder, rows: Floats, users: Ids, liars: Ids, cells: int
 ) -> tuple[float, list[str]]:
     """Cost of the honest rows, and what the server doubts."""
     honest = ~np.isin(users, liars)
@@ -81,7 +81,7 @@ def cost(
     return nicv(rows[honest], done.result.centers), done.intake.doubts
 
 
-def numbered(encoder: Encoder, people: int, chosen: bool, g: np.random.Generator) -> tuple[Ids, Ids]:
+def numbered(encoder: PlanEncoder, people: int, chosen: bool, g: np.random.Generator) -> tuple[Ids, Ids]:
     """Numbers of all people, and of the liars among them."""
     numbers, few = g.permutation(encoder.plan.rows).astype(np.uint64), int(people * LIARS)
     honest, free = numbers[few:people], np.concatenate([numbers[:few], numbers[people:]])
@@ -99,7 +99,7 @@ def main() -> None:
         seen, shares = 0, list[float]()
         for seed in range(5):
             plan, g = planned(people, epsilon, seed), np.random.default_rng(seed)
-            encoder, rows = Encoder(plan), mixture(people, K, D, R, seed)[0]
+            encoder, rows = PlanEncoder(plan), mixture(people, K, D, R, seed)[0]
             shares.append(sum(p.fraction for p in encoder.round.parts if p.vectors is None))
             costs = list[float]()
             for chosen in (None, False, True):

@@ -65,8 +65,8 @@ def rows_of(n: int, k: int, d: int) -> Any:
 
 def request(n: int, k: int, parties: int, oracle: str) -> Request:
     options = {"rounds": ROUNDS, "counts.parties": parties, "sums.parties": parties}
-    wires = {"counts": oracle, "sums": oracle}
-    return Request(k=k, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=n, seed=1, wires=wires, options=options)
+    components = {"counts": oracle, "sums": oracle}
+    return Request(k=k, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=n, seed=1, components=components, options=options)
 
 
 class Timed:

@@ -11,10 +11,10 @@ import numpy as np
 from cloister.core.encoding import absorb, chunk_rows, encode_lattice, merge_summaries
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray
-from cloister.run.fit import Plan
+from cloister.run.fit import PreparedRun
 
 
-def halves(plan: Plan, rows: AnyArray) -> tuple[float, float]:
+def halves(plan: PreparedRun, rows: AnyArray) -> tuple[float, float]:
     """CPU seconds of one thread to encode the rows (n, d), in chunks with secret noise, and to decode: the best of four, the first of
     which warms up."""
     (asked,) = plan.forecast(PublicRng.from_seed(1))

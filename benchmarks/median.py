@@ -58,7 +58,7 @@ class Cell:
     epsilon: float
     runs: int
     options: Options = ()
-    wires: Options = ()
+    components: Options = ()
 
 
 def measure(cell: Cell) -> list[float]:
@@ -76,7 +76,7 @@ def centers_of(cell: Cell, rows: Floats) -> Floats:
         return known.solve(Released(Coreset(rows, np.ones(len(rows))), ()), cell.k, PublicRng.fresh())
     request = Request(
         k=cell.k, method=cell.method, epsilon=cell.epsilon, delta=datasets.delta(len(rows)), bounds=(-1.0, 1.0),
-        rows=len(rows), options=dict(cell.options), wires=dict(cell.wires),
+        rows=len(rows), options=dict(cell.options), components=dict(cell.components),
     )  # fmt: skip
     return fit(request, population_of(cell.data)).centers
 
@@ -106,7 +106,7 @@ def stored(store: Path | None) -> dict[Cell, list[float]]:
             entry = json.loads(line)
         except json.JSONDecodeError:
             continue
-        pairs = {name: tuple((a, b) for a, b in entry["cell"][name]) for name in ("options", "wires")}
+        pairs = {name: tuple((a, b) for a, b in entry["cell"][name]) for name in ("options", "components")}
         found[Cell(**(entry["cell"] | pairs))] = entry["values"]
     return found
 
@@ -119,7 +119,7 @@ class Table:
     centres: Sequence[int]
     runs: int
     options: Options
-    wires: Options
+    components: Options
     mine: str
     limit: float
 
@@ -128,7 +128,7 @@ class Table:
         if method in TRIVIAL:
             return Cell(name, method, k if method == "kmed++" else 1, NO_BUDGET, self.runs if method == "kmed++" else 1)
         own = method == self.mine
-        return Cell(name, method, k, epsilon, self.runs, self.options if own else (), self.wires if own else ())
+        return Cell(name, method, k, epsilon, self.runs, self.options if own else (), self.components if own else ())
 
     def cells(self, name: str, epsilon: float) -> list[Cell]:
         return [self.cell(name, method, k, epsilon) for k in self.centres for method in (*TRIVIAL, *self.methods)]
@@ -226,10 +226,10 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=1.25, help="what it may cost, over kmed++")
     parser.add_argument("--set", nargs="*", type=pair, default=[], metavar="OPTION=VALUE", help="options of --mine")
     parser.add_argument(
-        "--with", nargs="*", type=pair, default=[], metavar="SLOT=NAME", dest="wires", help="slots of --mine"
+        "--with", nargs="*", type=pair, default=[], metavar="SLOT=NAME", dest="components", help="slots of --mine"
     )
     o = parser.parse_args()
-    table = Table(o.methods, o.centres, o.runs, tuple(o.set), tuple(o.wires), o.mine, o.limit)
+    table = Table(o.methods, o.centres, o.runs, tuple(o.set), tuple(o.components), o.mine, o.limit)
     blocks = [(name, epsilon) for name in o.sets for epsilon in o.epsilons]
     found = run((cell for block in blocks for cell in table.cells(*block)), o.processes, o.store)
     missed = list[str]()

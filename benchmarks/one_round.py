@@ -121,14 +121,14 @@ def s1_like(n: int, k: int, g: np.random.Generator) -> tuple[AnyArray, Floats]:
 def request(case: Case, seed: int) -> Request:
     """The run of a case."""
     options = {**cells_of(case), **dict(case.options)}
-    wires = {name: options.pop(name) for name in list(options) if name in {"tree", "counts", "sums", "solver"}}
+    components = {name: options.pop(name) for name in list(options) if name in {"tree", "counts", "sums", "solver"}}
     return Request(
         k=case.k,
         method=case.method,
         epsilon=case.eps,
         bounds="ball:1",
         rows=case.n,
-        wires=wires,
+        components=components,
         options=options,
         seed=seed,
     )

@@ -33,7 +33,7 @@ from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
 from cloister.core.types import AnyArray, Floats
 from cloister.metrics import cost
-from cloister.run.fit import Plan, Request, fit, prepare, source
+from cloister.run.fit import PreparedRun, Request, fit, prepare, source
 
 M, C = 10**6, 10**5
 SOLVERS = {1: "kmedian++", 2: "kmeans++"}
@@ -86,17 +86,17 @@ def at_places(n: int, case: Case, seed: int) -> AnyArray:
 
 def request(case: Case, seed: int) -> Request:
     """The run of a case: the same solver for all methods, of the right power."""
-    options, wires = dict(case.options), {"solver": SOLVERS[case.power]}
+    options, components = dict(case.options), {"solver": SOLVERS[case.power]}
     if case.method == ONE:
-        wires = {"solver": "ward"} if case.power == 2 else {"solver": "kmedian++", "grid_solver": "kmedian++"}
-    wires |= {name: options.pop(name) for name in list(options) if name in {"counts", "sums", "solver"}}
+        components = {"solver": "ward"} if case.power == 2 else {"solver": "kmedian++", "grid_solver": "kmedian++"}
+    components |= {name: options.pop(name) for name in list(options) if name in {"counts", "sums", "solver"}}
     return Request(
-        k=case.k, method=case.method, epsilon=case.eps, delta=1e-6 if "ldp-average" in wires.values() else 0.0,
-        bounds="ball:1", rows=case.n, wires=wires, options=options, seed=seed,
+        k=case.k, method=case.method, epsilon=case.eps, delta=1e-6 if "ldp-average" in components.values() else 0.0,
+        bounds="ball:1", rows=case.n, components=components, options=options, seed=seed,
     )  # fmt: skip
 
 
-def planned(case: Case, seed: int = 0) -> Plan:
+def planned(case: Case, seed: int = 0) -> PreparedRun:
     return prepare(request(case, seed), [str(j) for j in range(case.d)])
 
 

@@ -29,7 +29,7 @@ from cloister.accounting import epsilon_of_mu, epsilon_of_shuffled, local_of_shu
 from cloister.core.capabilities import Mixing
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.metrics import nicv
-from cloister.run.fit import Plan, Request, fit, prepare, source
+from cloister.run.fit import PreparedRun, Request, fit, prepare, source
 
 EPSILON, DELTA, K, R = 1.0, 1e-6, 8, 100.0
 
@@ -40,7 +40,7 @@ class Oracles:
 
     label: str
     trust: str
-    wires: tuple[tuple[str, str], ...] = ()
+    components: tuple[tuple[str, str], ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
     epsilon: float = EPSILON
 
@@ -98,7 +98,7 @@ def request(case: Case, seed: int | None = None) -> Request:
         options = {} if asked.trust == "Local" else {"grid.side": SIDES[case.n]}
     return Request(
         k=K, method="one-round", epsilon=asked.epsilon, delta=0.0 if asked.trust == "Local" else DELTA, bounds="ball:1", rows=case.n,
-        wires=dict(asked.wires), options=options, seed=seed,
+        components=dict(asked.components), options=options, seed=seed,
     )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def work(item: tuple[str, Case, int]) -> dict[str, float]:
     }  # fmt: skip
 
 
-def planned(case: Case) -> Plan:
+def planned(case: Case) -> PreparedRun:
     return prepare(request(case), columns(case))
 
 
@@ -217,7 +217,7 @@ def table_speed(d: int = 10) -> Iterator[str]:
     yield "|---|---|---|---|"
     for row in ROWS:
         if (
-            row.trust != "Shuffled" or row.wires == MIXED
+            row.trust != "Shuffled" or row.components == MIXED
         ):  # a hundred thousand messages a person: not for so many people
             continue
         n = 200_000

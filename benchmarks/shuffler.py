@@ -23,25 +23,25 @@ FILE, PIECE, ENCODED = 1_000_000, 100_000, 20_000
 """People in a file, people who are written together, and how many are encoded."""
 
 
-def write(folder: Path, people: int, dimension: int, wires: dict[str, str]) -> None:
+def write(folder: Path, people: int, dimension: int, components: dict[str, str]) -> None:
     """A plan and its messages."""
     import pyarrow.parquet as pq
 
-    from cloister.collection.client.encoder import Encoder
+    from cloister.collection.client.encoder import PlanEncoder
     from cloister.collection.plan.publish import publish
     from cloister.collection.wire import messages
     from cloister.collection.wire.messages import Messages
     from cloister.run.fit import Request
 
     request = Request(
-        k=8, method="one-round", epsilon=1.0, delta=1e-8, bounds="ball:1", rows=people, seed=1, wires=wires
+        k=8, method="one-round", epsilon=1.0, delta=1e-8, bounds="ball:1", rows=people, seed=1, components=components
     )
     plan = publish(request, dimension=dimension)
     plan.write(folder / "plan", "for a benchmark")
     (folder / "reports").mkdir()
     some = min(ENCODED, people)
     begun = time.perf_counter()
-    encoder = Encoder(plan)
+    encoder = PlanEncoder(plan)
     real = encoder.encode(np.random.default_rng(0).normal(0, 0.1, (some, dimension)), np.arange(some)).messages
     print(f"  encoded {some:,} people in {time.perf_counter() - begun:.1f} s")
     schema, rng, round = (
@@ -102,12 +102,12 @@ def main() -> None:
     if given.run:
         globals()[given.run](given.folder)
         return
-    wires = {"counts": "amplified-counts", "sums": "amplified-vectors"}
+    components = {"counts": "amplified-counts", "sums": "amplified-vectors"}
     for people in (given.messages // 8, given.messages):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             print(f"{people:,} people, one message each, d = {given.dimension}", flush=True)
-            write(folder, people, given.dimension, wires)
+            write(folder, people, given.dimension, components)
             size = sum(path.stat().st_size for path in (folder / "reports").iterdir())
             print(f"  {size / 1e6:,.0f} MB of messages", flush=True)
             for run in ("measured", "decoded"):

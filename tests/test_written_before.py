@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript
 from tests.in_process import cloister
 
@@ -58,7 +58,7 @@ def said(folder: Path, *arguments: str) -> Any:
 
 
 def test_a_plan_asks_the_round_that_it_was_published_with(before: Path) -> None:
-    plan = PublishedPlan.read(before / "plan")
+    plan = CollectionPlan.read(before / "plan")
     assert plan.round().digest() == plan.digest
     assert Transcript.read(before / "rounds").index == 1
 

@@ -42,7 +42,7 @@ from cloister.commands.shuffle import shuffle
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
-    from cloister.run.fit import Plan, Request
+    from cloister.run.fit import PreparedRun, Request
 
 app = typer.Typer(
     name="cloister", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -318,20 +318,20 @@ def _requested(o: dict[str, Any], parties: int) -> Request:
     for name, how in (("k", "-k"), ("epsilon", "--epsilon")):
         if o[name] is None:
             raise InvalidInput(f"no {name}: give {how}")
-    method, wires, settings = "fastlloyd" if o["method"] is None else o["method"], o["with"], o["set"]
+    method, components, settings = "fastlloyd" if o["method"] is None else o["method"], o["with"], o["set"]
     if parties:
         from cloister.federated.plan import pooled
 
-        wires, settings = pooled(method, wires, settings, parties)
+        components, settings = pooled(method, components, settings, parties)
     return Request(
         k=typed(o["k"], int, "k"), method=method, epsilon=typed(o["epsilon"], float, "epsilon"),
-        delta=typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], wires=wires, options=settings,
+        delta=typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], components=components, options=settings,
         not_private=flag(o["not_private"], "not_private"), seed=o["seed"],
     )  # fmt: skip
 
 
 @contextmanager
-def _progress() -> Iterator[tuple[Callable[[int], None] | None, Callable[[Plan, int], None] | None]]:
+def _progress() -> Iterator[tuple[Callable[[int], None] | None, Callable[[PreparedRun, int], None] | None]]:
     """A progress bar on a terminal, nothing elsewhere. Its total is the public number of rows times rounds."""
     if not sys.stderr.isatty():
         yield None, None

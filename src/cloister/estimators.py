@@ -93,7 +93,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             bounds = domain_of(bounds, [str(name) for name in names])
         request = Request(
             k=self.n_clusters, method=self.method, epsilon=self.epsilon, delta=self.delta, bounds=bounds, rows=self.rows,
-            wires=self.components or {}, options=self.options or {}, not_private=self.not_private, seed=self.random_state,
+            components=self.components or {}, options=self.options or {}, not_private=self.not_private, seed=self.random_state,
         )  # fmt: skip
         return fit(request, source(checked, None, self.missing), account=account)
 

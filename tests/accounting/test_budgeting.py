@@ -30,23 +30,25 @@ from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianC
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
 from cloister.plugins.trees.grid import Grid
-from cloister.run.fit import Plan, Request, prepare
+from cloister.run.fit import PreparedRun, Request, prepare
 
 SEED = PublicRng.from_seed(5)
 LAPLACE = {"counts": "discrete-laplace"}
 
 
-def plan(dimension: int = 2, method: str = "tree-coreset", wires: dict[str, str] = LAPLACE, **given: Any) -> Plan:
+def plan(
+    dimension: int = 2, method: str = "tree-coreset", components: dict[str, str] = LAPLACE, **given: Any
+) -> PreparedRun:
     facts = {"k": 3, "epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 10_000, **given}
-    return prepare(Request(method=method, wires=wires, **facts), [str(j) for j in range(dimension)])
+    return prepare(Request(method=method, components=components, **facts), [str(j) for j in range(dimension)])
 
 
-def spent(made: Plan) -> Spent:
+def spent(made: PreparedRun) -> Spent:
     """What a run spends, as its accountant adds it up."""
     return Accountant(made.total, made.problem.budget).forecast([round.events for round in made.forecast(SEED)])
 
 
-def measure_of(made: Plan) -> str:
+def measure_of(made: PreparedRun) -> str:
     """The measure of the oracles that are asked; rho if they differ."""
     session: Session[Any] = Session(made.problem, SEED, forecasting=True)
     made.composed.value.cluster(made.problem, session, SEED.child("method"))
@@ -78,7 +80,13 @@ def test_a_slot_that_is_asked_does_decide() -> None:
 def test_a_published_plan_has_the_budget_of_the_run_that_it_plans() -> None:
     """With one question in two columns, the vectors' delta is nobody's: the plan's reader finds the same."""
     request = Request(
-        k=3, method="one-round", epsilon=1.0, delta=1e-7, bounds=(-1, 1), rows=10_000, wires={"sums": "ldp-average"}
+        k=3,
+        method="one-round",
+        epsilon=1.0,
+        delta=1e-7,
+        bounds=(-1, 1),
+        rows=10_000,
+        components={"sums": "ldp-average"},
     )
     made = publish(request, ["a", "b"])
     assert made.problem.budget == prepare(request, ["a", "b"]).problem.budget == Budget("pure", 1.0)
@@ -171,9 +179,9 @@ def test_a_method_that_stumbles_over_a_budget_of_another_measure_gets_the_one_of
 
 def test_exact_answers_that_nobody_asks_are_exact_answers_still() -> None:
     with pytest.raises(InvalidInput, match="NOT private"):
-        plan(wires={**LAPLACE, "sums": "exact"})
+        plan(components={**LAPLACE, "sums": "exact"})
     with pytest.raises(InvalidInput, match="exact answers have an infinite budget"):
-        plan(wires={**LAPLACE, "sums": "exact"}, not_private=True)
+        plan(components={**LAPLACE, "sums": "exact"}, not_private=True)
 
 
 # every method with every oracle
@@ -212,21 +220,21 @@ def methods() -> Iterator[Any]:
 @pytest.mark.parametrize(("method", "trust"), list(methods()))
 def test_a_run_spends_its_budget(method: str, trust: str) -> None:
     """Every built-in method, with every oracle that fits: at least 0.99 of the budget, in its measure, and never more than all."""
-    for wires, dimension in itertools.product(fillings(method, trust), (2, 5)):
-        made, found = forecast_of(dimension, method, wires, 1_000_000 if trust == "Shuffled" else 100_000)
+    for components, dimension in itertools.product(fillings(method, trust), (2, 5)):
+        made, found = forecast_of(dimension, method, components, 1_000_000 if trust == "Shuffled" else 100_000)
         if made is None:
             continue
         budget = made.problem.budget
-        assert budget.measure == measure_of(made), (wires, dimension)
+        assert budget.measure == measure_of(made), (components, dimension)
         share = found.amount(budget.measure) / budget.amount
-        assert share <= 1 + 1e-9, (wires, dimension)
-        assert share >= 0.99, (wires, dimension)
+        assert share <= 1 + 1e-9, (components, dimension)
+        assert share >= 0.99, (components, dimension)
 
 
-def forecast_of(dimension: int, method: str, wires: dict[str, str], rows: int) -> tuple[Plan | None, Spent]:
+def forecast_of(dimension: int, method: str, components: dict[str, str], rows: int) -> tuple[PreparedRun | None, Spent]:
     """A plan and what it spends; None where a slot is for another trust model, or an oracle cannot list so many buckets."""
     try:
-        made = plan(dimension, method, wires, rows=rows)
+        made = plan(dimension, method, components, rows=rows)
         return made, spent(made)
     except WrongComposition:
         return None, Spent()

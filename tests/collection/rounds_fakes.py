@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 
 from cloister.collection.client.encode_files import Naming, Table, collect
-from cloister.collection.client.encoder import Encoder, State, opened
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.client.encoder import PlanEncoder, State, opened
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import Advanced, advance
@@ -25,15 +25,15 @@ ROWS = CENTERS[np.arange(N) % 3] + np.random.default_rng(0).normal(0, 0.05, (N, 
 USERS = np.arange(N, dtype=np.uint64)
 REQUEST = Request(
     k=3, method="su-lloyd", epsilon=EPSILON, bounds="-1:1", rows=N, seed=1, options={"rounds": ROUNDS},
-    wires={"counts": "optimised-local-hashing", "sums": "hadamard-vector"},
+    components={"counts": "optimised-local-hashing", "sums": "hadamard-vector"},
 )  # fmt: skip
 
 
-def planned(**changes: Any) -> PublishedPlan:
+def planned(**changes: Any) -> CollectionPlan:
     return publish(attrs.evolve(REQUEST, **changes), dimension=D)
 
 
-def prepared(folder: Path, plan: PublishedPlan) -> Path:
+def prepared(folder: Path, plan: CollectionPlan) -> Path:
     """A folder with a plan and everybody's rows."""
     plan.write(folder / "plan", words(plan, plan.rounds()))
     np.save(folder / "mine.npy", ROWS)
@@ -42,7 +42,7 @@ def prepared(folder: Path, plan: PublishedPlan) -> Path:
 
 def answered(folder: Path, noise: NoiseRng | None = None) -> tuple[Path | None, int]:
     """Everybody answers the open round: what ``cloister answer`` does."""
-    encoder = Encoder(opened(folder / "plan"), noise=noise)
+    encoder = PlanEncoder(opened(folder / "plan"), noise=noise)
     table = Table(encoder, [str(folder / "mine.npy")], Naming())
     return collect(encoder, table, folder / "reports", "parquet", None if noise else State(folder / "mine.state"))
 
@@ -51,7 +51,7 @@ def advanced(folder: Path, **options: Any) -> Advanced:
     return advance(folder / "plan", folder / "reports", **options)
 
 
-def up_to(folder: Path, plan: PublishedPlan, closed: int, noise: NoiseRng | None = None) -> Path:
+def up_to(folder: Path, plan: CollectionPlan, closed: int, noise: NoiseRng | None = None) -> Path:
     """A folder whose first rounds are closed."""
     prepared(folder, plan)
     for _ in range(closed):

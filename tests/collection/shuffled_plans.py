@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cloister.collection.client.encoder import Encoder
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.client.encoder import PlanEncoder
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.wire import messages
 from cloister.collection.wire.messages import Messages
@@ -21,7 +21,7 @@ from cloister.core.buckets import Placed, Space
 from cloister.core.budget import Budget, Event
 from cloister.core.domains import Ball
 from cloister.core.errors import Refused
-from cloister.core.questions import Part, Round
+from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Bools, Ids, Ints
@@ -33,7 +33,7 @@ PARTS = 4
 """Files that people's messages are in."""
 
 
-def small_plan(**changes: Any) -> PublishedPlan:
+def small_plan(**changes: Any) -> CollectionPlan:
     given = {
         "k": 2,
         "method": "one-round",
@@ -42,19 +42,19 @@ def small_plan(**changes: Any) -> PublishedPlan:
         "bounds": "ball:1",
         "rows": N,
         "seed": 1,
-        "wires": WIRES,
+        "components": WIRES,
     }
     return publish(Request(**{**given, **changes}), dimension=D)
 
 
-def sent(plan: PublishedPlan, seed: int = 0, people: int = N) -> Messages:
+def sent(plan: CollectionPlan, seed: int = 0, people: int = N) -> Messages:
     """What people send, from noise that can be repeated."""
     rows = np.random.default_rng(seed).normal(0, 0.3, (people, D))
-    return Encoder(plan, noise=NoiseRng.for_tests(seed)).encode(rows, np.arange(people)).messages
+    return PlanEncoder(plan, noise=NoiseRng.for_tests(seed)).encode(rows, np.arange(people)).messages
 
 
 def write(
-    path: Path, plan: PublishedPlan, some: Messages, round: Round[Any] | None = None, hash: str | None = None
+    path: Path, plan: CollectionPlan, some: Messages, round: Round[Any] | None = None, hash: str | None = None
 ) -> Path:
     """A file of messages with their senders."""
     path.parent.mkdir(exist_ok=True)
@@ -64,7 +64,7 @@ def write(
     return path
 
 
-def folder_of(path: Path, plan: PublishedPlan, some: Messages) -> Path:
+def folder_of(path: Path, plan: CollectionPlan, some: Messages) -> Path:
     """The messages in ``PARTS`` files."""
     assert some.senders is not None
     for i in range(PARTS):
@@ -77,7 +77,7 @@ def multiset(some: Messages) -> Counter[bytes]:
     return Counter(q.tobytes() + body.tobytes() for q, body in zip(some.questions, some.bodies, strict=True))
 
 
-def released(folder: Path, plan: PublishedPlan, round: Round[Any] | None = None) -> Messages:
+def released(folder: Path, plan: CollectionPlan, round: Round[Any] | None = None) -> Messages:
     """What a shuffler wrote, in its order."""
     opened, found = plan.round() if round is None else round, list[Messages]()
     for path in sorted(folder.iterdir()):
@@ -162,4 +162,4 @@ class Ones:
 
 def toy_round() -> Round[Shuffled]:
     """One question of three messages, of everybody."""
-    return Round(0, Shuffled, Ball((0.0,) * D, 1.0), (Part(Ones(), None, None, ToyMixing()),))
+    return Round(0, Shuffled, Ball((0.0,) * D, 1.0), (OpenedQuestion(Ones(), None, None, ToyMixing()),))

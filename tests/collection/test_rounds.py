@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister.accounting.composition import Spent
-from cloister.collection.client.encoder import Encoder, State, encode, opened
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.client.encoder import PlanEncoder, State, encode, opened
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance, decode, result_of
@@ -37,7 +37,7 @@ from tests.collection.rounds_fakes import (
 
 
 @pytest.fixture(scope="module")
-def plan() -> PublishedPlan:
+def plan() -> CollectionPlan:
     return planned()
 
 
@@ -46,7 +46,7 @@ def same(one: Result, other: Result) -> bool:
     return np.array_equal(one.centers, other.centers) and weights
 
 
-def test_files_and_fit_find_the_same_centres_with_the_same_noise(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_files_and_fit_find_the_same_centres_with_the_same_noise(tmp_path: Path, plan: CollectionPlan) -> None:
     noise = NoiseRng.for_tests(5)
     up_to(
         tmp_path, plan, ROUNDS, noise.child("chunk", 0)
@@ -75,7 +75,7 @@ def test_a_plan_of_one_round_advances_to_what_decode_finds(tmp_path: Path) -> No
         encode(tmp_path / "plan", ROWS, USERS)
 
 
-def test_the_schedule_adds_up_to_the_budget(plan: PublishedPlan) -> None:
+def test_the_schedule_adds_up_to_the_budget(plan: CollectionPlan) -> None:
     rounds = plan.rounds()
     assert len(rounds) == plan.length == ROUNDS
     assert Spent.on(event for round in rounds for event in round.events).epsilon(0.0) == pytest.approx(
@@ -89,24 +89,24 @@ def test_the_schedule_adds_up_to_the_budget(plan: PublishedPlan) -> None:
     assert all(f"round {number}: 100.0% of the users are asked" in text for number in range(1, ROUNDS + 1))
 
 
-def test_a_plan_survives_its_file(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_a_plan_survives_its_file(tmp_path: Path, plan: CollectionPlan) -> None:
     plan.write(tmp_path / "plan", "")
-    read = PublishedPlan.read(tmp_path / "plan")
+    read = CollectionPlan.read(tmp_path / "plan")
     assert read.hash == plan.hash
     assert read.schedule == plan.schedule
     assert json.loads((tmp_path / "plan" / "plan.json").read_text())["format"] == 2
 
 
-def test_bytes_per_round_are_what_is_sent(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_bytes_per_round_are_what_is_sent(tmp_path: Path, plan: CollectionPlan) -> None:
     up_to(tmp_path, plan, 1)
-    encoder = Encoder(opened(tmp_path / "plan"), noise=NoiseRng.for_tests(1))
+    encoder = PlanEncoder(opened(tmp_path / "plan"), noise=NoiseRng.for_tests(1))
     sent = encoder.encode(ROWS, USERS)
     step = plan.schedule[1]
     assert sent.records.shape[1] == step.size.answers + step.size.stamps
     assert (step.size.user, step.asked) == (8.0, 1.0)
 
 
-def test_a_person_pays_a_plan_once_over_all_rounds(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_a_person_pays_a_plan_once_over_all_rounds(tmp_path: Path, plan: CollectionPlan) -> None:
     prepared(tmp_path, plan)
     state = State(tmp_path / "mine.state", lifetime=EPSILON)
     for _ in range(ROUNDS):
@@ -120,14 +120,14 @@ def test_a_person_pays_a_plan_once_over_all_rounds(tmp_path: Path, plan: Publish
     assert state.spent(3) == EPSILON
 
 
-def test_whoever_joins_late_pays_the_plan_too(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_whoever_joins_late_pays_the_plan_too(tmp_path: Path, plan: CollectionPlan) -> None:
     up_to(tmp_path, plan, 1)
     late = State(tmp_path / "late.state")
     encode(tmp_path / "plan", ROWS[:1], USERS[:1], state=late)
     assert (late.spent(0), late.spent_delta(0)) == (EPSILON, 0.0)
 
 
-def test_asked_twice_she_says_the_same(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_asked_twice_she_says_the_same(tmp_path: Path, plan: CollectionPlan) -> None:
     prepared(tmp_path, plan)
     state, first = State(tmp_path / "s"), list[np.ndarray]()
     for _ in range(ROUNDS):
@@ -138,7 +138,7 @@ def test_asked_twice_she_says_the_same(tmp_path: Path, plan: PublishedPlan) -> N
     assert not np.array_equal(first[0], first[1])
 
 
-def test_an_older_copy_of_the_folder_gets_the_older_answers(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_an_older_copy_of_the_folder_gets_the_older_answers(tmp_path: Path, plan: CollectionPlan) -> None:
     state = State(tmp_path / "mine.state")
     prepared(tmp_path, plan)
     first = encode(plan, ROWS, USERS, state=state)
@@ -148,27 +148,27 @@ def test_an_older_copy_of_the_folder_gets_the_older_answers(tmp_path: Path, plan
     assert np.array_equal(encode(plan, ROWS, USERS, state=state).records, first.records)
 
 
-def test_several_rounds_need_a_memory(plan: PublishedPlan) -> None:
+def test_several_rounds_need_a_memory(plan: CollectionPlan) -> None:
     with pytest.raises(InvalidInput, match="give a state that remembers"):
         encode(plan, ROWS, USERS)
 
 
 def test_who_is_not_asked_sends_and_pays_nothing(
-    tmp_path: Path, plan: PublishedPlan, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepared(tmp_path, plan)
-    monkeypatch.setattr(Encoder, "asked", lambda encoder, users: users % 3 == 1)
+    monkeypatch.setattr(PlanEncoder, "asked", lambda encoder, users: users % 3 == 1)
     path, count = answered(tmp_path)
     assert path is not None
     assert pq.read_table(path)["user"].to_pylist() == list(range(1, N, 3))
     assert count == N // 3
     assert encode(plan, ROWS, USERS, state=tmp_path / "mine.state").users.tolist() == list(range(1, N, 3))
     assert [State(tmp_path / "mine.state").spent(user) for user in (0, 1, 2)] == [0.0, EPSILON, 0.0]
-    monkeypatch.setattr(Encoder, "asked", lambda encoder, users: users < 0)
+    monkeypatch.setattr(PlanEncoder, "asked", lambda encoder, users: users < 0)
     assert answered(tmp_path) == (None, 0)
 
 
-def test_a_closed_round_is_not_closed_again(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_a_closed_round_is_not_closed_again(tmp_path: Path, plan: CollectionPlan) -> None:
     up_to(tmp_path, plan, 1)
     before = (tmp_path / "plan" / "round-1.json").read_bytes()
     done = advanced(tmp_path, only=0)
@@ -181,7 +181,7 @@ def test_a_closed_round_is_not_closed_again(tmp_path: Path, plan: PublishedPlan)
     assert not (tmp_path / "plan" / "round-2.json").exists()
 
 
-def test_too_few_reports_close_nothing(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_too_few_reports_close_nothing(tmp_path: Path, plan: CollectionPlan) -> None:
     prepared(tmp_path, plan)
     answered(tmp_path)
     with pytest.raises(InvalidInput, match="900 reports count, at least 1,000 are wanted"):
@@ -189,7 +189,7 @@ def test_too_few_reports_close_nothing(tmp_path: Path, plan: PublishedPlan) -> N
     assert Transcript.read(tmp_path / "plan").index == 0
 
 
-def test_the_result_is_what_is_published_without_any_report(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_the_result_is_what_is_published_without_any_report(tmp_path: Path, plan: CollectionPlan) -> None:
     prepared(tmp_path, plan)
     with pytest.raises(Refused, match="3 rounds are not closed yet"):
         result_of(opened(tmp_path / "plan"))
@@ -202,14 +202,14 @@ def test_the_result_is_what_is_published_without_any_report(tmp_path: Path, plan
     assert [reports["accepted"] for reports in done.result.details["reports"]] == [N] * ROUNDS
 
 
-def test_decode_says_who_closes_rounds(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_decode_says_who_closes_rounds(tmp_path: Path, plan: CollectionPlan) -> None:
     prepared(tmp_path, plan)
     answered(tmp_path)
     with pytest.raises(InvalidInput, match="this plan has 3 rounds: 'cloister advance' closes"):
         decode(tmp_path / "plan", tmp_path / "reports")
 
 
-def test_a_late_report_of_a_closed_round_is_left_alone(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_a_late_report_of_a_closed_round_is_left_alone(tmp_path: Path, plan: CollectionPlan) -> None:
     up_to(tmp_path, plan, 1)
     early = next((tmp_path / "reports").iterdir())
     early.rename(early.with_name("zzz-late.parquet"))

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister.collection.client import encode_files as collecting
-from cloister.collection.client.encoder import Encoder, State, opened
+from cloister.collection.client.encoder import PlanEncoder, State, opened
 from cloister.collection.plan import canonical_json as sealed
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
 from cloister.collection.wire.columns import plan_of
@@ -28,12 +28,12 @@ FORK = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_s
 
 
 @pytest.fixture(scope="module")
-def plan() -> PublishedPlan:
+def plan() -> CollectionPlan:
     return planned()
 
 
 @pytest.fixture(scope="module")
-def stages(tmp_path_factory: pytest.TempPathFactory, plan: PublishedPlan) -> list[Path]:
+def stages(tmp_path_factory: pytest.TempPathFactory, plan: CollectionPlan) -> list[Path]:
     """The folder at each round boundary: 0, 1, ... rounds closed, the open one answered by nobody."""
     whole = up_to(tmp_path_factory.mktemp("run"), plan, 0)
     found = list[Path]()
@@ -74,7 +74,7 @@ def dying(what: Callable[[], Any], owner: Any, name: str, call: int = 1, after: 
 USER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
     "before the charge": (State, "charge", 1, False),
     "charged, nothing drawn": (State, "charge", 1, True),
-    "inside the drawing": (Encoder, "draw", 1, True),
+    "inside the drawing": (PlanEncoder, "draw", 1, True),
     "drawn, nothing written": (State, "fill", 1, True),
     "before the file": (collecting, "_file", 1, False),
     "in the middle of the file": (collecting.wire, "to_batch", 1, True),
@@ -200,7 +200,7 @@ def test_two_servers_at_once_publish_one_version(tmp_path: Path, stages: list[Pa
     assert [path.name for path in (folder / "plan").iterdir() if path.name.startswith(".")] == []
 
 
-def test_people_who_answer_at_once_send_one_report_each(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_people_who_answer_at_once_send_one_report_each(tmp_path: Path, plan: CollectionPlan) -> None:
     prepared(tmp_path, plan)
     start = FORK.Barrier(3)
 

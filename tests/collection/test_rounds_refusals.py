@@ -15,7 +15,7 @@ import pytest
 
 from cloister.collection.client.encoder import State, encode, opened
 from cloister.collection.plan.canonical_json import hash_of, laid_out
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
@@ -36,12 +36,12 @@ from tests.collection.rounds_fakes import (
 
 
 @pytest.fixture(scope="module")
-def plan() -> PublishedPlan:
+def plan() -> CollectionPlan:
     return planned()
 
 
 @pytest.fixture(scope="module")
-def two_closed(tmp_path_factory: pytest.TempPathFactory, plan: PublishedPlan) -> Path:
+def two_closed(tmp_path_factory: pytest.TempPathFactory, plan: CollectionPlan) -> Path:
     return up_to(tmp_path_factory.mktemp("closed"), plan, 2)
 
 
@@ -172,7 +172,7 @@ def other_first(folder: Path, state: State) -> State:
     return state
 
 
-def test_a_lie_before_she_saw_anything_costs_her_no_more(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_a_lie_before_she_saw_anything_costs_her_no_more(tmp_path: Path, plan: CollectionPlan) -> None:
     """Answers that are far from the truth lead to another question, for the same price; the next ones must go on from them."""
     up_to(tmp_path, plan, 1)
     lied(tmp_path, 1, 12345.0)
@@ -182,7 +182,9 @@ def test_a_lie_before_she_saw_anything_costs_her_no_more(tmp_path: Path, plan: P
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e308])
-def test_answers_that_are_no_numbers_are_one_line_or_a_round(tmp_path: Path, plan: PublishedPlan, value: float) -> None:
+def test_answers_that_are_no_numbers_are_one_line_or_a_round(
+    tmp_path: Path, plan: CollectionPlan, value: float
+) -> None:
     up_to(tmp_path, plan, 1)
     true = Transcript.read(tmp_path / "plan")
     looks = tuple(attrs.evolve(look, values=np.full_like(look.values, value)) for look in true.closed[0].looks)
@@ -193,7 +195,7 @@ def test_answers_that_are_no_numbers_are_one_line_or_a_round(tmp_path: Path, pla
     assert not (tmp_path / "late.state").exists()
 
 
-def test_answers_of_other_shapes_are_one_line(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_answers_of_other_shapes_are_one_line(tmp_path: Path, plan: CollectionPlan) -> None:
     up_to(tmp_path, plan, 1)
     true = Transcript.read(tmp_path / "plan").closed[0]
     odd = tuple(attrs.evolve(look, values=np.zeros((len(look.ids), 7))) for look in true.looks)
@@ -222,7 +224,7 @@ def test_a_round_that_costs_more_than_planned_gets_no_report(folder: Path, monke
     forecast = opened(folder / "plan").plan
     monkeypatch.setattr(Round, "events", property(true))
     rounds = forecast.rounds()
-    monkeypatch.setattr(PublishedPlan, "rounds", lambda plan: rounds)
+    monkeypatch.setattr(CollectionPlan, "rounds", lambda plan: rounds)
     monkeypatch.setattr(
         Round, "events", property(lambda round: true(round) if any(round is one for one in rounds) else dearer(round))
     )
@@ -231,7 +233,7 @@ def test_a_round_that_costs_more_than_planned_gets_no_report(folder: Path, monke
     assert not (folder / "new.state").exists()
 
 
-def test_a_plan_whose_schedule_was_changed_gets_no_report(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_a_plan_whose_schedule_was_changed_gets_no_report(tmp_path: Path, plan: CollectionPlan) -> None:
     first, *rest = plan.schedule
     cheap = attrs.evolve(first, events=tuple({**event, "amount": 0.1} for event in first.events))
     fewer = attrs.evolve(first, asked=0.5)
@@ -246,21 +248,21 @@ def test_a_plan_whose_schedule_was_changed_gets_no_report(tmp_path: Path, plan: 
     "changes", [{"asked": 0.0}, {"asked": -1.0}, {"asked": float("1e999")}, {"events": [{}]}, {"events": [[]]}]
 )
 def test_a_schedule_that_makes_no_sense_is_no_plan(
-    tmp_path: Path, plan: PublishedPlan, changes: dict[str, Any]
+    tmp_path: Path, plan: CollectionPlan, changes: dict[str, Any]
 ) -> None:
     """Whoever only looks at the plan is told so, too."""
     facts = json.loads(json.dumps(plan.as_dict()))
     facts.pop("hash")
     facts["rounds"][1].update(changes)
     with pytest.raises((ValueError, KeyError)):
-        PublishedPlan.from_dict({**facts, "hash": hash_of({**facts, "rounds": []})})
+        CollectionPlan.from_dict({**facts, "hash": hash_of({**facts, "rounds": []})})
     prepared(tmp_path, plan)
     (tmp_path / "plan" / "plan.json").write_text(json.dumps({**facts, "hash": "00" * 32}))
     with pytest.raises(Damaged):
         Transcript.read(tmp_path / "plan")
 
 
-def test_changed_parameters_are_another_plan_for_the_ledger(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_changed_parameters_are_another_plan_for_the_ledger(tmp_path: Path, plan: CollectionPlan) -> None:
     state = State(tmp_path / "mine.state", lifetime=EPSILON)
     encode(plan, ROWS, USERS, state=state)
     for other in (planned(epsilon=1.0), planned(k=4, epsilon=0.5), planned(seed=9, epsilon=0.1)):

@@ -11,7 +11,7 @@ import pytest
 
 from cloister.accounting.composition import Spent
 from cloister.collection.client.encoder import State, encode, opened
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
 from cloister.core.randomness import NoiseRng
 from cloister.run.fit import Request, fit, source
@@ -23,8 +23,8 @@ BY_BUDGET = {"steps_share": "budget", "radii_share": "budget", "repetitions_shar
 REQUEST = Request(k=3, method="weighted-centers", epsilon=EPSILON, delta=DELTA, bounds="-1:1", rows=N, seed=1)
 
 
-def planned(vectors: str, options: dict[str, Any]) -> PublishedPlan:
-    return publish(attrs.evolve(REQUEST, wires={"vectors": vectors}, options=options), dimension=2)
+def planned(vectors: str, options: dict[str, Any]) -> CollectionPlan:
+    return publish(attrs.evolve(REQUEST, components={"vectors": vectors}, options=options), dimension=2)
 
 
 @pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
@@ -49,7 +49,7 @@ def test_all_rounds_together_cost_the_budget_delta_included(vectors: str, option
 @pytest.mark.slow
 @pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
 def test_files_and_fit_find_the_same_centres_with_the_same_noise(tmp_path: Path, vectors: str) -> None:
-    request, noise = attrs.evolve(REQUEST, wires={"vectors": vectors}), NoiseRng.for_tests(3)
+    request, noise = attrs.evolve(REQUEST, components={"vectors": vectors}), NoiseRng.for_tests(3)
     plan = planned(vectors, {})
     prepared(tmp_path, plan)
     np.save(tmp_path / "mine.npy", ROWS)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.run.result import Result
 from tests import in_process
 from tests.collection.rounds_fakes import ROUNDS, N, lied, planned, prepared
@@ -25,16 +25,16 @@ def cloister(folder: Path, *arguments: Any) -> tuple[int, str, str]:
 
 
 @pytest.fixture(scope="module")
-def plan() -> PublishedPlan:
+def plan() -> CollectionPlan:
     return planned()
 
 
 @pytest.fixture
-def folder(tmp_path: Path, plan: PublishedPlan) -> Path:
+def folder(tmp_path: Path, plan: CollectionPlan) -> Path:
     return prepared(tmp_path, plan)
 
 
-def test_from_rows_to_centres_in_rounds(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_from_rows_to_centres_in_rounds(tmp_path: Path, plan: CollectionPlan) -> None:
     prepared(tmp_path, plan)
     shutil.rmtree(tmp_path / "plan")
     code, text, _ = cloister(
@@ -71,7 +71,7 @@ def test_programs_of_their_own_processes(folder: Path) -> None:
     assert done.stderr == "cloister: no report can be used; left alone 1 files of rounds that are closed\n"
 
 
-def test_json_for_programs(folder: Path, plan: PublishedPlan) -> None:
+def test_json_for_programs(folder: Path, plan: CollectionPlan) -> None:
     said = json.loads(cloister(folder, *ANSWER, "--json")[1])
     assert (said["plan"], said["round"], said["rounds"], said["reports"]) == (plan.hash, 1, ROUNDS, N)
     assert (folder / said["file"]).exists()

@@ -15,8 +15,8 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from cloister.collection.client.encoder import Encoder
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.client.encoder import PlanEncoder
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
 from cloister.collection.wire import reports as wire
@@ -30,18 +30,18 @@ ROWS = np.random.default_rng(0).normal(0, 0.3, (N, D))
 
 
 @pytest.fixture(scope="module")
-def plan() -> PublishedPlan:
+def plan() -> CollectionPlan:
     return publish(Request(k=3, method="one-round", epsilon=2.0, bounds="ball:1", rows=N, seed=1), dimension=D)
 
 
 @pytest.fixture(scope="module")
-def sent(plan: PublishedPlan) -> pa.RecordBatch:
-    done = Encoder(plan).encode(ROWS, np.arange(N))
+def sent(plan: CollectionPlan) -> pa.RecordBatch:
+    done = PlanEncoder(plan).encode(ROWS, np.arange(N))
     return wire.to_batch(done.reports, done.users, wire.schema(plan.round(), plan.hash))
 
 
 @pytest.fixture
-def folder(tmp_path: Path, plan: PublishedPlan, sent: pa.RecordBatch) -> Path:
+def folder(tmp_path: Path, plan: CollectionPlan, sent: pa.RecordBatch) -> Path:
     plan.write(tmp_path / "plan", "")
     (tmp_path / "reports").mkdir()
     parquet(tmp_path / "reports" / "part-0.parquet", sent)
@@ -119,7 +119,7 @@ def test_too_few_reports_to_learn_anything_are_warned_of(tmp_path: Path) -> None
         assert ("expect no better than one centre" in done.stderr) == told
 
 
-def test_what_is_wrong_is_said_in_one_line(folder: Path, plan: PublishedPlan) -> None:
+def test_what_is_wrong_is_said_in_one_line(folder: Path, plan: CollectionPlan) -> None:
     (folder / "empty").mkdir()
     changed = folder / "changed"
     shutil.copytree(folder / "plan", changed)
@@ -141,7 +141,7 @@ def test_what_is_wrong_is_said_in_one_line(folder: Path, plan: PublishedPlan) ->
         assert done.stderr.startswith("cloister: ")
 
 
-def test_a_file_that_was_cut_short_anywhere_counts_for_nothing(folder: Path, plan: PublishedPlan) -> None:
+def test_a_file_that_was_cut_short_anywhere_counts_for_nothing(folder: Path, plan: CollectionPlan) -> None:
     some = pq.read_table(folder / "reports" / "part-0.parquet").slice(0, 40).to_batches()[0]
     whole = decode(plan, parquet(folder / "w.parquet", some)).result.as_dict()
     for write, ending in ((parquet, "parquet"), (arrow, "arrow")):
@@ -162,7 +162,7 @@ def flipped(content: bytes, rng: np.random.Generator) -> bytes:
     return bits.tobytes()
 
 
-def test_a_flipped_bit_is_found_where_pages_have_checksums(folder: Path, plan: PublishedPlan) -> None:
+def test_a_flipped_bit_is_found_where_pages_have_checksums(folder: Path, plan: CollectionPlan) -> None:
     """Data pages are covered, the footer is not: what it says must fit, or it says nothing about the reports."""
     some = pq.read_table(folder / "reports" / "part-0.parquet").slice(0, 300).to_batches()[0]
     path = parquet(folder / "small.parquet", some)
@@ -186,7 +186,7 @@ def test_a_flipped_bit_is_found_where_pages_have_checksums(folder: Path, plan: P
 
 @pytest.mark.slow
 def test_ten_thousand_malformed_reports_and_as_many_files_are_refused_in_a_line_per_kind(
-    folder: Path, plan: PublishedPlan, sent: pa.RecordBatch
+    folder: Path, plan: CollectionPlan, sent: pa.RecordBatch
 ) -> None:
     rng, reports = np.random.default_rng(6), folder / "reports"
     expected = decode(plan, reports).result

@@ -21,9 +21,9 @@ from typer.testing import CliRunner
 from cloister.cli import app
 from cloister.collection.client import encode_files as collecting
 from cloister.collection.client.encode_files import Naming, Table, collect, piece_rows
-from cloister.collection.client.encoder import Encoder, State, read
+from cloister.collection.client.encoder import PlanEncoder, State, read
 from cloister.collection.plan.canonical_json import hash_of
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.wire import reports as wire
 from cloister.collection.wire.columns import plan_of
@@ -39,13 +39,13 @@ WANTED = ("-k", "3", "--epsilon", "2", "--rows", str(N), "--bounds", "ball:1")
 
 
 @pytest.fixture(scope="module")
-def plan() -> PublishedPlan:
+def plan() -> CollectionPlan:
     request = Request(k=3, method="one-round", epsilon=2.0, bounds="ball:1", rows=N, seed=1)
     return publish(request, columns=NAMES)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, plan: PublishedPlan) -> Path:
+def folder(tmp_path: Path, plan: CollectionPlan) -> Path:
     plan.write(tmp_path / "plan", "")
     numbers = np.random.default_rng(1).permutation(N)[:1000]
     table = pa.table({"name": ["a"] * 1000, **{n: ROWS[:, i] for i, n in enumerate(NAMES)}, "id": numbers})
@@ -106,8 +106,8 @@ def test_json_for_programs(folder: Path) -> None:
     assert len(reports(folder / "r")) == 1000
 
 
-def encoded(folder: Path, plan: PublishedPlan, *paths: str, naming: Naming | None = None, **options: Any) -> pa.Table:
-    encoder = Encoder(plan, noise=options.pop("noise", None))
+def encoded(folder: Path, plan: CollectionPlan, *paths: str, naming: Naming | None = None, **options: Any) -> pa.Table:
+    encoder = PlanEncoder(plan, noise=options.pop("noise", None))
     state, format = options.pop("state", None), options.pop("format", "parquet")
     table = Table(encoder, [str(folder / p) for p in paths], naming or Naming(), **options)
     out = folder / f"out-{len(list(folder.iterdir()))}"
@@ -119,10 +119,10 @@ def encoded(folder: Path, plan: PublishedPlan, *paths: str, naming: Naming | Non
 
 
 @pytest.mark.parametrize("format", ["parquet", "arrow"])
-def test_the_file_has_the_reports_of_the_round(folder: Path, plan: PublishedPlan, format: str) -> None:
+def test_the_file_has_the_reports_of_the_round(folder: Path, plan: CollectionPlan, format: str) -> None:
     noise = NoiseRng.for_tests(3)
     found = encoded(folder, plan, "mine.parquet", noise=noise, format=format)
-    expected = Encoder(plan, noise=noise).encode(ROWS, np.arange(1000))
+    expected = PlanEncoder(plan, noise=noise).encode(ROWS, np.arange(1000))
     (batch,) = found.combine_chunks().to_batches()
     for report, other in zip(wire.from_batch(batch, plan.round()), expected.reports, strict=True):
         for name, values in other.columns().items():
@@ -131,7 +131,7 @@ def test_the_file_has_the_reports_of_the_round(folder: Path, plan: PublishedPlan
 
 @pytest.mark.parametrize("format", ["parquet", "arrow"])
 def test_files_of_reports_and_their_folder_are_read_by_their_owner_alone(
-    folder: Path, plan: PublishedPlan, monkeypatch: pytest.MonkeyPatch, format: Any
+    folder: Path, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch, format: Any
 ) -> None:
     """Messages for a shuffler are next to rows, also while they are written."""
     modes, flush = list[int](), collecting.flush
@@ -141,7 +141,7 @@ def test_files_of_reports_and_their_folder_are_read_by_their_owner_alone(
         flush(file)
 
     monkeypatch.setattr(collecting, "flush", spied)
-    encoder, before = Encoder(plan), os.umask(0)
+    encoder, before = PlanEncoder(plan), os.umask(0)
     try:
         path, _ = collect(
             encoder, Table(encoder, [str(folder / "mine.parquet")], Naming()), folder / "new" / "r", format
@@ -152,7 +152,7 @@ def test_files_of_reports_and_their_folder_are_read_by_their_owner_alone(
     assert (modes, path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == ([0o600], 0o600, 0o700)
 
 
-def test_user_numbers_follow_the_first_one(folder: Path, plan: PublishedPlan) -> None:
+def test_user_numbers_follow_the_first_one(folder: Path, plan: CollectionPlan) -> None:
     assert encoded(folder, plan, "mine.parquet", naming=Naming(first=200))["user"].to_pylist() == list(range(200, 1200))
     with pytest.raises(CloisterError, match="user numbers above 1199"):
         encoded(folder, plan, "mine.parquet", naming=Naming(first=201))
@@ -160,7 +160,7 @@ def test_user_numbers_follow_the_first_one(folder: Path, plan: PublishedPlan) ->
 
 @pytest.mark.parametrize("remember", [False, True])
 def test_user_numbers_of_a_column_and_no_trace_of_the_order(
-    folder: Path, plan: PublishedPlan, remember: bool, monkeypatch: pytest.MonkeyPatch
+    folder: Path, plan: CollectionPlan, remember: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cloister.collection.client.encode_files.CELLS", 0)  # several pieces
     assert piece_rows(D) == 1024
@@ -170,23 +170,23 @@ def test_user_numbers_of_a_column_and_no_trace_of_the_order(
     found = encoded(folder, plan, "mine.parquet", naming=Naming(column="id"), state=state)
     assert found["user"].to_pylist() == sorted(numbers.tolist())
     if state is not None:
-        again = Encoder(plan).encode(ROWS * 0, numbers, state)
+        again = PlanEncoder(plan).encode(ROWS * 0, numbers, state)
         (batch,) = found.combine_chunks().to_batches()
         for report, other in zip(wire.from_batch(batch, plan.round()), again.reports, strict=True):
             assert all(np.array_equal(report.columns()[name], values) for name, values in other.columns().items())
 
 
-def test_rows_of_a_column_of_users_are_their_own(folder: Path, plan: PublishedPlan) -> None:
+def test_rows_of_a_column_of_users_are_their_own(folder: Path, plan: CollectionPlan) -> None:
     """Seeded, so that each person's report says whose row was encoded."""
     numbers, noise = pq.read_table(folder / "mine.parquet")["id"].to_numpy(), NoiseRng.for_tests(1)
     found = encoded(folder, plan, "mine.parquet", naming=Naming(column="id"), noise=noise)
-    expected = Encoder(plan, noise=noise).encode(ROWS, numbers)
+    expected = PlanEncoder(plan, noise=noise).encode(ROWS, numbers)
     (batch,) = found.combine_chunks().to_batches()
     for report, other in zip(wire.from_batch(batch, plan.round()), expected.reports, strict=True):
         assert all(np.array_equal(report.columns()[name], values) for name, values in other.columns().items())
 
 
-def test_rows_with_missing_cells_are_refused_or_dropped_with_their_numbers(folder: Path, plan: PublishedPlan) -> None:
+def test_rows_with_missing_cells_are_refused_or_dropped_with_their_numbers(folder: Path, plan: CollectionPlan) -> None:
     rows = ROWS.copy()
     rows[3, 1], rows[500, 0] = np.nan, np.inf
     pq.write_table(pa.table(dict(zip(NAMES, rows.T, strict=True))), folder / "holes.parquet")
@@ -197,7 +197,7 @@ def test_rows_with_missing_cells_are_refused_or_dropped_with_their_numbers(folde
     assert found == [i for i in range(1000) if i not in (3, 500)]
 
 
-def test_several_files_are_one_table(folder: Path, plan: PublishedPlan) -> None:
+def test_several_files_are_one_table(folder: Path, plan: CollectionPlan) -> None:
     pq.write_table(pa.table(dict(zip(NAMES, ROWS[:50].T, strict=True))), folder / "more.parquet")
     np.savetxt(folder / "more.csv", ROWS[:50], delimiter=",", header=",".join(NAMES), comments="")
     assert encoded(folder, plan, "more.parquet", "more.csv")["user"].to_pylist() == list(range(100))
@@ -279,7 +279,7 @@ WRONG: dict[str, tuple[str, str]] = {
 
 
 @pytest.fixture(scope="module")
-def crooked(tmp_path_factory: pytest.TempPathFactory, plan: PublishedPlan) -> Path:
+def crooked(tmp_path_factory: pytest.TempPathFactory, plan: CollectionPlan) -> Path:
     folder = tmp_path_factory.mktemp("crooked")
     plan.write(folder / "plan", "")
     plan.write(folder / "changed", "")
@@ -373,12 +373,12 @@ def test_a_plan_that_may_tell_a_row_as_it_is_is_warned_of_on_both_sides(folder: 
     assert cloister(*run, "--lifetime-delta", "0.3", folder=folder).returncode == 0
 
 
-def test_a_full_disk_leaves_no_file(folder: Path, plan: PublishedPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_file(folder: Path, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    encoder = Encoder(plan)
+    encoder = PlanEncoder(plan)
     with pytest.raises(CloisterError, match=r"No space left on device\. No report was written"):
         collect(encoder, Table(encoder, [str(folder / "mine.parquet")], Naming()), folder / "r")
     assert list((folder / "r").iterdir()) == []

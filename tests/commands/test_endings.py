@@ -26,7 +26,7 @@ import pytest
 import cloister.collection.client.encoder
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.commands.common import console, print_table, steady
 from cloister.core.marks import SIZE
@@ -292,12 +292,12 @@ def test_a_result_that_can_be_kept_nowhere_is_not_said_to_be_kept(
 
 
 @pytest.fixture(scope="module")
-def local_plan() -> PublishedPlan:
+def local_plan() -> CollectionPlan:
     return publish(Request(k=2, method="one-round", epsilon=2.0, bounds="ball:1", rows=500, seed=1), dimension=2)
 
 
 @pytest.fixture
-def people(tmp_path: Path, local_plan: PublishedPlan) -> Path:
+def people(tmp_path: Path, local_plan: CollectionPlan) -> Path:
     local_plan.write(tmp_path / "plan", "")
     np.save(tmp_path / "mine.npy", np.random.default_rng(0).normal(0, 0.3, (500, 2)))
     return tmp_path
@@ -312,7 +312,7 @@ def test_an_encoder_that_is_cut_off_gives_the_same_reports_when_it_is_told_to_go
 ) -> None:
     hint = "no report was written: run it again with --state mine.state, which gives the same reports and pays nothing twice\n"
     with monkeypatch.context() as patch:
-        patch.setattr(cloister.collection.client.encoder.Encoder, "encoded", interrupt)
+        patch.setattr(cloister.collection.client.encoder.PlanEncoder, "encoded", interrupt)
         assert refused(people, *ENCODE, *STATE) == (130, f"cloister: interrupted; {hint}")
     with monkeypatch.context() as patch:
         patch.setattr("cloister.collection.client.encode_files.flush", full)
@@ -336,7 +336,7 @@ def test_an_encoder_without_a_state_that_is_cut_off_says_whether_anything_was_wr
     people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(cloister.collection.client.encoder.Encoder, "draw", interrupt)
+        patch.setattr(cloister.collection.client.encoder.PlanEncoder, "draw", interrupt)
         code, told = refused(people, *ENCODE)
         assert (code, told.splitlines()[-1]) == (130, "cloister: interrupted; no report was written: run it again")
     with monkeypatch.context() as patch:

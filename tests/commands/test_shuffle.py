@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister.collection.client.encoder import read
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
 from cloister.collection.server.aggregator import decode
 from cloister.collection.shuffler.shuffler import shuffle
@@ -27,7 +27,7 @@ WITH = tuple(part for slot, name in WIRES.items() for part in ("--with", f"{slot
 
 
 @pytest.fixture(scope="module")
-def plan() -> PublishedPlan:
+def plan() -> CollectionPlan:
     return small_plan()
 
 
@@ -68,7 +68,9 @@ def test_from_rows_to_centres(tmp_path: Path) -> None:
     assert "no file of shuffled messages" in cloister("decode", "plan", "reports", folder=tmp_path).stderr
 
 
-def test_all_files_of_one_shuffle_or_none(plan: PublishedPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_files_of_one_shuffle_or_none(
+    plan: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file that is missing, there twice, or damaged is found: nothing is lost or doubled between the shuffler and the server."""
     monkeypatch.setattr("cloister.collection.shuffler.shuffler.GROUP", 64)
     monkeypatch.setattr("cloister.collection.shuffler.shuffler.FILE", 256)
@@ -90,7 +92,7 @@ def test_all_files_of_one_shuffle_or_none(plan: PublishedPlan, tmp_path: Path, m
         decode(plan, files)
 
 
-def test_an_impossible_message_is_refused_alone(plan: PublishedPlan, tmp_path: Path) -> None:
+def test_an_impossible_message_is_refused_alone(plan: CollectionPlan, tmp_path: Path) -> None:
     """A stamp of another question: the server finds those among all, and counts the others."""
     theirs = sent(plan)
     some = np.flatnonzero(theirs.questions == 0)[:3]
@@ -106,7 +108,7 @@ def test_an_impossible_message_is_refused_alone(plan: PublishedPlan, tmp_path: P
 SPLIT = {"counts": "split-and-mix-counts", "sums": "split-and-mix"}
 
 
-def split_plan(**changes: Any) -> PublishedPlan:
+def split_plan(**changes: Any) -> CollectionPlan:
     given = {
         "k": 2,
         "epsilon": 1.0,
@@ -114,7 +116,7 @@ def split_plan(**changes: Any) -> PublishedPlan:
         "bounds": "ball:1",
         "rows": 100,
         "seed": 1,
-        "wires": SPLIT,
+        "components": SPLIT,
         "options": {"grid_up_to": 0, "tree.cells": 2},
     }
     return publish(Request(**{"method": "one-round", **given, **changes}), dimension=2)
@@ -142,7 +144,7 @@ def test_messages_under_a_foreign_stamp_are_refused_with_their_sender_alone(
     tmp_path: Path, frequencies: str, which: str
 ) -> None:
     """Her messages spoil nobody else's: neither the shuffler nor the server stops for her."""
-    plan = split_plan(wires={"counts": frequencies, "sums": "split-and-mix"})
+    plan = split_plan(components={"counts": frequencies, "sums": "split-and-mix"})
     theirs = sent_of(plan, 100)
     assert theirs.senders is not None
     bodies = theirs.bodies.copy()
@@ -158,12 +160,12 @@ def test_messages_under_a_foreign_stamp_are_refused_with_their_sender_alone(
     assert decode(plan, tmp_path / "out").intake.accepted == 98
 
 
-def sent_of(plan: PublishedPlan, people: int) -> Any:
-    from cloister.collection.client.encoder import Encoder
+def sent_of(plan: CollectionPlan, people: int) -> Any:
+    from cloister.collection.client.encoder import PlanEncoder
     from cloister.core.randomness import NoiseRng
 
     rows = np.random.default_rng(0).normal(0, 0.3, (people, plan.dimension))
-    return Encoder(plan, noise=NoiseRng.for_tests(0)).encode(rows, np.arange(people)).messages
+    return PlanEncoder(plan, noise=NoiseRng.for_tests(0)).encode(rows, np.arange(people)).messages
 
 
 def test_a_plan_asks_for_a_bounded_number_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +177,7 @@ def test_a_plan_asks_for_a_bounded_number_of_messages(monkeypatch: pytest.Monkey
 
 
 def test_a_shuffled_plan_has_one_round() -> None:
-    wires = {"counts": "amplified-counts", "sums": "amplified-vectors"}
+    components = {"counts": "amplified-counts", "sums": "amplified-vectors"}
     request = Request(
         k=2,
         method="fastlloyd",
@@ -185,7 +187,7 @@ def test_a_shuffled_plan_has_one_round() -> None:
         bounds="ball:1",
         rows=N,
         seed=1,
-        wires=wires,
+        components=components,
     )
     with pytest.raises(InvalidInput, match="a plan of trust Shuffled holds one"):
         publish(request, dimension=2)
@@ -201,14 +203,14 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_plan_that_says_something_else_of_its_crowd_is_refused(
-    plan: PublishedPlan, tmp_path: Path, change: str
+    plan: CollectionPlan, tmp_path: Path, change: str
 ) -> None:
     attrs.evolve(plan, crowd=CHANGES[change](plan.crowd)).write(tmp_path / "plan", "")
     with pytest.raises(Refused):
         read(tmp_path / "plan").round()
 
 
-def test_a_plan_of_a_crowd_survives_its_file(plan: PublishedPlan, tmp_path: Path) -> None:
+def test_a_plan_of_a_crowd_survives_its_file(plan: CollectionPlan, tmp_path: Path) -> None:
     plan.write(tmp_path / "plan", words(plan, plan.rounds()))
     found = read(tmp_path / "plan")
     assert (found.hash, found.crowd, found.trust) == (plan.hash, plan.crowd, "Shuffled")

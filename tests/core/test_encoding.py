@@ -15,7 +15,7 @@ from cloister.core.encoding import absorb, chunk_rows, encode_lattice, encode_ro
 from cloister.core.errors import Refused
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Part, Round
+from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Central, Local, Shuffled
 from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
@@ -37,15 +37,17 @@ class Counted:
         return self.inner.locate(rows)
 
 
-def counted(cells: Any, among: Share | None = None) -> Part:
-    return Part(cells, None, among, ExactCounts().open(cells.space, SPEND, SETTING))
+def counted(cells: Any, among: Share | None = None) -> OpenedQuestion:
+    return OpenedQuestion(cells, None, among, ExactCounts().open(cells.space, SPEND, SETTING))
 
 
-def summed(vectors: Any, among: Share | None = None) -> Part:
-    return Part(vectors.cells, vectors, among, ExactSums().open(vectors.cells.space, vectors.bound, SPEND, SETTING))
+def summed(vectors: Any, among: Share | None = None) -> OpenedQuestion:
+    return OpenedQuestion(
+        vectors.cells, vectors, among, ExactSums().open(vectors.cells.space, vectors.bound, SPEND, SETTING)
+    )
 
 
-def a_round(*parts: Part, trust: Any = Central, domain: Any = BOX) -> Round[Any]:
+def a_round(*parts: OpenedQuestion, trust: Any = Central, domain: Any = BOX) -> Round[Any]:
     return Round(0, trust, domain, parts)
 
 
@@ -161,7 +163,12 @@ def test_reports_carry_the_users_whose_rows_they_are() -> None:
     rows[::7] = np.nan
     who = np.random.default_rng(9).integers(0, 2**64, 300, dtype=np.uint64)
     cells, share = Strips(BOX.reach), Share(SEED, 0, 0.0, 0.4)
-    encode_rows(a_round(Part(cells, None, share, Spy()), Part(cells, None, None, Spy()), trust=Local), rows, who, NOISE)  # type: ignore[arg-type]
+    encode_rows(
+        a_round(OpenedQuestion(cells, None, share, Spy()), OpenedQuestion(cells, None, None, Spy()), trust=Local),
+        rows,
+        who,
+        NOISE,
+    )  # type: ignore[arg-type]
     whole = np.isfinite(rows).all(axis=1)
     for (items, users_of), asked in zip(seen, (whole & share.holds(who), whole), strict=True):
         assert np.array_equal(users_of, who[asked])
@@ -195,7 +202,7 @@ def test_vectors_are_clipped_to_their_bound_before_the_oracle_sees_them() -> Non
             seen.append(items)
 
     cells = Strips(BOX.reach)
-    part = Part(cells, Far(cells, Bound(100, 2)), None, Spy())  # type: ignore[arg-type]
+    part = OpenedQuestion(cells, Far(cells, Bound(100, 2)), None, Spy())  # type: ignore[arg-type]
     encode_lattice(a_round(part), np.zeros((3, 2), np.int64), users(3), NOISE)
     assert ((seen[0].values ** 2).sum(axis=1) <= 100**2).all()
     assert ((seen[0].values ** 2).sum(axis=1) > 98**2).all()
@@ -212,7 +219,7 @@ def test_a_row_in_no_bucket_adds_to_none_but_is_reported() -> None:
 
     near = NearestCenter(np.array([[0, 0]]), BOX.reach, 10)
     rows = np.array([[5, 5], [100, 0], [0, 0]])
-    encode_lattice(a_round(Part(near, None, None, Spy())), rows, users(3), NOISE)  # type: ignore[arg-type]
+    encode_lattice(a_round(OpenedQuestion(near, None, None, Spy())), rows, users(3), NOISE)  # type: ignore[arg-type]
     assert seen[0][0][:, 0].tolist() == [0, -1, 0]
     assert len(seen[0][1]) == 3
     round = a_round(counted(near), summed(near.offsets()))
@@ -251,7 +258,7 @@ def test_shuffled_messages_carry_private_numbers_that_tell_roles_and_link_nothin
             seen.append(users)
 
     channel: Any = Told()
-    parts = [Part(Strips(4), None, among, channel) for among in (first, second, None, None)]
+    parts = [OpenedQuestion(Strips(4), None, among, channel) for among in (first, second, None, None)]
     encode_lattice(Round(0, Shuffled, BOX, tuple(parts)), rows, users, NoiseRng.secret())
     one, other, alone, apart = seen
     assert len(one) + len(other) == 4000

@@ -12,7 +12,7 @@ from cloister.core.buckets import Setting, Space
 from cloister.core.encoding import encode_lattice, encode_owned, encode_rows, summarise_lattice
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.questions import Part, Round, Rows
+from cloister.core.questions import OpenedQuestion, Round, Rows
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import Spec
 from cloister.core.registry.compose import compose
@@ -47,7 +47,7 @@ def a_round(spec: Spec, cells: Any) -> Round[Any]:
     where = (cells.space,) if spec.role == "FrequencyOracle" else (cells.space, Bound(BOX.reach, 2))
     channel = oracle.open(*where, budget_of(oracle.measure, 1.0), Setting(100_000, BOX.unit, SEED))
     vectors = None if spec.role == "FrequencyOracle" else Rows(cells, Bound(BOX.reach, 2))
-    return Round(0, oracle.trust, BOX, (Part(cells, vectors, None, channel),))
+    return Round(0, oracle.trust, BOX, (OpenedQuestion(cells, vectors, None, channel),))
 
 
 @pytest.mark.parametrize("last", [(3, 0), (0, 5), (-2, 0), (0, 2**40), (-(2**63), 0)])

@@ -14,7 +14,7 @@ from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.lattice import Bound
-from cloister.core.questions import Part, Round, Rows
+from cloister.core.questions import OpenedQuestion, Round, Rows
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.shares import SIGNIFICANCE, Portion, doubts
 from cloister.core.shuffling import asked, messages, numbers
@@ -55,16 +55,18 @@ def a_round(seed: int = 0, oracle: Any = None, trust: Any = Local) -> Round[Any]
     """Four questions for counts and two for sums, of levels that share the users."""
     key, cells = PublicRng.from_seed(seed), Strips(BOX.reach)
     spends = Budget("pure", 2.0, delta=1e-4).split_users(key, *SHARES)
-    parts = list[Part]()
+    parts = list[OpenedQuestion]()
     for number, spend in enumerate(spends):
         setting = Setting(int(N * spend.fraction), BOX.unit, key.child("q", number), N)
         if number < 4:
             channel: Any = (oracle or HadamardResponse()).open(cells.space, spend, setting)
-            parts.append(Part(cells, None, spend.among, channel))
+            parts.append(OpenedQuestion(cells, None, spend.among, channel))
         else:
             vectors = Rows(cells, Bound(BOX.reach, 2))
             parts.append(
-                Part(cells, vectors, spend.among, HadamardVector().open(cells.space, vectors.bound, spend, setting))
+                OpenedQuestion(
+                    cells, vectors, spend.among, HadamardVector().open(cells.space, vectors.bound, spend, setting)
+                )
             )
     return Round(0, trust, BOX, tuple(parts))
 
@@ -137,7 +139,7 @@ def of_all(oracle: Any, share: str) -> Round[Any]:
     )
     where = (cells.space,) if vectors is None else (cells.space, vectors.bound)
     channel = attrs.evolve(oracle, **inner).open(*where, Budget("pure", 1.0, delta=1e-6), setting)
-    return Round(0, Local, BOX, (Part(cells, vectors, None, channel),))
+    return Round(0, Local, BOX, (OpenedQuestion(cells, vectors, None, channel),))
 
 
 @pytest.mark.parametrize("oracle", LEVELS.values(), ids=LEVELS)
@@ -182,7 +184,9 @@ def test_the_significance_is_that_of_the_round() -> None:
         space = Space((4,))
         flat = attrs.make_class("Flat", {"space": attrs.field(default=space)})()
         parts = tuple(
-            Part(flat, None, s.among, HadamardResponse().open(space, s, Setting(1000, BOX.unit, SEED.child(i))))
+            OpenedQuestion(
+                flat, None, s.among, HadamardResponse().open(space, s, Setting(1000, BOX.unit, SEED.child(i)))
+            )
             for i, s in enumerate(spends)
         )
         expected, n = 10_000 // many, 10_000

@@ -353,19 +353,19 @@ def installed() -> Registry:
 
 
 def test_a_shuffled_component_takes_a_local_oracle_in_its_slot() -> None:
-    wires = {"counts": "toy-hidden", "more": "toy-hidden", "counts.report": "subset-selection"}
-    made = compose(installed(), "Method", "asking", wires, {"counts.louder": "4", "more.report.share": "budget"})
+    components = {"counts": "toy-hidden", "more": "toy-hidden", "counts.report": "subset-selection"}
+    made = compose(installed(), "Method", "asking", components, {"counts.louder": "4", "more.report.share": "budget"})
     assert (made.trust, made.measures, made.failing, made.private) == ("Shuffled", frozenset({"pure"}), True, True)
     assert made.value.counts.louder == 4.0
     assert type(made.value.counts.report).__name__ == "SubsetSelection"
 
 
 def test_what_does_not_fit_is_named() -> None:
-    wires = {"counts": "toy-hidden", "more": "toy-hidden", "counts.report": "discrete-laplace"}
+    components = {"counts": "toy-hidden", "more": "toy-hidden", "counts.report": "discrete-laplace"}
     with pytest.raises(
         WrongComposition, match=r"slot 'counts.report' of 'toy-hidden' is Local; 'discrete-laplace' is Central"
     ):
-        compose(installed(), "Method", "asking", wires, {})
+        compose(installed(), "Method", "asking", components, {})
     with pytest.raises(
         WrongComposition, match=r"is Shuffled because slot 'counts' holds 'toy-hidden'; 'hadamard-response' is Local"
     ):

@@ -27,23 +27,25 @@ def population(name: str, rows: Any) -> Any:
     return registry().load(registry().spec("Population", name))(rows)
 
 
-def run(method: str, oracle: str, where: Any, wires: dict[str, str], noise: NoiseRng | None) -> Any:
+def run(method: str, oracle: str, where: Any, components: dict[str, str], noise: NoiseRng | None) -> Any:
     slots = METHODS[method]
     options = {f"{slot}.parties": 3 for slot in slots} if oracle != "discrete-gaussian" else {}
     request = Request(
-        method=method, k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=3000, seed=1, wires={**dict.fromkeys(slots, oracle), **wires},
+        method=method, k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=3000, seed=1, components={**dict.fromkeys(slots, oracle), **components},
         options=options,
     )  # fmt: skip
     return fit(request, where, noise=noise)
 
 
-@pytest.mark.parametrize(("method", "wires"), [("gauss-lloyd", {}), ("one-round", {"tree": "grid"}), ("one-round", {})])
-def test_methods_on_enumerable_buckets_give_the_curators_result(method: str, wires: dict[str, str]) -> None:
-    central = run(method, "discrete-gaussian", population("arrays", ROWS), wires, NoiseRng.for_tests(1))
+@pytest.mark.parametrize(
+    ("method", "components"), [("gauss-lloyd", {}), ("one-round", {"tree": "grid"}), ("one-round", {})]
+)
+def test_methods_on_enumerable_buckets_give_the_curators_result(method: str, components: dict[str, str]) -> None:
+    central = run(method, "discrete-gaussian", population("arrays", ROWS), components, NoiseRng.for_tests(1))
     parts = [population("arrays", part) for part in np.array_split(ROWS, 3)]
-    pooled = run(method, "masked-gaussian", population("parties", parts), wires, NoiseRng.for_tests(1))
+    pooled = run(method, "masked-gaussian", population("parties", parts), components, NoiseRng.for_tests(1))
     assert np.array_equal(central.centers, pooled.centers)
-    assert run(method, "skellam", population("parties", parts), wires, None).privacy.private
+    assert run(method, "skellam", population("parties", parts), components, None).privacy.private
 
 
 def test_parties_and_oracles_of_another_trust_do_not_mix() -> None:

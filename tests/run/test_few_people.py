@@ -25,8 +25,10 @@ def rows(n: int = FEW) -> Any:
     return np.random.default_rng(0).normal(0, 0.3, (n, 2))
 
 
-def asked(planned: int, wires: dict[str, str] = MIXED) -> Request:
-    return Request(k=2, method="one-round", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=planned, wires=wires, seed=1)
+def asked(planned: int, components: dict[str, str] = MIXED) -> Request:
+    return Request(
+        k=2, method="one-round", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=planned, components=components, seed=1
+    )
 
 
 def test_fit_says_how_many_there_are_how_many_are_needed_and_what_to_do(tmp_path: Path) -> None:
@@ -43,16 +45,16 @@ def test_fit_says_how_many_there_are_how_many_are_needed_and_what_to_do(tmp_path
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("wires", [MIXED, WIRES, {**MIXED, "counts": "blanket-histogram"}], ids=str)
-def test_rows_in_memory_of_too_few_people_are_refused_before_anything_starts(wires: dict[str, str]) -> None:
+@pytest.mark.parametrize("components", [MIXED, WIRES, {**MIXED, "counts": "blanket-histogram"}], ids=str)
+def test_rows_in_memory_of_too_few_people_are_refused_before_anything_starts(components: dict[str, str]) -> None:
     """1,000 are planned, 900 of them are counted on."""
 
     def started(*_: Any) -> None:
         raise AssertionError("the run has started")
 
     with pytest.raises(Refused, match="there are 899 people, and the guarantee needs at least 900"):
-        fit(asked(1000, wires), source(rows(899), None, "refuse"), started=started)
-    assert fit(asked(1000, wires), source(rows(900), None, "refuse")).privacy.least == 900
+        fit(asked(1000, components), source(rows(899), None, "refuse"), started=started)
+    assert fit(asked(1000, components), source(rows(900), None, "refuse")).privacy.least == 900
     assert fit(asked(1000, LOCAL), source(rows(20), None, "refuse")).privacy.least == 0
 
 

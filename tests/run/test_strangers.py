@@ -44,8 +44,10 @@ SHUFFLED = {"counts": "amplified-counts", "sums": "amplified-vectors"}
 POOLED = {"counts": "masked-gaussian", "sums": "masked-gaussian"}
 
 
-def request(method: str = "fastlloyd", **wires: str) -> Request:
-    return Request(k=2, method=method, epsilon=1.0, delta=1e-6, bounds="ball:1", rows=2000, wires=wires, seed=1)
+def request(method: str = "fastlloyd", **components: str) -> Request:
+    return Request(
+        k=2, method=method, epsilon=1.0, delta=1e-6, bounds="ball:1", rows=2000, components=components, seed=1
+    )
 
 
 @parametrize(Minimal, role="Population")

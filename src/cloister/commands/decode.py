@@ -11,7 +11,7 @@ from cloister.commands.common import AcceptShares, AsJson, PlanFolder, print_jso
 from cloister.commands.endings import ending, printing
 
 if TYPE_CHECKING:
-    from cloister.collection.plan.plan import PublishedPlan
+    from cloister.collection.plan.plan import CollectionPlan
 
 GO_ON = "run it again: the reports are as they were, and decoding them costs nobody anything"
 
@@ -25,12 +25,12 @@ def decode(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Cluster the people who have sent reports. Sees no row."""
-    from cloister.collection.plan.plan import PublishedPlan
+    from cloister.collection.plan.plan import CollectionPlan
     from cloister.collection.server.aggregator import decode as run
     from cloister.run.result import checked_target
 
     target = None if out is None else checked_target(out)
-    published = PublishedPlan.read(plan)
+    published = CollectionPlan.read(plan)
     with ending(lambda error: GO_ON), progress("reports read") as advance:
         done = run(published, reports, strict=strict, accept_shares=accept_shares, progress=advance)
         if target is not None:
@@ -48,7 +48,7 @@ def decode(
             show(f"\nsaved to {target}")
 
 
-def _too_few(plan: PublishedPlan, reports: int) -> list[str]:
+def _too_few(plan: CollectionPlan, reports: int) -> list[str]:
     """What the plan warned of beforehand, for those who did report: v falls as one over their number. A shuffler refuses too few."""
     if plan.crowd is not None or plan.outlook is None or plan.outlook.error * plan.rows < reports:
         return []

@@ -11,7 +11,7 @@ import numpy as np
 from cloister.core.errors import MissingExtra
 from cloister.federated.plan import pooled
 from cloister.metrics import nicv
-from cloister.run.fit import Plan, Request, fit, parties, source
+from cloister.run.fit import PreparedRun, Request, fit, parties, source
 from cloister.run.result import Result
 
 PARTIES = ("north", "south", "west")
@@ -29,7 +29,7 @@ class Demo:
 
 def demonstrate(
     epsilon: float, delta: float, k: int, seed: int | None,
-    progress: Callable[[int], None] | None = None, started: Callable[[Plan, int], None] | None = None, federated: bool = False,
+    progress: Callable[[int], None] | None = None, started: Callable[[PreparedRun, int], None] | None = None, federated: bool = False,
 ) -> Demo:  # fmt: skip
     """Cluster the 1,797 digits that scikit-learn carries (8 x 8 pixels, 0 to 16), beside what needs no privacy.
 
@@ -46,9 +46,16 @@ def demonstrate(
         raise MissingExtra("scikit-learn", "sklearn", "the demonstration") from None
     loaded: Any = load_digits()
     rows = np.asarray(loaded.data, np.float64)
-    wires, options = pooled("fastlloyd", {}, {}, len(PARTIES)) if federated else ({}, {})
+    components, options = pooled("fastlloyd", {}, {}, len(PARTIES)) if federated else ({}, {})
     request = Request(
-        k=k, epsilon=epsilon, delta=delta, bounds=(0.0, 16.0), rows=1800, wires=wires, options=options, seed=seed
+        k=k,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=(0.0, 16.0),
+        rows=1800,
+        components=components,
+        options=options,
+        seed=seed,
     )
     population: Any = source(rows, None, "refuse", progress)
     if federated:

@@ -67,7 +67,7 @@ def _reported(
         raise InvalidInput("--lifetime needs a file that remembers what was spent: give --state FILE")
 
     from cloister.collection.client.encode_files import FORMATS, Naming, Table, collect
-    from cloister.collection.client.encoder import Encoder, State, cautions, opened
+    from cloister.collection.client.encoder import PlanEncoder, State, cautions, opened
 
     if format not in FORMATS:
         raise InvalidInput(f"format is '{format}': choose parquet or arrow")
@@ -81,7 +81,7 @@ def _reported(
     elsewhere = sorted(out.glob("part-*")) if out.is_dir() else []
     if elsewhere and length == 1:
         say(f"{out} already holds {len(elsewhere)} files of reports: people who are in two files count once at most")
-    encoder = Encoder(transcript)
+    encoder = PlanEncoder(transcript)
 
     def standing() -> str:
         written = [path for path in out.glob("part-*") if path not in elsewhere]

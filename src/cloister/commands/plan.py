@@ -34,7 +34,7 @@ def plan(
     checked_folder(out)
     request = Request(
         k=k, method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=rows, seed=seed,
-        wires=pairs(wire, "--with"), options=pairs(values, "--set"),
+        components=pairs(wire, "--with"), options=pairs(values, "--set"),
     )  # fmt: skip
     made = publish(request, names(columns), dimension)
     text = words(made, made.rounds())

@@ -13,7 +13,7 @@ from cloister.core.buckets import Bucketing, Placed
 from cloister.core.capabilities import Mixing
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import shrink
-from cloister.core.questions import Part, Round
+from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Channel
 from cloister.core.shuffling import asked as whom
@@ -110,7 +110,7 @@ def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids]:
 
 def _asked(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng
-) -> Iterator[tuple[Part, Ints | Placed, Ids, NoiseRng, Bools | None]]:
+) -> Iterator[tuple[OpenedQuestion, Ints | Placed, Ids, NoiseRng, Bools | None]]:
     """What each channel encodes: items, users, and where their words come from; and who of the users (n,) these are, if not all."""
     names = numbers(round, users, rng)
     asked = whom(round, names)

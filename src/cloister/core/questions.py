@@ -80,7 +80,7 @@ def add_up(vectors: Vectors, *, via: VectorSumOracle[T], spend: Budget) -> Quest
 
 @final
 @attrs.frozen(eq=False)
-class Part:
+class OpenedQuestion:
     """An opened question: all that a data holder needs. Plain data, so it pickles and has a digest."""
 
     cells: Bucketing
@@ -102,7 +102,7 @@ class Round(Generic[T_co]):
     index: int
     trust: type[T_co]
     domain: Domain
-    parts: tuple[Part, ...]
+    parts: tuple[OpenedQuestion, ...]
     _digest: str = attrs.field(default="", init=False, repr=False)
 
     @property

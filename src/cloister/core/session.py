@@ -19,7 +19,7 @@ from cloister.core.budget import Currency, Event
 from cloister.core.clustering import Clustering, Problem, Released
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP
-from cloister.core.questions import Part, Question, Round
+from cloister.core.questions import OpenedQuestion, Question, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Journal, Look, Record
 from cloister.core.roles import Table
@@ -253,9 +253,9 @@ class Session(Generic[T]):
         parts = tuple(self._part(index, i, q) for i, q in enumerate(questions))
         return Round(index, questions[0].trust, self.problem.domain, parts)
 
-    def _part(self, index: int, number: int, q: Question[T, Any]) -> Part:
+    def _part(self, index: int, number: int, q: Question[T, Any]) -> OpenedQuestion:
         setting = self.problem.setting(q.spend, self.seed.child("round", index, number))
-        part = Part(q.cells, q.vectors, q.spend.among, q.open(setting))
+        part = OpenedQuestion(q.cells, q.vectors, q.spend.among, q.open(setting))
         if q.trust is Shuffled:
             check_shuffled(part)
         return part
@@ -307,7 +307,7 @@ class Session(Generic[T]):
         self._note(lambda journal: journal.write(look))
 
 
-def _dimension(part: Part) -> int:
+def _dimension(part: OpenedQuestion) -> int:
     return 0 if part.vectors is None else part.vectors.bound.dimension
 
 

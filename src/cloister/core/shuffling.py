@@ -16,7 +16,7 @@ from typing import Any
 from cloister.core.budget import drawings
 from cloister.core.capabilities import Counted, Hiding, Mixing
 from cloister.core.errors import Refused
-from cloister.core.questions import Part, Round
+from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
 from cloister.core.types import Bools, Ids
@@ -49,7 +49,7 @@ def asked(round: Round[Any], numbers: list[Ids]) -> list[Bools | None]:
     ]
 
 
-def messages(part: Part) -> int:
+def messages(part: OpenedQuestion) -> int:
     """How many messages a person who is asked this question sends."""
     return part.channel.messages if isinstance(part.channel, Mixing) else 1
 
@@ -86,7 +86,7 @@ def refuse_few(round: Round[Any], population: object, gathered: bool = False) ->
         )
 
 
-def check_shuffled(part: Part) -> None:
+def check_shuffled(part: OpenedQuestion) -> None:
     """The rules of an opened question of trust Shuffled.
 
     Deltas of their own add up beside every measure (see ``cloister.accounting.composition``).

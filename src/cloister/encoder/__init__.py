@@ -1,10 +1,10 @@
 """A person's side of a plan, under its short name: ``from cloister.encoder import encode, read``."""
 
 from cloister.collection.client.encoder import (
+    CollectionPlan,
     Encoded,
-    Encoder,
+    PlanEncoder,
     PrivacyWarning,
-    PublishedPlan,
     State,
     Transcript,
     cautions,
@@ -14,5 +14,14 @@ from cloister.collection.client.encoder import (
 )
 
 __all__ = [
-    "Encoded", "Encoder", "PrivacyWarning", "PublishedPlan", "State", "Transcript", "cautions", "encode", "opened", "read",
+    "CollectionPlan",
+    "Encoded",
+    "PlanEncoder",
+    "PrivacyWarning",
+    "State",
+    "Transcript",
+    "cautions",
+    "encode",
+    "opened",
+    "read",
 ]  # fmt: skip

@@ -40,7 +40,7 @@ from cloister.federated.protocol.agreement import Agreement, Member
 from cloister.federated.protocol.collusion import Masks, statement
 from cloister.federated.protocol.ring import shape_bytes
 from cloister.federated.protocol.vectors import channels_of, outline
-from cloister.run.fit import Plan, Request, prepare
+from cloister.run.fit import PreparedRun, Request, prepare
 
 KNOWN = (
     "coordinator", "coordinator_key", "method", "k", "epsilon", "delta", "rows", "columns", "bounds", "seed", "oracle", "masks", "party", "with", "set",
@@ -54,7 +54,7 @@ ORACLES = ("skellam", "masked-gaussian")
 
 @final
 @attrs.frozen(eq=False)
-class PoolPlan:
+class FederatedPlan:
     """A plan that makes sense.
 
     Args:
@@ -66,7 +66,7 @@ class PoolPlan:
     """
 
     request: Request
-    plan: Plan
+    plan: PreparedRun
     agreement: Agreement
     coordinator: str
     test_noise_seed: int | None
@@ -105,7 +105,7 @@ class PoolPlan:
         return statement(self.agreement.masks, self.shares, min(colluding, default=0))
 
 
-def read_pool_plan(path: Path, not_private: bool = False) -> PoolPlan:
+def read_pool_plan(path: Path, not_private: bool = False) -> FederatedPlan:
     """Read and check a plan.
 
     Args:
@@ -129,7 +129,7 @@ def read_pool_plan(path: Path, not_private: bool = False) -> PoolPlan:
     return pool
 
 
-def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
+def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
     """A plan from a table of facts, noise that can be repeated included: ``read_pool_plan`` refuses that. Raises: InvalidInput."""
     for name in facts:
         if name not in KNOWN:
@@ -142,7 +142,7 @@ def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
     if oracle not in ORACLES:
         raise InvalidInput(f"oracle is '{oracle}': choose {' or '.join(ORACLES)}")
     method = str(facts.get("method", "fastlloyd"))
-    wires, options = pooled(method, _table(facts, "with"), _table(facts, "set"), len(members), oracle)
+    components, options = pooled(method, _table(facts, "with"), _table(facts, "set"), len(members), oracle)
     seed, test_seed, columns = facts["seed"], facts.get("test_noise_seed"), facts["columns"]
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise InvalidInput(f"seed is {seed!r}: give a whole number, which everybody may know")
@@ -154,7 +154,7 @@ def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
         raise InvalidInput(f"columns is {columns!r}: give a list of names")
     request = Request(
         k=facts["k"], method=method, epsilon=facts["epsilon"], delta=facts.get("delta", 0.0),
-        bounds=facts["bounds"], rows=facts["rows"], wires=wires, options=options, seed=seed,
+        bounds=facts["bounds"], rows=facts["rows"], components=components, options=options, seed=seed,
     )  # fmt: skip
     plan = prepare(request, columns)
     if plan.composed.trust != "Aggregated":
@@ -164,11 +164,11 @@ def pool_plan(facts: Mapping[str, Any]) -> PoolPlan:
     masks = cast(Masks, facts.get("masks", "pairwise"))
     _check_shares(plan, masks)
     agreement = Agreement(digest((plan.digest(), seed, test_seed)), members, masks, _key(facts["coordinator_key"]))
-    return PoolPlan(request, plan, agreement, str(facts.get("coordinator", "")), test_seed)
+    return FederatedPlan(request, plan, agreement, str(facts.get("coordinator", "")), test_seed)
 
 
 def pooled(
-    method: str, wires: Mapping[str, Any], options: Mapping[str, Any], parties: int, oracle: str = ORACLES[0]
+    method: str, components: Mapping[str, Any], options: Mapping[str, Any], parties: int, oracle: str = ORACLES[0]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A method's slots and options with what pooling needs: ``oracle`` in every slot for one that nobody filled, and the number of parties, by which
     shares of the noise go, and the ring.
@@ -176,11 +176,11 @@ def pooled(
     Raises:
         UnknownName: there is no such method.
     """
-    filled = {**dict.fromkeys(_asked(method, wires), oracle), **wires}
+    filled = {**dict.fromkeys(_asked(method, components), oracle), **components}
     return filled, {**{f"{slot}.parties": parties for slot, name in filled.items() if name in ORACLES}, **options}
 
 
-def _check_shares(plan: Plan, masks: Masks) -> None:
+def _check_shares(plan: PreparedRun, masks: Masks) -> None:
     """With a shared secret, a party and the coordinator unmask every other party's message alone: its share must be enough alone.
 
     Raises:

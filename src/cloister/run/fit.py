@@ -63,14 +63,14 @@ class Request:
     delta: float = attrs.field(default=0.0, converter=own_number)
     bounds: Any = None
     rows: int | None = attrs.field(default=None, converter=own_number)
-    wires: Mapping[str, str] = attrs.field(factory=dict)
+    components: Mapping[str, str] = attrs.field(factory=dict)
     options: Mapping[str, Any] = attrs.field(factory=dict)
     not_private: bool = False
     seed: int | None = attrs.field(default=None, converter=own_number)
 
 
 @attrs.frozen(eq=False)
-class Plan:
+class PreparedRun:
     """A request that has been found to make sense, before any row is read.
 
     Args:
@@ -105,7 +105,7 @@ class Plan:
         return {"k": self.problem.k, "rows": self.problem.rows, "bounds": bounds, "lattice unit": domain.unit}
 
 
-def prepare(request: Request, columns: Sequence[str]) -> Plan:
+def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
     """Check everything that does not depend on a row.
 
     Raises:
@@ -115,7 +115,7 @@ def prepare(request: Request, columns: Sequence[str]) -> Plan:
         given: Any = value
         if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
             raise InvalidInput(f"{name} is {value!r}: give a whole number")
-    composed = compose(registry(), "Method", request.method, request.wires, request.options)
+    composed = compose(registry(), "Method", request.method, request.components, request.options)
     if not composed.private and not request.not_private:
         raise InvalidInput(
             f"'{request.method}' as composed is NOT private: it releases exact answers. For a benchmark on rows that are not "
@@ -128,7 +128,7 @@ def prepare(request: Request, columns: Sequence[str]) -> Plan:
             "this one steers the number of rounds and the shares"
         )
     total = Total(request.epsilon, request.delta)
-    return Plan(problem_of(composed, total, request.k, domain, request.rows), composed, total, tuple(columns))
+    return PreparedRun(problem_of(composed, total, request.k, domain, request.rows), composed, total, tuple(columns))
 
 
 @attrs.frozen(kw_only=True)
@@ -162,13 +162,13 @@ class Account:
             )
         return cls(ledger=ledger, dataset=dataset, resume=resume, same_rows=same_rows)
 
-    def finished(self, plan: Plan) -> Run | None:
+    def finished(self, plan: PreparedRun) -> Run | None:
         """The run to resume, if it is finished: its result is computed again from its record."""
         return (
             None if self.resume is None else Ledger.open(self.ledger).replay(self.resume, self.dataset, plan.digest())
         )
 
-    def held(self, plan: Plan, seed: PublicRng, population: Population[Any]) -> Run:
+    def held(self, plan: PreparedRun, seed: PublicRng, population: Population[Any]) -> Run:
         """The run, with its whole budget reserved: a new one, or the one to resume."""
         ledger, rows, name = Ledger.open(self.ledger), marking(population), plan.digest()
         if self.resume is None:
@@ -208,7 +208,7 @@ def parties(members: Mapping[str, Any]) -> Any:
 
 def fit(
     request: Request, population: Population[Any], *, account: Account | None = None, noise: NoiseRng | None = None,
-    started: Callable[[Plan, int], None] | None = None, keep: Callable[[Result], None] | None = None,
+    started: Callable[[PreparedRun, int], None] | None = None, keep: Callable[[Result], None] | None = None,
     reserved: Callable[[str], None] | None = None,
 ) -> Result:  # fmt: skip
     """Cluster a population's rows.
@@ -284,7 +284,7 @@ def fit(
     return result
 
 
-def _clustered(plan: Plan, session: Session[Any], seed: PublicRng) -> Clustering:
+def _clustered(plan: PreparedRun, session: Session[Any], seed: PublicRng) -> Clustering:
     """What the method makes of the answers. A finished run has no rows: all that it looks at is in its record.
 
     Raises:
@@ -349,7 +349,7 @@ def _join(population: Population[Any], run: Run | None) -> None:
         raise
 
 
-def _checked_forecast(plan: Plan, seed: PublicRng) -> tuple[list[Round[Any]], Accountant]:
+def _checked_forecast(plan: PreparedRun, seed: PublicRng) -> tuple[list[Round[Any]], Accountant]:
     """Ask a forecast, and check that the budget covers it."""
     rounds = plan.forecast(seed)
     accountant = Accountant(plan.total, plan.problem.budget)

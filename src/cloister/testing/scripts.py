@@ -11,7 +11,7 @@ import numpy as np
 
 from cloister.core.clustering import Problem
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Part
+from cloister.core.questions import OpenedQuestion
 from cloister.core.randomness import PublicRng, unit_floats
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
@@ -41,7 +41,7 @@ SCRIPTS = (
 class Told:
     """A table of invented answers: the same id answers the same."""
 
-    part: Part
+    part: OpenedQuestion
     script: Script
     rng: PublicRng
     most: float

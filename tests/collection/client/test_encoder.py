@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.collection.client.encoder import Encoder, PrivacyWarning, encode, read
+from cloister.collection.client.encoder import PlanEncoder, PrivacyWarning, encode, read
 from cloister.collection.client.records import record_width, to_records, to_reports
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.core.encoding import encode_owned, encode_rows
 from cloister.core.errors import InvalidInput, Refused
@@ -29,16 +29,25 @@ ORACLES = {
 
 def planned(
     frequencies: str = "optimised-local-hashing", vectors: str = "hadamard-vector", **options: Any
-) -> PublishedPlan:
-    wires = {"counts": frequencies, "sums": vectors}
+) -> CollectionPlan:
+    components = {"counts": frequencies, "sums": vectors}
     return publish(
-        Request(k=3, method="one-round", epsilon=2.0, bounds="ball:1", rows=N, seed=1, wires=wires, options=options),
+        Request(
+            k=3,
+            method="one-round",
+            epsilon=2.0,
+            bounds="ball:1",
+            rows=N,
+            seed=1,
+            components=components,
+            options=options,
+        ),
         dimension=D,
     )
 
 
 @pytest.fixture(scope="module", params=ORACLES)
-def plan(request: pytest.FixtureRequest) -> PublishedPlan:
+def plan(request: pytest.FixtureRequest) -> CollectionPlan:
     return planned(request.param, ORACLES[request.param])
 
 
@@ -54,7 +63,7 @@ def same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     )
 
 
-def test_reports_are_those_of_the_round(plan: PublishedPlan) -> None:
+def test_reports_are_those_of_the_round(plan: CollectionPlan) -> None:
     made = encode(plan, ROWS, USERS, noise=NoiseRng.for_tests(7))
     order = np.argsort(USERS)
     expected = encode_rows(plan.round(), ROWS[order], USERS[order], NoiseRng.for_tests(7))
@@ -67,15 +76,15 @@ def test_reports_are_those_of_the_round(plan: PublishedPlan) -> None:
             assert np.array_equal(columns[f"q{j}.{name}"], values)
 
 
-def test_a_report_is_a_function_of_its_own_row_alone(plan: PublishedPlan) -> None:
-    encoder = Encoder(plan, noise=NoiseRng.for_tests(7))
+def test_a_report_is_a_function_of_its_own_row_alone(plan: CollectionPlan) -> None:
+    encoder = PlanEncoder(plan, noise=NoiseRng.for_tests(7))
     whole = encoder.encode(ROWS, USERS).records
     for some in (slice(0, 1), slice(17, 18), slice(5, 400), slice(N - 1, N)):
         part = encoder.encode(ROWS[some], USERS[some])
         assert np.array_equal(part.records, whole[part.users.astype(int)])
 
 
-def test_records_are_the_reports_in_other_words(plan: PublishedPlan) -> None:
+def test_records_are_the_reports_in_other_words(plan: CollectionPlan) -> None:
     round = plan.round()
     users = np.sort(USERS[:500])
     answers = encode_owned(round, ROWS[:500], users, NoiseRng.secret())
@@ -87,14 +96,14 @@ def test_records_are_the_reports_in_other_words(plan: PublishedPlan) -> None:
         to_reports(records[:, 1:], users, round)
 
 
-def test_the_server_reads_what_people_send(plan: PublishedPlan) -> None:
+def test_the_server_reads_what_people_send(plan: CollectionPlan) -> None:
     round, made = plan.round(), encode(plan, ROWS, USERS)
     for part, report in zip(round.parts, made.reports, strict=True):
         part.channel.absorb(type(report).load(report.columns()))
 
 
 def test_answers_are_secret_and_drawn_anew() -> None:
-    encoder = Encoder(planned())
+    encoder = PlanEncoder(planned())
     one, other = (encoder.encode(ROWS, USERS).records for _ in range(2))
     assert (one != other).any(axis=1).mean() > 0.5
     # a one-byte answer repeats itself by chance; public coins are the same
@@ -148,7 +157,7 @@ def test_no_rows_are_no_reports() -> None:
 
 
 def test_rows_far_outside_the_bounds_are_clipped() -> None:
-    encoder = Encoder(planned(), noise=NoiseRng.for_tests(1))
+    encoder = PlanEncoder(planned(), noise=NoiseRng.for_tests(1))
     users = np.arange(50)
     near, far = (encoder.encode(np.outer(np.ones(50), np.eye(D)[0] * size), users).records for size in (1.0, 1e300))
     assert np.array_equal(near, far)
@@ -158,7 +167,7 @@ def test_another_round_than_the_planned_one_gets_no_report(monkeypatch: pytest.M
     plan = planned()
     monkeypatch.setattr("cloister.core.questions.Round.digest", lambda round: "00" * 32)
     with pytest.raises(Refused, match="another version"):
-        Encoder(plan)
+        PlanEncoder(plan)
 
 
 LIGHT = """
@@ -199,7 +208,7 @@ def test_a_lifetime_without_a_state_is_refused() -> None:
             encode(planned(), ROWS[:1], [0], **given)
 
 
-def loud(epsilon: float = 30.0, delta: float = 0.0) -> PublishedPlan:
+def loud(epsilon: float = 30.0, delta: float = 0.0) -> CollectionPlan:
     request = Request(k=3, method="one-round", epsilon=epsilon, delta=delta, bounds="ball:1", rows=N, seed=1)
     return publish(request, dimension=D)
 
@@ -231,7 +240,7 @@ def test_whoever_makes_warnings_errors_answers_no_loud_plan(tmp_path: Path) -> N
 def test_a_plan_of_several_rounds_is_refused_without_a_state_before_anything_is_warned_of() -> None:
     request = Request(
         k=3, method="su-lloyd", epsilon=30.0, bounds="-1:1", rows=N, seed=1, options={"rounds": 2},
-        wires={"counts": "optimised-local-hashing", "sums": "hadamard-vector"},
+        components={"counts": "optimised-local-hashing", "sums": "hadamard-vector"},
     )  # fmt: skip
     plan = publish(request, dimension=D)
     with warnings.catch_warnings():

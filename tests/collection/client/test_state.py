@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from cloister.collection.client import state as memory
-from cloister.collection.client.encoder import Encoded, Encoder, State, encode, opened, read
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.client.encoder import Encoded, PlanEncoder, State, encode, opened, read
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
@@ -30,7 +30,7 @@ ROWS = np.random.default_rng(0).normal(0, 0.3, (N, D))
 USERS = np.arange(N, dtype=np.uint64)
 
 
-def planned(seed: int = 1, epsilon: float = 2.0, delta: float = 0.0) -> PublishedPlan:
+def planned(seed: int = 1, epsilon: float = 2.0, delta: float = 0.0) -> CollectionPlan:
     request = Request(k=3, method="one-round", epsilon=epsilon, delta=delta, bounds="ball:1", rows=N, seed=seed)
     return publish(request, dimension=D)
 
@@ -61,7 +61,7 @@ def test_some_users_now_and_the_others_later(state: Path) -> None:
 
 def test_what_is_remembered_is_what_was_drawn(state: Path) -> None:
     """Same words, same reports: the file changes nothing."""
-    encoder = Encoder(planned(), noise=NoiseRng.for_tests(4))
+    encoder = PlanEncoder(planned(), noise=NoiseRng.for_tests(4))
     expected = encoder.encode(ROWS, USERS).records
     memory = State(state)
     memory.charge(encoder.transcript, [USERS])
@@ -90,7 +90,7 @@ def test_a_lifetime_refuses_before_anything_is_drawn_and_nobody_is_charged(
     first, second = planned(1, 2.0), planned(2, 1.5)
     encode(first, ROWS[:10], USERS[:10], state=state, lifetime=3.0)
     before = state.read_bytes()
-    monkeypatch.setattr(Encoder, "draw", lambda *_: pytest.fail("something was drawn"))
+    monkeypatch.setattr(PlanEncoder, "draw", lambda *_: pytest.fail("something was drawn"))
     with pytest.raises(BudgetExceeded) as error:
         encode(second, ROWS, USERS, state=state, lifetime=3.0)
     text = str(error.value)
@@ -219,7 +219,7 @@ def test_a_failure_while_drawing_keeps_the_charge_and_draws_once(state: Path, mo
     def fail(*_: Any) -> Any:
         raise RuntimeError("no entropy")
 
-    monkeypatch.setattr(Encoder, "draw", fail)
+    monkeypatch.setattr(PlanEncoder, "draw", fail)
     with pytest.raises(RuntimeError):
         encode(plan, ROWS, USERS, state=state)
     assert State(state).spent(0) == 2.0
@@ -280,13 +280,13 @@ def test_a_charge_and_a_report_are_on_the_disk_before_the_next_step(
         listed(db, users)
 
     monkeypatch.setattr(memory, "_list", spied)
-    Encoder(planned()).encode(ROWS[:3], USERS[:3], State(state, durable=durable))
+    PlanEncoder(planned()).encode(ROWS[:3], USERS[:3], State(state, durable=durable))
     assert levels == [level] * 2  # the charge, the reports
 
 
 def test_a_draw_holds_the_write_lock(state: Path) -> None:
     """Whoever comes second waits, and finds the reports of the first."""
-    encoder, refused = Encoder(planned()), list[str]()
+    encoder, refused = PlanEncoder(planned()), list[str]()
     kept = State(state)
     kept.charge(encoder.transcript, [USERS[:3]])
 
@@ -370,9 +370,9 @@ def test_processes_that_encode_the_same_people_send_the_same_bytes(tmp_path: Pat
 KILLED = """
 import sys, os
 import numpy as np
-from cloister.collection.client.encoder import Encoder, State, read
+from cloister.collection.client.encoder import PlanEncoder, State, read
 folder, pieces = sys.argv[1], int(sys.argv[2])
-encoder, state = Encoder(read(folder + "/plan")), State(folder + "/state")
+encoder, state = PlanEncoder(read(folder + "/plan")), State(folder + "/state")
 rows = np.random.default_rng(0).normal(0, 0.3, (4000, 5))
 for piece in range(pieces):
     users = np.arange(piece * 100, piece * 100 + 100)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloister.collection.client.encoder import Encoder
+from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.canonical_json import hash_of
-from cloister.collection.plan.plan import FILE, WORDS, PublishedPlan, read
+from cloister.collection.plan.plan import FILE, WORDS, CollectionPlan, read
 from cloister.collection.plan.publish import publish, words
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, UnknownName
 from cloister.core.registry.registry import built_in, registry
@@ -27,20 +27,20 @@ def request(**changes: Any) -> Request:
     )
 
 
-PLANS: dict[str, Callable[[], PublishedPlan]] = {
+PLANS: dict[str, Callable[[], CollectionPlan]] = {
     "one-round": lambda: publish(request(), dimension=8),
     "grid": lambda: publish(request(bounds="0:2.5,-1:1e3"), columns=["age", "income"]),
     "lsh": lambda: publish(request(method="one-round-lsh", epsilon=0.7), dimension=5),
-    "swapped": lambda: publish(request(wires={"counts": "hadamard-response"}, options={"partitions": "3"}), dimension=8),
+    "swapped": lambda: publish(request(components={"counts": "hadamard-response"}, options={"partitions": "3"}), dimension=8),
     "lloyd": lambda: publish(
-        request(method="fastlloyd", wires={"counts": "optimised-local-hashing", "sums": "hadamard-vector"}, options={"rounds": "1"}),
+        request(method="fastlloyd", components={"counts": "optimised-local-hashing", "sums": "hadamard-vector"}, options={"rounds": "1"}),
         columns=["a", "b"],
     ),
 }  # fmt: skip
 
 
 @pytest.fixture(params=PLANS)
-def plan(request: pytest.FixtureRequest) -> PublishedPlan:
+def plan(request: pytest.FixtureRequest) -> CollectionPlan:
     return PLANS[request.param]()
 
 
@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "plan"
 
 
-def test_what_is_read_is_what_was_written(plan: PublishedPlan, tmp_path: Path) -> None:
+def test_what_is_read_is_what_was_written(plan: CollectionPlan, tmp_path: Path) -> None:
     plan.write(tmp_path / "plan", "words")
     found = read(tmp_path / "plan")
     assert found.as_dict() == plan.as_dict()
@@ -153,17 +153,17 @@ def test_a_plan_that_was_changed_and_sealed_anew_gets_no_report(
 ) -> None:
     rewrite(folder, at(path, lambda _: value), sealed=True)
     with pytest.raises(CloisterError, match=message):
-        Encoder(read(folder))
+        PlanEncoder(read(folder))
 
 
 def test_a_plan_whose_method_is_not_private_gets_no_report(folder: Path) -> None:
     exact = {"name": "exact", "options": {}, "slots": {}}
     rewrite(folder, at(("method", "slots", "counts"), lambda _: exact), sealed=True)
     with pytest.raises(CloisterError, match="Local"):
-        Encoder(read(folder))
+        PlanEncoder(read(folder))
     rewrite(folder, at(("method", "slots", "sums"), lambda _: exact), sealed=True)
     with pytest.raises(Refused, match=r"NOT private.*: no report is given"):
-        Encoder(read(folder))
+        PlanEncoder(read(folder))
 
 
 MALFORMED = {
@@ -200,7 +200,7 @@ def test_a_sealed_plan_of_nonsense_is_refused_or_whole(data: st.DataObject) -> N
     at(data.draw(st.sampled_from(nodes)), lambda _: data.draw(JSON))(facts)
     facts["hash"] = hash_of({name: value for name, value in facts.items() if name != "hash"})
     try:
-        found = PublishedPlan.from_dict(facts)
+        found = CollectionPlan.from_dict(facts)
     except (CloisterError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return  # what ``read`` turns into one line
     assert found.hash == facts["hash"]
@@ -308,8 +308,8 @@ def test_a_method_that_cannot_predict_has_no_outlook() -> None:
     assert "cannot say beforehand" in words(plan, plan.rounds())
 
 
-def test_bytes_per_user_are_what_is_sent(plan: PublishedPlan) -> None:
-    encoder = Encoder(plan)
+def test_bytes_per_user_are_what_is_sent(plan: CollectionPlan) -> None:
+    encoder = PlanEncoder(plan)
     n = 20_000
     sent = encoder.encode(np.zeros((n, plan.dimension)), np.arange(n)).columns()
     users = sum(v.nbytes for name, v in sent.items() if name.endswith(".users"))

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cloister.collection.client.encoder import Encoded, Encoder
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.client.encoder import Encoded, PlanEncoder
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
 from cloister.collection.wire import reports as wire
@@ -25,18 +25,18 @@ CORNERS = 0.8 * np.eye(D)[:K]
 
 
 @pytest.fixture(scope="module")
-def plan() -> PublishedPlan:
+def plan() -> CollectionPlan:
     return publish(Request(k=K, method="one-round", epsilon=4.0, bounds="ball:1", rows=N, seed=1), dimension=D)
 
 
 @pytest.fixture(scope="module")
-def done(plan: PublishedPlan) -> Encoded:
+def done(plan: CollectionPlan) -> Encoded:
     rng = np.random.default_rng(0)
-    return Encoder(plan).encode(CORNERS[rng.integers(0, K, N)] + rng.normal(0, 0.03, (N, D)), np.arange(N))
+    return PlanEncoder(plan).encode(CORNERS[rng.integers(0, K, N)] + rng.normal(0, 0.03, (N, D)), np.arange(N))
 
 
 @pytest.fixture
-def batch(plan: PublishedPlan, done: Encoded) -> pa.RecordBatch:
+def batch(plan: CollectionPlan, done: Encoded) -> pa.RecordBatch:
     return wire.to_batch(done.reports, done.users, wire.schema(plan.round(), plan.hash))
 
 
@@ -56,7 +56,7 @@ class InHand:
 
 
 def test_it_finds_what_a_session_in_one_process_finds(
-    tmp_path: Path, plan: PublishedPlan, done: Encoded, batch: pa.RecordBatch
+    tmp_path: Path, plan: CollectionPlan, done: Encoded, batch: pa.RecordBatch
 ) -> None:
     session: Session[Any] = Session(plan.problem, plan.seed, InHand(done))
     expected = plan.compose().value.cluster(plan.problem, session, plan.seed.child("method"))
@@ -73,7 +73,7 @@ def distances(centers: Any) -> Any:
     return np.linalg.norm(CORNERS[:, None] - centers[None], axis=2).min(axis=1)
 
 
-def test_weights_are_of_those_who_reported(tmp_path: Path, plan: PublishedPlan, batch: pa.RecordBatch) -> None:
+def test_weights_are_of_those_who_reported(tmp_path: Path, plan: CollectionPlan, batch: pa.RecordBatch) -> None:
     """Sums of weights have a standard error of a few hundred rows; centres stand within 0.25 of the corners (10 errors)."""
     for share in (1.0, 0.5):
         some = batch.filter(pa.array(np.random.default_rng(3).random(N) < share))
@@ -85,25 +85,25 @@ def test_weights_are_of_those_who_reported(tmp_path: Path, plan: PublishedPlan, 
         assert distances(found.result.centers).max() < 0.25
 
 
-def test_one_report_is_enough_to_run(tmp_path: Path, plan: PublishedPlan, batch: pa.RecordBatch) -> None:
+def test_one_report_is_enough_to_run(tmp_path: Path, plan: CollectionPlan, batch: pa.RecordBatch) -> None:
     found = decode(plan, saved(tmp_path, batch.slice(7, 1)))
     assert found.intake.accepted == 1
     assert np.isfinite(found.result.centers).all()
 
 
-def test_no_report_is_not(tmp_path: Path, plan: PublishedPlan, batch: pa.RecordBatch) -> None:
+def test_no_report_is_not(tmp_path: Path, plan: CollectionPlan, batch: pa.RecordBatch) -> None:
     with pytest.raises(InvalidInput, match=r"^no report can be used$"):
         decode(plan, saved(tmp_path, batch.slice(0, 0)))
 
 
-def test_the_statement_is_the_plans(tmp_path: Path, plan: PublishedPlan, batch: pa.RecordBatch) -> None:
+def test_the_statement_is_the_plans(tmp_path: Path, plan: CollectionPlan, batch: pa.RecordBatch) -> None:
     privacy = decode(plan, saved(tmp_path, batch)).result.privacy
     assert (privacy.trust, privacy.epsilon, privacy.delta, privacy.rows) == ("Local", 4.0, 0.0, N)
     assert (privacy.simulated, privacy.seeded, privacy.private) == (False, False, True)
     assert len(privacy.spends) == len(plan.round().parts)
 
 
-def test_a_changed_plan_is_refused_before_a_report_is_read(tmp_path: Path, plan: PublishedPlan) -> None:
+def test_a_changed_plan_is_refused_before_a_report_is_read(tmp_path: Path, plan: CollectionPlan) -> None:
     plan.write(tmp_path / "plan", "")
     text = (tmp_path / "plan" / "plan.json").read_text()
     (tmp_path / "plan" / "plan.json").write_text(text.replace('"epsilon": 4.0', '"epsilon": 5.0'))

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cloister.collection.client.encoder import Encoder
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.client.encoder import PlanEncoder
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance, decode
@@ -28,23 +28,23 @@ DOUBT = "are planned: so far off comes by chance in less than one of 1,000,000,0
 
 
 @pytest.fixture(scope="module")
-def plan() -> PublishedPlan:
+def plan() -> CollectionPlan:
     return publish(Request(k=3, method="one-round", epsilon=4.0, bounds="ball:1", rows=N, seed=1), dimension=D)
 
 
-def batch_of(plan: PublishedPlan, users: np.ndarray) -> pa.RecordBatch:
-    made = Encoder(plan).encode(np.random.default_rng(0).normal(0, 0.3, (len(users), D)), users)
+def batch_of(plan: CollectionPlan, users: np.ndarray) -> pa.RecordBatch:
+    made = PlanEncoder(plan).encode(np.random.default_rng(0).normal(0, 0.3, (len(users), D)), users)
     return wire.to_batch(made.reports, made.users, wire.schema(plan.round(), plan.hash))
 
 
-def counted(plan: PublishedPlan, users: np.ndarray) -> np.ndarray:
+def counted(plan: CollectionPlan, users: np.ndarray) -> np.ndarray:
     round = plan.round()
     asked = zip(wire.asked(round, users), round.parts, strict=True)
     return np.logical_or.reduce([who for who, part in asked if part.vectors is None])
 
 
 @pytest.fixture
-def folder(tmp_path: Path, plan: PublishedPlan) -> Path:
+def folder(tmp_path: Path, plan: CollectionPlan) -> Path:
     """A plan; the reports of 2,000 people, and those of as many of whom 150 were free to choose their numbers."""
     plan.write(tmp_path / "plan", "")
     everybody = np.arange(N, dtype=np.uint64)
@@ -57,14 +57,14 @@ def folder(tmp_path: Path, plan: PublishedPlan) -> Path:
     return tmp_path
 
 
-def test_decode_releases_nothing_of_people_who_chose_their_numbers(folder: Path, plan: PublishedPlan) -> None:
+def test_decode_releases_nothing_of_people_who_chose_their_numbers(folder: Path, plan: CollectionPlan) -> None:
     with pytest.raises(Refused, match=f"{DOUBT}.*: nothing was released.*accept-shares"):
         decode(plan, folder / "chosen")
     done = decode(plan, folder / "blind")
     assert (done.intake.doubts, "doubts" in done.result.details["reports"]) == ([], False)
 
 
-def test_decode_says_what_it_doubts_where_it_is_told_to_go_on(folder: Path, plan: PublishedPlan) -> None:
+def test_decode_says_what_it_doubts_where_it_is_told_to_go_on(folder: Path, plan: CollectionPlan) -> None:
     done = decode(plan, folder / "chosen", accept_shares=True)
     assert done.intake.accepted == N // 2
     assert done.intake.doubts == done.result.details["reports"]["doubts"]

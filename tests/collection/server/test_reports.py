@@ -13,10 +13,10 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from cloister.collection.client.encoder import Encoder
+from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.intake.refusals import Intake
 from cloister.collection.intake.sent import TRIES
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server import reports
 from cloister.collection.server.reports import Collected
@@ -34,26 +34,27 @@ COLUMNS = {"hadamard-vector": "optimised-local-hashing", "explicit-histogram-vec
 
 
 @pytest.fixture(scope="module", params=list(COLUMNS))
-def plan(request: pytest.FixtureRequest) -> PublishedPlan:
-    wires = {"sums": request.param, "counts": COLUMNS[request.param]}
+def plan(request: pytest.FixtureRequest) -> CollectionPlan:
+    components = {"sums": request.param, "counts": COLUMNS[request.param]}
     return publish(
-        Request(k=2, method="one-round", epsilon=2.0, bounds="ball:1", rows=N, seed=1, wires=wires), dimension=D
+        Request(k=2, method="one-round", epsilon=2.0, bounds="ball:1", rows=N, seed=1, components=components),
+        dimension=D,
     )
 
 
 @pytest.fixture(scope="module")
-def round_(plan: PublishedPlan) -> Round[Any]:
+def round_(plan: CollectionPlan) -> Round[Any]:
     return plan.round()
 
 
 @pytest.fixture(scope="module")
-def sent(plan: PublishedPlan, round_: Round[Any]) -> pa.RecordBatch:
+def sent(plan: CollectionPlan, round_: Round[Any]) -> pa.RecordBatch:
     return batch_of(plan, round_, 2)
 
 
-def batch_of(plan: PublishedPlan, round: Round[Any], seed: int) -> pa.RecordBatch:
+def batch_of(plan: CollectionPlan, round: Round[Any], seed: int) -> pa.RecordBatch:
     rows, users = np.random.default_rng(seed).normal(0, 0.3, (N, D)), np.arange(N, dtype=np.uint64)
-    done = Encoder(plan, noise=NoiseRng.for_tests(seed)).encode(rows, users)
+    done = PlanEncoder(plan, noise=NoiseRng.for_tests(seed)).encode(rows, users)
     return wire.to_batch(done.reports, users, wire.schema(round, plan.hash))
 
 
@@ -69,7 +70,7 @@ def write(path: Path, *batches: pa.RecordBatch, schema: pa.Schema | None = None)
     return path
 
 
-def gathered(plan: PublishedPlan, round: Round[Any], paths: Any, **more: Any) -> tuple[list[Any], Intake]:
+def gathered(plan: CollectionPlan, round: Round[Any], paths: Any, **more: Any) -> tuple[list[Any], Intake]:
     """Answers to everything that could be asked, and the intake."""
     population = Collected(paths, plan.hash, plan.rows, **more)
     return tables(round, population.gather(round, NOISE)), population.intake
@@ -102,7 +103,7 @@ def users_of(batch: pa.RecordBatch, users: Any) -> pa.RecordBatch:
 
 
 def test_the_answers_are_those_of_all_reports(
-    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
 ) -> None:
     told = list[int]()
     found, intake = gathered(plan, round_, write(tmp_path / "a.parquet", sent), progress=told.append)
@@ -114,7 +115,7 @@ def test_the_answers_are_those_of_all_reports(
 
 @pytest.mark.parametrize("seed", range(6))
 def test_order_and_partition_do_not_matter(
-    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(reports, "PIECE", int(rng.integers(1, 300)))
@@ -130,7 +131,7 @@ def test_order_and_partition_do_not_matter(
 
 
 def test_a_folder_has_finished_files_and_others(
-    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
 ) -> None:
     write(tmp_path / "a.parquet", sent.slice(0, 100))
     write(tmp_path / ".b.parquet", sent.slice(100, 100))
@@ -143,7 +144,7 @@ def test_a_folder_has_finished_files_and_others(
 
 
 def test_files_of_no_use_are_counted_and_the_others_count(
-    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
 ) -> None:
     good = write(tmp_path / "e.parquet", sent)
     schema = sent.schema
@@ -206,7 +207,7 @@ def _nullable(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def test_rows_that_nobody_sends_are_counted_and_the_others_count(
-    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
 ) -> None:
     for reason, (batch, count) in malformed(sent).items():
         path = write(tmp_path / "a.parquet", batch)
@@ -222,7 +223,7 @@ def test_rows_that_nobody_sends_are_counted_and_the_others_count(
 
 
 def test_a_refused_report_does_not_use_a_number_up(
-    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
 ) -> None:
     """Also where the good one follows within one piece."""
     for reason, (batch, count) in malformed(sent).items():
@@ -240,7 +241,7 @@ def test_a_refused_report_does_not_use_a_number_up(
 
 @pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
 def test_an_arrow_file_that_does_not_fit_in_memory_is_refused_before_it_is_unpacked(
-    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: Any,
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: Any,
 ) -> None:  # fmt: skip
     """Zeros are compressed fifty thousand times: one such file ended the server's process."""
     options = pyarrow.ipc.IpcWriteOptions(compression=compression)
@@ -262,7 +263,7 @@ def test_an_arrow_file_that_does_not_fit_in_memory_is_refused_before_it_is_unpac
 
 
 def test_a_row_group_that_does_not_fit_in_memory_is_refused_before_it_is_unpacked(
-    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its pages can be as large as it is, and of zeros a hundred thousand times smaller in the file."""
     many = pa.Table.from_batches([sent] * 30)
@@ -287,7 +288,7 @@ def _whole_files_only(true: Any) -> Any:
 
 
 def test_an_arrow_file_with_any_byte_changed_never_ends_the_process(
-    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
 ) -> None:
     with (
         pa.OSFile(str(tmp_path / "true.arrow"), "wb") as sink,
@@ -307,7 +308,7 @@ def test_an_arrow_file_with_any_byte_changed_never_ends_the_process(
 
 
 def test_floods_of_reports_that_nobody_sends_take_few_looks(
-    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of some kilobytes can hold a million of them: of one number, or one of each."""
     looks, true = [0], wire.from_batch
@@ -332,7 +333,7 @@ def test_floods_of_reports_that_nobody_sends_take_few_looks(
     assert (intake.accepted, intake.refused) == (N, {"impossible": N})
 
 
-def test_a_user_counts_once(plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path) -> None:
+def test_a_user_counts_once(plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path) -> None:
     write(tmp_path / "b.parquet", sent.slice(50), sent.slice(0, 60))
     write(tmp_path / "a.arrow", sent.slice(0, 300), sent.slice(200))
     found, intake = gathered(plan, round_, tmp_path)
@@ -343,7 +344,7 @@ def test_a_user_counts_once(plan: PublishedPlan, round_: Round[Any], sent: pa.Re
 
 
 def test_of_two_answers_the_one_in_the_first_file_by_name_counts(
-    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
 ) -> None:
     other = batch_of(plan, round_, 9)
     one, two = write(tmp_path / "a.parquet", other), write(tmp_path / "b.parquet", sent)
@@ -352,7 +353,7 @@ def test_of_two_answers_the_one_in_the_first_file_by_name_counts(
 
 
 def test_a_file_that_changes_while_it_is_read_is_no_result(
-    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report_files, "HELD", 0)
     monkeypatch.setattr(reports, "PIECE", 10)
@@ -365,7 +366,7 @@ def test_a_file_that_changes_while_it_is_read_is_no_result(
         gathered(plan, round_, path, progress=lambda n: path.write_bytes(shorter) and None)
 
 
-def test_there_must_be_files(plan: PublishedPlan, tmp_path: Path) -> None:
+def test_there_must_be_files(plan: CollectionPlan, tmp_path: Path) -> None:
     for path, said in (
         (tmp_path, "there are no files of reports"), (f"{tmp_path}/*.arrow", "there are no files of reports"),
         (tmp_path / "a.parquet", "cannot be opened"), ([], "there are no files"),
@@ -375,7 +376,7 @@ def test_there_must_be_files(plan: PublishedPlan, tmp_path: Path) -> None:
 
 
 def test_a_plan_for_more_users_than_memory_is_refused_in_words(
-    plan: PublishedPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
 ) -> None:
     write(tmp_path / "a.parquet", sent)
     with pytest.raises(InvalidInput, match="more memory than there is"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.shuffler.shuffler import _workshop, shuffle
 from cloister.collection.wire.messages import Messages
 from cloister.core.errors import InvalidInput
@@ -17,17 +17,17 @@ from tests.collection.shuffled_plans import N, folder_of, multiset, released, se
 
 
 @pytest.fixture(scope="module")
-def plan() -> PublishedPlan:
+def plan() -> CollectionPlan:
     return small_plan()
 
 
 @pytest.fixture(scope="module")
-def theirs(plan: PublishedPlan) -> Messages:
+def theirs(plan: CollectionPlan) -> Messages:
     return sent(plan)
 
 
 @pytest.fixture
-def reports(tmp_path: Path, plan: PublishedPlan, theirs: Messages) -> Path:
+def reports(tmp_path: Path, plan: CollectionPlan, theirs: Messages) -> Path:
     return folder_of(tmp_path / "reports", plan, theirs)
 
 
@@ -66,7 +66,7 @@ module.shuffle(*sys.argv[1:4])
 @pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_and_run_again_nothing_is_lost_or_doubled(
-    plan: PublishedPlan, theirs: Messages, reports: Path, tmp_path: Path, point: str
+    plan: CollectionPlan, theirs: Messages, reports: Path, tmp_path: Path, point: str
 ) -> None:
     plan.write(tmp_path / "plan", "")
     out = tmp_path / "shuffled"
@@ -87,7 +87,7 @@ def test_killed_and_run_again_nothing_is_lost_or_doubled(
 
 
 def test_what_a_killed_run_left_is_cleared_away_by_the_next_one_and_holds_no_messages_once_they_are_released(
-    plan: PublishedPlan, theirs: Messages, tmp_path: Path
+    plan: CollectionPlan, theirs: Messages, tmp_path: Path
 ) -> None:
     """The order of scattered messages nearly tells who sent them: it is gone before the folder appears."""
     (left,) = (tmp_path / ".shuffled.0123456789abcdef.tmp",)

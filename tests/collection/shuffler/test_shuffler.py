@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cloister.collection.client.encoder import Encoder, State
+from cloister.collection.client.encoder import PlanEncoder, State
 from cloister.collection.client.records import to_messages, to_records
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
 from cloister.collection.shuffler.intake import Senders
@@ -30,22 +30,22 @@ from tests.collection.shuffled_plans import D, N, folder_of, multiset, released,
 
 
 @pytest.fixture(scope="module")
-def plan() -> PublishedPlan:
+def plan() -> CollectionPlan:
     return small_plan()
 
 
 @pytest.fixture(scope="module")
-def theirs(plan: PublishedPlan) -> Messages:
+def theirs(plan: CollectionPlan) -> Messages:
     return sent(plan)
 
 
 @pytest.fixture
-def reports(tmp_path: Path, plan: PublishedPlan, theirs: Messages) -> Path:
+def reports(tmp_path: Path, plan: CollectionPlan, theirs: Messages) -> Path:
     return folder_of(tmp_path / "reports", plan, theirs)
 
 
 def test_what_comes_out_is_what_went_in_without_senders(
-    plan: PublishedPlan, theirs: Messages, reports: Path, tmp_path: Path
+    plan: CollectionPlan, theirs: Messages, reports: Path, tmp_path: Path
 ) -> None:
     done = shuffle(plan, reports, tmp_path / "shuffled")
     out = released(tmp_path / "shuffled", plan)
@@ -60,7 +60,7 @@ def test_what_comes_out_is_what_went_in_without_senders(
 
 
 def test_files_tell_nothing_but_the_multiset(
-    plan: PublishedPlan, theirs: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: CollectionPlan, theirs: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same messages from other people, in other files and another order give files of the same shape; sizes are fixed."""
     monkeypatch.setattr("cloister.collection.shuffler.shuffler.GROUP", 64)
@@ -84,7 +84,7 @@ def test_files_tell_nothing_but_the_multiset(
 
 
 def test_the_server_finds_the_centres_of_shuffled_messages(
-    plan: PublishedPlan, theirs: Messages, reports: Path, tmp_path: Path
+    plan: CollectionPlan, theirs: Messages, reports: Path, tmp_path: Path
 ) -> None:
     shuffle(plan, reports, tmp_path / "shuffled")
     done = decode(plan, tmp_path / "shuffled", strict=True)
@@ -103,7 +103,7 @@ def test_the_server_finds_the_centres_of_shuffled_messages(
 
 
 def test_below_the_least_number_of_people_nothing_is_released(
-    plan: PublishedPlan, theirs: Messages, tmp_path: Path
+    plan: CollectionPlan, theirs: Messages, tmp_path: Path
 ) -> None:
     assert plan.crowd is not None
     assert plan.crowd.least == 0.9 * N
@@ -121,7 +121,7 @@ def test_below_the_least_number_of_people_nothing_is_released(
         assert sorted(p.name for p in tmp_path.iterdir()) == [f"r{people}"]
 
 
-def test_what_is_refused_is_counted(plan: PublishedPlan, theirs: Messages, reports: Path, tmp_path: Path) -> None:
+def test_what_is_refused_is_counted(plan: CollectionPlan, theirs: Messages, reports: Path, tmp_path: Path) -> None:
     assert theirs.senders is not None
     some = theirs.of(slice(0, 7))
     write(reports / "z-foreign.parquet", plan, some, hash="0" * 64)
@@ -148,7 +148,7 @@ def test_what_is_refused_is_counted(plan: PublishedPlan, theirs: Messages, repor
 
 
 def test_too_few_or_too_many_messages_are_refused_person_by_person(
-    plan: PublishedPlan, theirs: Messages, tmp_path: Path
+    plan: CollectionPlan, theirs: Messages, tmp_path: Path
 ) -> None:
     assert theirs.senders is not None
     round = plan.round()
@@ -167,7 +167,7 @@ def test_too_few_or_too_many_messages_are_refused_person_by_person(
     assert done.people == done.messages == N - 2
 
 
-def test_a_person_plays_one_role(plan: PublishedPlan, theirs: Messages, tmp_path: Path) -> None:
+def test_a_person_plays_one_role(plan: CollectionPlan, theirs: Messages, tmp_path: Path) -> None:
     """Two messages of hers, each with a number that is asked its question, are two reports: she is refused."""
     first, other = (int(np.flatnonzero(theirs.questions == j)[0]) for j in (0, 2))
     assert theirs.senders is not None
@@ -181,7 +181,7 @@ def test_a_person_plays_one_role(plan: PublishedPlan, theirs: Messages, tmp_path
     assert done.people == done.messages == N - 1
 
 
-def test_a_private_number_that_is_not_asked_is_refused(plan: PublishedPlan, theirs: Messages, tmp_path: Path) -> None:
+def test_a_private_number_that_is_not_asked_is_refused(plan: CollectionPlan, theirs: Messages, tmp_path: Path) -> None:
     """A message's private number decides her role: one that answers another question cannot be hers."""
     forged = attrs.evolve(theirs, bodies=theirs.bodies.copy())
     mine = np.flatnonzero(forged.questions == 0)[:5]
@@ -192,7 +192,7 @@ def test_a_private_number_that_is_not_asked_is_refused(plan: PublishedPlan, thei
 
 
 def test_persons_who_send_several_messages_are_kept_together_across_batches(
-    plan: PublishedPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batches of 7 rows, 3 messages each: nobody is cut in two. One sends 2, one 100, one twice the same slot, one from nowhere."""
     monkeypatch.setattr("cloister.collection.wire.files.BATCH", 7)
@@ -224,7 +224,7 @@ def test_persons_who_send_several_messages_are_kept_together_across_batches(
 
 
 def test_two_shuffles_of_one_folder_do_not_work_at_once(
-    plan: PublishedPlan, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: CollectionPlan, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import cloister.collection.shuffler.shuffler as module
 
@@ -239,10 +239,10 @@ def test_two_shuffles_of_one_folder_do_not_work_at_once(
     assert shuffle(plan, reports, tmp_path / "out").people == N
 
 
-def test_a_state_sends_the_same_messages_again(plan: PublishedPlan, tmp_path: Path) -> None:
+def test_a_state_sends_the_same_messages_again(plan: CollectionPlan, tmp_path: Path) -> None:
     """And each person's are hers: in whatever company she encodes again."""
     rows = np.random.default_rng(1).normal(0, 0.3, (60, D))
-    state, encoder = State(tmp_path / "state"), Encoder(plan)
+    state, encoder = State(tmp_path / "state"), PlanEncoder(plan)
     first = encoder.encode(rows, np.arange(60), state).messages
     again = encoder.encode(rows[::-1][10:20], np.arange(60)[::-1][10:20], state).messages
     assert first.senders is not None
@@ -254,10 +254,10 @@ def test_a_state_sends_the_same_messages_again(plan: PublishedPlan, tmp_path: Pa
     assert state.spent(3) == plan.total.epsilon
 
 
-def test_nothing_public_of_a_person_is_in_her_message(plan: PublishedPlan) -> None:
+def test_nothing_public_of_a_person_is_in_her_message(plan: CollectionPlan) -> None:
     """The same row and number, encoded twice with secret noise: another private number, and now and then another role."""
     rows, users = np.zeros((400, D)), np.arange(400)
-    one, other = (Encoder(plan).encode(rows, users).messages for _ in range(2))
+    one, other = (PlanEncoder(plan).encode(rows, users).messages for _ in range(2))
     assert not (one.bodies[:, :8] == other.bodies[:, :8]).all(axis=1).any()
     assert (one.questions != other.questions).any()  # all alike with probability below 1e-80
 
@@ -268,7 +268,7 @@ def test_a_plan_of_local_trust_is_not_shuffled(tmp_path: Path) -> None:
         shuffle(local, tmp_path, tmp_path / "out")
 
 
-def test_two_questions_to_one_share_are_two_messages_of_two_roles(plan: PublishedPlan, tmp_path: Path) -> None:
+def test_two_questions_to_one_share_are_two_messages_of_two_roles(plan: CollectionPlan, tmp_path: Path) -> None:
     """Who is asked the same share's second question is drawn apart: she may have both, one or neither; who has none sends nothing."""
     parts = plan.round().parts
     assert shuffling.roles(plan.round()) == ((0, 1, 2, 3),)

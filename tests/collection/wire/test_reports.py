@@ -26,9 +26,9 @@ from cloister.core.session import next_round
 N, D = 500, 6
 
 
-def opened(**wires: str) -> Round[Any]:
+def opened(**components: str) -> Round[Any]:
     problem = Problem(3, Ball((0.0,) * D, 1.0), N, Budget("pure", 2.0))
-    method = compose(registry(), "Method", "one-round", wires, {}).value
+    method = compose(registry(), "Method", "one-round", components, {}).value
     return next_round(method, problem, PublicRng.from_seed(1))
 
 

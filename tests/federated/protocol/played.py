@@ -12,7 +12,7 @@ from cloister.core.aggregated import Words, to_words
 from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.domains import Box
-from cloister.core.questions import Part, Round
+from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids, Ints
@@ -107,7 +107,7 @@ def play(
         else MaskedGaussianCounts(parties=parties, most_rows=10**6)
     )
     channel = made.open(Space((NUMBERS,)), Budget("gaussian", 0.04), Setting(1000, 1.0, PublicRng.from_seed(1)))
-    asked = Round(0, Aggregated, Box((-1.0,), (1.0,)), (Part(None, None, None, channel),) * 2)  # type: ignore[arg-type]
+    asked = Round(0, Aggregated, Box((-1.0,), (1.0,)), (OpenedQuestion(None, None, None, channel),) * 2)  # type: ignore[arg-type]
     rng = NoiseRng.secret() if seed is None else NoiseRng.for_tests(seed)
     keys, shape, noise = Keys(masks, NAMES[:parties]), outline(asked, parties), coordinator_noise(asked, parties, rng)
     coordinator, machines = keys.coordinate(), [keys.party(i) for i in range(parties)]

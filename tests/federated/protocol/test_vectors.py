@@ -13,7 +13,7 @@ from cloister.core.buckets import Setting, Space
 from cloister.core.budget import Budget
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Part, Round
+from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids
@@ -27,7 +27,7 @@ MASKED, SHARES = MaskedGaussianCounts(parties=3, most_rows=CAP), SkellamCounts(p
 
 
 def round_of(*oracles: Any, index: int = 0) -> Any:
-    parts = tuple(Part(None, None, None, o.open(Space((SIZE,)), BUDGET, SETTING)) for o in oracles)  # type: ignore[arg-type]
+    parts = tuple(OpenedQuestion(None, None, None, o.open(Space((SIZE,)), BUDGET, SETTING)) for o in oracles)  # type: ignore[arg-type]
     return Round(index, Aggregated, Box((-1.0,), (1.0,)), parts)
 
 

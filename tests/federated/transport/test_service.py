@@ -32,7 +32,7 @@ NAMES = ("north", "south", "west")
 
 def request(oracle: str = "masked-gaussian", rounds: int = 4) -> Request:
     return Request(
-        k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=900, seed=7, wires={"counts": oracle, "sums": oracle},
+        k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=900, seed=7, components={"counts": oracle, "sums": oracle},
         options={"rounds": rounds, "counts.parties": 3, "sums.parties": 3},
     )  # fmt: skip
 

@@ -106,6 +106,6 @@ def test_the_start_and_the_rounds_share_the_budget() -> None:
 
 def test_tree_coreset_is_the_one_round_method_on_central_oracles() -> None:
     central = compose(built_in(), "Method", "tree-coreset", {}, {})
-    wires = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
-    assert central.value == compose(built_in(), "Method", "one-round", wires, {}).value
+    components = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
+    assert central.value == compose(built_in(), "Method", "one-round", components, {}).value
     assert central.trust == "Central"

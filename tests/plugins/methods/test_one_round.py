@@ -21,12 +21,12 @@ from cloister.core.trust import Local
 from cloister.core.types import Floats, Ints
 from cloister.metrics import nicv
 from cloister.plugins.methods.one_round import Cells, OneRound
-from cloister.run.fit import Plan, Request, fit, prepare, source
+from cloister.run.fit import PreparedRun, Request, fit, prepare, source
 
 SEED = PublicRng.from_seed(11)
 
 
-def plan(k: int = 8, d: int = 100, rows: int = 10**6, **request: Any) -> Plan:
+def plan(k: int = 8, d: int = 100, rows: int = 10**6, **request: Any) -> PreparedRun:
     given = {"method": "one-round", "epsilon": 1.0, "bounds": "ball:1", **request}
     return prepare(Request(k=k, rows=rows, **given), [str(j) for j in range(d)])
 
@@ -96,7 +96,7 @@ def test_clusters_are_found_from_one_report_each() -> None:
 
 
 @pytest.mark.parametrize(
-    "wires",
+    "components",
     [
         {"counts": "hadamard-response"}, {"counts": "subset-selection", "sums": "explicit-histogram-vector"},
         {"counts": "explicit-histogram"}, {"tree": "simhash", "solver": "kmeans++"},
@@ -104,13 +104,13 @@ def test_clusters_are_found_from_one_report_each() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_oracles_trees_and_solvers_are_swapped_by_name(wires: dict[str, str]) -> None:
+def test_oracles_trees_and_solvers_are_swapped_by_name(components: dict[str, str]) -> None:
     """Also for central ones: the same skeleton then splits the budget, not the users."""
     rows, _ = mixture(40_000, 3, 6, 2)
     result = fit(
         Request(
-            k=3, method="one-round", epsilon=4.0, delta=1e-6 if "discrete-gaussian" in wires.values() else 0.0, bounds="ball:1",
-            rows=40_000, seed=2, wires=wires,
+            k=3, method="one-round", epsilon=4.0, delta=1e-6 if "discrete-gaussian" in components.values() else 0.0, bounds="ball:1",
+            rows=40_000, seed=2, components=components,
         ),
         source(rows, None, "refuse"), noise=NoiseRng.for_tests(2),
     )  # fmt: skip
@@ -207,7 +207,7 @@ def test_bounds_of_the_rows_are_those_of_the_domain() -> None:
 def test_share_follows_the_trust_model() -> None:
     central = prepare(
         Request(k=3, method="one-round", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=1000,
-                wires={"counts": "discrete-gaussian", "sums": "discrete-gaussian"}), [str(j) for j in range(6)],
+                components={"counts": "discrete-gaussian", "sums": "discrete-gaussian"}), [str(j) for j in range(6)],
     )  # fmt: skip
     (asked,) = central.forecast(SEED)
     assert all(part.among is None for part in asked.parts)

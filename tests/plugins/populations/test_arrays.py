@@ -27,7 +27,7 @@ from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput, UnknownName
-from cloister.core.questions import Part, Round
+from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import forecast
 from cloister.plugins.methods.lloyd import Lloyd
@@ -85,7 +85,7 @@ class Roll:
 
 def asked(population: Any, domain: Domain) -> tuple[int, ...]:
     round = round_of(domain)
-    roll = attrs.evolve(round, parts=(Part(round.parts[0].cells, None, None, Roll()),))
+    roll = attrs.evolve(round, parts=(OpenedQuestion(round.parts[0].cells, None, None, Roll()),))
     return population.gather(roll, NoiseRng.for_tests(0))[0].users
 
 

@@ -24,8 +24,8 @@ SPLIT = {"counts": "split-and-mix-counts", "sums": "split-and-mix"}
 AMPLIFIED = {"counts": "amplified-counts", "sums": "amplified-vectors"}
 
 
-def method(name: str, wires: dict[str, str] | None = None, **options: Any) -> Any:
-    return compose(registry(), "Method", name, wires or {}, options).value
+def method(name: str, components: dict[str, str] | None = None, **options: Any) -> Any:
+    return compose(registry(), "Method", name, components or {}, options).value
 
 
 def paid(made: Any) -> tuple[float, float]:
@@ -75,11 +75,11 @@ def test_steps_that_may_fail_share_the_whole_delta(failing_steps: set[Step], pai
 
 
 @pytest.mark.parametrize(
-    ("name", "wires"),
+    ("name", "components"),
     [("one-round", SPLIT), ("one-round", AMPLIFIED), ("weighted-centers", {"sums": "ldp-average"})],
 )
-def test_deltas_of_oracles_are_shared_whatever_the_options_are(name: str, wires: dict[str, str]) -> None:
-    CHECK(method(name, wires))
+def test_deltas_of_oracles_are_shared_whatever_the_options_are(name: str, components: dict[str, str]) -> None:
+    CHECK(method(name, components))
 
 
 def test_a_start_that_asks_has_a_share_and_one_that_does_not_has_none() -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.collection.client.encoder import BYTES, Encoded, Encoder
+from cloister.collection.client.encoder import BYTES, Encoded, PlanEncoder
 from cloister.collection.client.records import Records
 from cloister.collection.client.state import State
 from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, private, sync, writing
@@ -62,7 +62,7 @@ class Table:
     """
 
     def __init__(
-        self, encoder: Encoder, paths: Sequence[str], naming: Naming, columns: Sequence[str] | None = None,
+        self, encoder: PlanEncoder, paths: Sequence[str], naming: Naming, columns: Sequence[str] | None = None,
         missing: str = "refuse", progress: Callable[[int], None] | None = None,
     ) -> None:  # fmt: skip
         self._encoder, self._naming, self._missing = encoder, naming, missing
@@ -153,7 +153,7 @@ def piece_rows(dimension: int, width: int = 1) -> int:
 
 
 def collect(
-    encoder: Encoder, table: Table, out: Path, format: Format = "parquet", state: State | None = None
+    encoder: PlanEncoder, table: Table, out: Path, format: Format = "parquet", state: State | None = None
 ) -> tuple[Path | None, int]:
     """Encode a table into a new file of a folder.
 
@@ -187,7 +187,7 @@ def collect(
     return path, roll.count
 
 
-def _schema(encoder: Encoder) -> pa.Schema:
+def _schema(encoder: PlanEncoder) -> pa.Schema:
     if encoder.round.trust is Shuffled:
         return messages.schema(encoder.round, encoder.transcript.head, senders=True)
     return wire.schema(encoder.round, encoder.transcript.head)
@@ -211,12 +211,12 @@ def prepared(folder: Path) -> None:
         raise InvalidInput(f"cannot write into {folder}: no permission")
 
 
-def _drawn(encoder: Encoder, table: Table) -> Iterator[tuple[Ids, Records]]:
+def _drawn(encoder: PlanEncoder, table: Table) -> Iterator[tuple[Ids, Records]]:
     for users, rows in table.pieces():
         yield users, encoder.draw(rows, users)
 
 
-def _kept(encoder: Encoder, roll: Roll, store: State) -> Iterator[tuple[Ids, Records]]:
+def _kept(encoder: PlanEncoder, roll: Roll, store: State) -> Iterator[tuple[Ids, Records]]:
     for users in roll.pieces(piece_rows(encoder.plan.dimension, encoder.width)):
         yield users, store.records(encoder.transcript, users, encoder.width)
 

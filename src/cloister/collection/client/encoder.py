@@ -24,7 +24,7 @@ import numpy as np
 
 from cloister.collection.client.records import Records, record_width, to_messages, to_records, to_reports
 from cloister.collection.client.state import State
-from cloister.collection.plan.plan import PublishedPlan, loud, read
+from cloister.collection.plan.plan import CollectionPlan, loud, read
 from cloister.collection.plan.transcript import Transcript, opened
 from cloister.collection.wire.messages import Messages
 from cloister.collection.wire.reports import asked
@@ -78,7 +78,7 @@ class Encoded:
 
 
 @final
-class Encoder:
+class PlanEncoder:
     """A plan's open round, worked out once for many rows.
 
     Args:
@@ -89,7 +89,7 @@ class Encoder:
         CloisterError: this plan is not what it says, or cannot be answered here.
     """
 
-    def __init__(self, plan: PublishedPlan | Transcript, *, noise: NoiseRng | None = None) -> None:
+    def __init__(self, plan: CollectionPlan | Transcript, *, noise: NoiseRng | None = None) -> None:
         self.transcript = opened(plan)
         self.plan, self.round = self.transcript.plan, self.transcript.round()
         self._noise = NoiseRng.secret() if noise is None else noise
@@ -183,11 +183,11 @@ class Encoder:
 
 
 def encode(
-    plan: Transcript | PublishedPlan | str | os.PathLike[str], rows: Any, users: Any, *,
+    plan: Transcript | CollectionPlan | str | os.PathLike[str], rows: Any, users: Any, *,
     state: State | str | os.PathLike[str] | None = None, lifetime: float | None = None, lifetime_delta: float | None = None,
     noise: NoiseRng | None = None,
 ) -> Encoded:  # fmt: skip
-    """Rows (n, d) of users (n,) to reports of a plan's open round: see ``Encoder.encode``. Warns and refuses as ``cloister encode`` does.
+    """Rows (n, d) of users (n,) to reports of a plan's open round: see ``PlanEncoder.encode``. Warns and refuses as ``cloister encode`` does.
 
     Args:
         plan: or the folder that it is in.
@@ -205,7 +205,7 @@ def encode(
             "a lifetime needs a state that remembers what was spent: give state=FILE, or a State that has it"
         )
     kept = State(state, lifetime, lifetime_delta=lifetime_delta) if isinstance(state, (str, os.PathLike)) else state
-    encoder = Encoder(opened(plan), noise=noise)
+    encoder = PlanEncoder(opened(plan), noise=noise)
     encoder.check_memory(kept)
     for caution in cautions(encoder.transcript, kept):
         warnings.warn(caution, PrivacyWarning, stacklevel=2)
@@ -222,5 +222,14 @@ def cautions(transcript: Transcript, state: State | None) -> tuple[str, ...]:
 
 
 __all__ = [
-    "Encoded", "Encoder", "PrivacyWarning", "PublishedPlan", "State", "Transcript", "cautions", "encode", "opened", "read",
+    "CollectionPlan",
+    "Encoded",
+    "PlanEncoder",
+    "PrivacyWarning",
+    "State",
+    "Transcript",
+    "cautions",
+    "encode",
+    "opened",
+    "read",
 ]  # fmt: skip

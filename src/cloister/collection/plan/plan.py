@@ -66,7 +66,7 @@ class Outlook:
 
 @final
 @attrs.frozen(kw_only=True, eq=False)
-class PublishedPlan:
+class CollectionPlan:
     """One round or several, planned.
 
     Args:
@@ -134,12 +134,12 @@ class PublishedPlan:
             CloisterError: something that it names is not installed, or it does not fit.
             Refused: it is not private, or not for people who answer by themselves.
         """
-        wires, values = dict[str, str](), dict[str, Any]()
+        components, values = dict[str, str](), dict[str, Any]()
         for path, part in _walk(self.method, ""):
-            wires.update({f"{path}{slot}": inner["name"] for slot, inner in part["slots"].items()})
+            components.update({f"{path}{slot}": inner["name"] for slot, inner in part["slots"].items()})
             values.update({f"{path}{option}": value for option, value in part["options"].items()})
         composed = compose(
-            _registry({self.method["name"], *wires.values()}), "Method", self.method["name"], wires, values
+            _registry({self.method["name"], *components.values()}), "Method", self.method["name"], components, values
         )
         if not composed.private or composed.trust != self.trust:
             kind = f"{composed.trust}, which the plan is not" if composed.private else "NOT private"
@@ -232,13 +232,13 @@ class PublishedPlan:
             shutil.rmtree(temporary, ignore_errors=True)
 
     @classmethod
-    def read(cls, folder: str | os.PathLike[str]) -> PublishedPlan:
+    def read(cls, folder: str | os.PathLike[str]) -> CollectionPlan:
         """Read what ``write`` wrote. Raises: InvalidInput: there is no plan. Damaged: it is not as it was published."""
         again = "is not a plan of cloister, or it is damaged: get it again from whoever published it"
         return sealed.read(Path(folder) / FILE, "plan", MOST, lambda content: cls.from_dict(parsed(content)), again)
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> PublishedPlan:
+    def from_dict(cls, given: dict[str, Any]) -> CollectionPlan:
         steps = tuple(Step.from_dict(step) for step in given.get("rounds", ()))
         sealed.check_seal(given, FORMAT_OF_ROUNDS if steps else FORMAT)
         problem, columns, outlook, size = (given[name] for name in ("problem", "columns", "expected", "bytes per user"))
@@ -277,7 +277,7 @@ class PublishedPlan:
         }  # fmt: skip
 
 
-read = PublishedPlan.read
+read = CollectionPlan.read
 
 
 def loud(total: Total, rows: int) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from cloister.accounting.accountant import Accountant
 from cloister.accounting.composition import Spent
 from cloister.collection.plan.anonymity import Crowd
 from cloister.collection.plan.costs import Size, Step
-from cloister.collection.plan.plan import TRUSTS, Outlook, PublishedPlan, loud
+from cloister.collection.plan.plan import TRUSTS, CollectionPlan, Outlook, loud
 from cloister.core.capabilities import Predicting
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
@@ -22,7 +22,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
 from cloister.core.trust import Shuffled
-from cloister.run.fit import Plan, Request, prepare
+from cloister.run.fit import PreparedRun, Request, prepare
 from cloister.run.statement import state
 
 WELL = 0.1
@@ -31,7 +31,7 @@ WELL = 0.1
 MOST_DIMENSIONS = 2**20
 
 
-def publish(request: Request, columns: Sequence[str] | None = None, dimension: int | None = None) -> PublishedPlan:
+def publish(request: Request, columns: Sequence[str] | None = None, dimension: int | None = None) -> CollectionPlan:
     """The plan of a request.
 
     Args:
@@ -42,7 +42,7 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
         CloisterError: the request does not make sense, or is not for people who answer by themselves.
     """
     called, name = _names(columns, dimension), request.method
-    composed = compose(registry(), "Method", name, request.wires, request.options)
+    composed = compose(registry(), "Method", name, request.components, request.options)
     if not composed.private:
         raise InvalidInput(f"'{name}' as composed is NOT private: nobody can be asked to answer that")
     if composed.trust not in TRUSTS:
@@ -63,7 +63,7 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
         )
     steps = tuple(Step.of(round) for round in rounds)
     outlook = _outlook(plan)
-    made = PublishedPlan(
+    made = CollectionPlan(
         method=plan.composed.config(), k=plan.problem.k, rows=plan.problem.rows, domain=cast(Box | Ball, plan.problem.domain), total=plan.total,
         columns=None if columns is None else plan.columns, seed=seed, digest=rounds[0].digest(), outlook=outlook,
         size=reduce(Size.plus, (step.size for step in steps)), warnings=warnings(plan, outlook), version=__version__,
@@ -72,7 +72,7 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
     return _as_read(made)
 
 
-def words(plan: PublishedPlan, rounds: Sequence[Round[Any]]) -> str:
+def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     """The plan for people. Args: rounds (all of them, as ``plan.rounds()`` has them)."""
     columns = "any" if plan.columns is None else ", ".join(plan.columns)
     privacy = state(
@@ -95,7 +95,7 @@ def words(plan: PublishedPlan, rounds: Sequence[Round[Any]]) -> str:
     return "\n".join(lines)
 
 
-def _promise(plan: PublishedPlan, rounds: Sequence[Round[Any]]) -> str:
+def _promise(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     """What answering costs, in rounds and over plans."""
     if plan.length == 1:
         return "A person answers once. Two answers under one plan, or one under each of two plans, cost her the sum of their epsilons."
@@ -109,7 +109,7 @@ def _promise(plan: PublishedPlan, rounds: Sequence[Round[Any]]) -> str:
     )
 
 
-def _sizes(plan: PublishedPlan) -> str:
+def _sizes(plan: CollectionPlan) -> str:
     """How many bytes a person sends."""
     s = plan.size
     if plan.length == 1:
@@ -124,7 +124,7 @@ def _sizes(plan: PublishedPlan) -> str:
     return f"Over {plan.length} rounds a person sends {s.total:.4g} bytes on average, as far as answers do not change that:\n{rounds}"
 
 
-def expectation(plan: PublishedPlan) -> str:
+def expectation(plan: CollectionPlan) -> str:
     """What noise will do to the centres, in one or two sentences."""
     o = plan.outlook
     if o is None:
@@ -140,7 +140,7 @@ def expectation(plan: PublishedPlan) -> str:
     )
 
 
-def warnings(plan: Plan, outlook: Outlook | None) -> tuple[str, ...]:
+def warnings(plan: PreparedRun, outlook: Outlook | None) -> tuple[str, ...]:
     """What is wrong with a plan, in words."""
     found = list[str]()
     epsilon, n, d = plan.total.epsilon, plan.problem.rows, plan.problem.domain.dimension
@@ -152,7 +152,7 @@ def warnings(plan: Plan, outlook: Outlook | None) -> tuple[str, ...]:
     return (*found, *loud(plan.total, n))
 
 
-def _outlook(plan: Plan) -> Outlook | None:
+def _outlook(plan: PreparedRun) -> Outlook | None:
     method: Any = plan.composed.value
     if not isinstance(method, Predicting):
         return None
@@ -185,9 +185,9 @@ def _names(columns: Sequence[str] | None, dimension: int | None) -> list[str]:
     return [str(i) for i in range(dimension)]
 
 
-def _as_read(made: PublishedPlan) -> PublishedPlan:
+def _as_read(made: CollectionPlan) -> CollectionPlan:
     """What a reader will have: a plan that does not survive its own file is not published."""
-    read = PublishedPlan.from_dict(json.loads(json.dumps(made.as_dict(), allow_nan=False)))
+    read = CollectionPlan.from_dict(json.loads(json.dumps(made.as_dict(), allow_nan=False)))
     if read.hash != made.hash:
         raise InvalidInput("this plan cannot be written down: some option is not plain data")
     read.round()

@@ -9,7 +9,7 @@ refuses a gap, a broken chain and any byte that the publisher would not have wri
 
 A publisher can lie. He can publish other answers than those he was given, or show different people different ones: people do not trust
 answers, they compare heads with those that they saw before, rounds with digests, and costs with the plan's schedule (``state``,
-``PublishedPlan.round``). What lies can do is to spoil the result.
+``CollectionPlan.round``). What lies can do is to spoil the result.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 
 from cloister.accounting.total import Total
 from cloister.collection.plan import canonical_json as sealed
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.record import Look, Record
@@ -97,7 +97,7 @@ class Answers:
 class Transcript:
     """What has been published so far. Args: plan, closed (answers of the closed rounds, in order)."""
 
-    plan: PublishedPlan
+    plan: CollectionPlan
     closed: tuple[Answers, ...] = ()
 
     @property
@@ -152,7 +152,7 @@ class Transcript:
         Raises:
             InvalidInput: there is no plan. Damaged: something is not as it was published.
         """
-        found = cls(PublishedPlan.read(folder))
+        found = cls(CollectionPlan.read(folder))
         place, count = Path(folder), len(_numbers(Path(folder)))
         if _numbers(place) != set(range(1, count + 1)):
             raise Damaged(
@@ -252,8 +252,8 @@ def _unpacked(text: Any, dtype: str) -> AnyArray:
     return np.frombuffer(data, dtype).astype(dtype[1:])
 
 
-def opened(plan: Transcript | PublishedPlan | str | os.PathLike[str]) -> Transcript:
+def opened(plan: Transcript | CollectionPlan | str | os.PathLike[str]) -> Transcript:
     """A plan with what is published of it: of the folder that it is in, or nothing yet."""
     if isinstance(plan, Transcript):
         return plan
-    return Transcript(plan) if isinstance(plan, PublishedPlan) else Transcript.read(plan)
+    return Transcript(plan) if isinstance(plan, CollectionPlan) else Transcript.read(plan)

@@ -20,9 +20,9 @@ import attrs
 
 from cloister._version import __version__
 from cloister.collection.intake.refusals import Intake
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Answers, Transcript
-from cloister.collection.server.messages import Released
+from cloister.collection.server.messages import ShuffledMessages
 from cloister.collection.server.reports import Collected
 from cloister.core.clustering import Clustering
 from cloister.core.errors import InvalidInput, Refused
@@ -62,7 +62,7 @@ class Advanced:
 
 
 def decode(
-    plan: PublishedPlan | str | os.PathLike[str], reports: Paths, *, strict: bool = False, accept_shares: bool = False,
+    plan: CollectionPlan | str | os.PathLike[str], reports: Paths, *, strict: bool = False, accept_shares: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Decoded:  # fmt: skip
     """Cluster the people who have reported under a plan of one round. Under Shuffled trust, ``reports`` is what the shuffler released.
@@ -88,7 +88,7 @@ def decode(
         Damaged, Refused: the plan is not as it was published, or its round comes out differently here; or ``strict``; or people chose their
             numbers.
     """
-    start = Transcript(plan if isinstance(plan, PublishedPlan) else PublishedPlan.read(plan))
+    start = Transcript(plan if isinstance(plan, CollectionPlan) else CollectionPlan.read(plan))
     if start.plan.length > 1:
         raise InvalidInput(
             f"this plan has {start.plan.length} rounds: 'cloister advance' closes one at a time and publishes what the next one asks"
@@ -161,7 +161,7 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
 
 
 def _closed(
-    transcript: Transcript, collected: Collected | Released, accept_shares: bool
+    transcript: Transcript, collected: Collected | ShuffledMessages, accept_shares: bool
 ) -> tuple[Answers, Session[Any], Clustering | None]:
     """The answers of the open round, from its reports, and the run that found them; its clustering after the last round."""
     index, before = transcript.index, transcript.record()
@@ -197,7 +197,7 @@ class _Open:
     """The reports of one round as a population. Args: index (of the round), collected, accept_shares (as for ``decode``)."""
 
     index: int
-    collected: Collected | Released
+    collected: Collected | ShuffledMessages
     accept_shares: bool
 
     @property
@@ -226,6 +226,6 @@ class _Open:
 
 def _collected(
     transcript: Transcript, reports: Paths, strict: bool, progress: Callable[[int], None] | None
-) -> Collected | Released:
-    kind = Released if transcript.plan.crowd else Collected
+) -> Collected | ShuffledMessages:
+    kind = ShuffledMessages if transcript.plan.crowd else Collected
     return kind(reports, transcript.head, transcript.plan.rows, strict, progress, transcript.heads[:-1])

@@ -21,7 +21,7 @@ from cloister.core.types import Ints
 
 
 @final
-class Released(SentFiles):
+class ShuffledMessages(SentFiles):
     """Shuffled messages in files, added up as they are read.
 
     Memory: what the oracles' summaries take and a bounded number of messages.

@@ -16,7 +16,7 @@ from cloister.collection.wire.columns import ReportType, numbers, report_types, 
 from cloister.collection.wire.user_set import Roll
 from cloister.core.encoding import absorb, keep_memory, merge_summaries
 from cloister.core.errors import InvalidInput, Refused
-from cloister.core.questions import Part, Round
+from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Bools, Ints
 
@@ -116,7 +116,9 @@ def _possible(round: Round[Any], batch: pa.RecordBatch) -> Bools:
     bad = [numbers(batch.column(0))[:0]]
     for part, kind, given in zip(round.parts, report_types(round), wire.columns_of(batch, round), strict=True):
 
-        def read(some: Ints, part: Part = part, kind: ReportType = kind, given: dict[str, AnyArray] = given) -> Any:
+        def read(
+            some: Ints, part: OpenedQuestion = part, kind: ReportType = kind, given: dict[str, AnyArray] = given
+        ) -> Any:
             return part.channel.absorb(kind.load({name: values[some] for name, values in given.items()}))
 
         alone = isolated(np.arange(len(given["users"])), read)

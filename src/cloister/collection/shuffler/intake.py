@@ -12,7 +12,7 @@ import numpy as np
 from cloister.collection.intake.refusals import MESSAGES
 from cloister.collection.intake.sent import SentFiles, isolated
 from cloister.collection.plan.costs import covered
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.wire.messages import Messages, from_batch, schema
 from cloister.collection.wire.user_set import Roll
 from cloister.core.capabilities import Sorting
@@ -35,7 +35,7 @@ class Senders(SentFiles):
     kind = MESSAGES
 
     def __init__(
-        self, paths: str | Path | Sequence[str | Path], plan: PublishedPlan, round: Round[Any], strict: bool,
+        self, paths: str | Path | Sequence[str | Path], plan: CollectionPlan, round: Round[Any], strict: bool,
         progress: Callable[[int], None],
     ) -> None:  # fmt: skip
         super().__init__(paths, plan.hash, plan.rows, strict, progress)

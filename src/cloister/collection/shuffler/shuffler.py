@@ -30,7 +30,7 @@ import numpy as np
 
 from cloister.collection.intake.refusals import Intake
 from cloister.collection.plan.canonical_json import beside, flush, sync, writing
-from cloister.collection.plan.plan import PublishedPlan
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.shuffler.external_shuffle import Scattered
 from cloister.collection.shuffler.intake import Senders
 from cloister.collection.wire.columns import Packed
@@ -47,7 +47,7 @@ QUESTION = np.dtype("<u2")
 
 @final
 @attrs.frozen
-class Shuffled:
+class ShuffleResult:
     """What became of the messages. Args: plan (hash), folder, people (accepted), messages (released), files, tally (what was refused)."""
 
     plan: str
@@ -66,9 +66,9 @@ class Shuffled:
 
 
 def shuffle(
-    plan: PublishedPlan | str | os.PathLike[str], reports: str | Path | Sequence[str | Path], out: str | os.PathLike[str], *,
+    plan: CollectionPlan | str | os.PathLike[str], reports: str | Path | Sequence[str | Path], out: str | os.PathLike[str], *,
     strict: bool = False, progress: Callable[[int], None] | None = None, rng: NoiseRng | None = None,
-) -> Shuffled:  # fmt: skip
+) -> ShuffleResult:  # fmt: skip
     """Shuffle what people have sent into a new folder.
 
     Killed at any point it leaves no folder or the whole one; run again, it starts over and clears away what the killed run left
@@ -87,7 +87,7 @@ def shuffle(
         InvalidInput: there are no such files, or the folder cannot be written, or was written before.
         Refused: fewer people than the plan needs, and then nothing is released; another shuffle of this folder runs; or ``strict``.
     """
-    opened = plan if isinstance(plan, PublishedPlan) else PublishedPlan.read(plan)
+    opened = plan if isinstance(plan, CollectionPlan) else CollectionPlan.read(plan)
     if opened.crowd is None:
         raise Refused("this plan is of trust Local: its reports go to the server as they are, no shuffler takes them")
     round, target, noise = opened.round(), Path(os.path.abspath(out)), NoiseRng.secret() if rng is None else rng
@@ -109,7 +109,7 @@ def shuffle(
             scattered.close()
         shutil.rmtree(folder / "scattered")
         _publish(folder / "release", target)
-    return Shuffled(opened.hash, target, senders.intake.accepted, scattered.count, files, senders.intake)
+    return ShuffleResult(opened.hash, target, senders.intake.accepted, scattered.count, files, senders.intake)
 
 
 def _records(messages: Messages) -> Packed:
@@ -124,7 +124,7 @@ def _messages(records: Packed) -> Messages:
 
 
 def _write(
-    scattered: Scattered, folder: Path, plan: PublishedPlan, round: Round[Any], told: Callable[[int], None]
+    scattered: Scattered, folder: Path, plan: CollectionPlan, round: Round[Any], told: Callable[[int], None]
 ) -> int:
     """Write all messages in random order; how many files there are."""
     from cloister.collection.wire.files import writer

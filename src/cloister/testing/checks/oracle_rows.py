@@ -15,7 +15,7 @@ import numpy as np
 from cloister.core.buckets import Placed
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.questions import Part, Round
+from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats, Ints
@@ -167,7 +167,7 @@ def _carried(probe: Probe, vector: Ints) -> Floats:
     bound, domain = probe.shape.bound, carrying(probe.width)
     assert bound is not None
     cells = Dealt(probe.shape.sizes)
-    round = Round(0, probe.oracle.trust, domain, (Part(cells, Carried(cells, bound), None, probe.channel),))
+    round = Round(0, probe.oracle.trust, domain, (OpenedQuestion(cells, Carried(cells, bound), None, probe.channel),))
     row, changes = np.concatenate([[0], vector])[None].astype(np.float64) * domain.unit, []
     for i in range(16):
         one, other = (Handful(rows, len(rows)).gather(round, SEED)[0] for rows in (row[:0], row))

@@ -13,7 +13,7 @@ from cloister.core.capabilities import Counted
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.questions import Part, Round
+from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.registry import registry
 from cloister.core.trust import Central, Local
@@ -40,8 +40,8 @@ def exact_round() -> Round[Central]:
     cells, bound = Dealt((50, 7)), Bound(2**20, WIDTH)
     vectors = Carried(cells, bound)
     parts = (
-        Part(cells, None, None, counts.open(cells.space, budget, setting)),
-        Part(cells, vectors, None, sums.open(cells.space, bound, budget, setting)),
+        OpenedQuestion(cells, None, None, counts.open(cells.space, budget, setting)),
+        OpenedQuestion(cells, vectors, None, sums.open(cells.space, bound, budget, setting)),
     )
     return Round(0, Central, carrying(WIDTH), parts)
 
@@ -126,7 +126,9 @@ def it_says_its_columns_and_checks_its_rows(make: Maker) -> None:
 def users_keep_their_numbers(make: Maker) -> None:
     """Every row has a user number of its own, the same in every question and round: noise and shares of the users belong to it."""
     domain, cells = carrying(WIDTH), Dealt((1,))
-    roll: Round[Any] = Round(0, Local, domain, (Part(cells, None, None, Roll()), Part(cells, None, None, Roll())))
+    roll: Round[Any] = Round(
+        0, Local, domain, (OpenedQuestion(cells, None, None, Roll()), OpenedQuestion(cells, None, None, Roll()))
+    )
     population = make(rows(5000))
     (one, other), (again, _) = (population.gather(roll, NoiseRng.for_tests(88)) for _ in range(2))
     users = np.sort(one.users)

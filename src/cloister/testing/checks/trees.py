@@ -12,7 +12,7 @@ import numpy as np
 from cloister.core.budget import Budget
 from cloister.core.clustering import Coreset, Problem
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Part
+from cloister.core.questions import OpenedQuestion
 from cloister.core.randomness import PublicRng
 from cloister.testing.check import given, require
 from cloister.testing.checks import bucketings
@@ -56,7 +56,7 @@ def any_counts_grow_a_coreset(builder: Any) -> None:
     """Whatever noise made of the counts, at least one finite point inside the domain comes out, with a finite weight; equal counts
     give equal points."""
     for problem, tree in _trees(builder):
-        part = Part(tree, None, None, None)  # type: ignore[arg-type]  # a told table opens no channel
+        part = OpenedQuestion(tree, None, None, None)  # type: ignore[arg-type]  # a told table opens no channel
         for script in SCRIPTS:
             with given(f"{problem.domain}, counts: {script.name}"):
                 grown, again = (tree.grow(Told(part, script, PublicRng.from_seed(91), 1000.0)) for _ in range(2))

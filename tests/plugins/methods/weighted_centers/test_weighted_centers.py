@@ -17,7 +17,7 @@ from cloister.core.types import Floats
 from cloister.metrics import nicv
 from cloister.plugins.methods.weighted_centers.budget_shares import Step, groups_of, of_pair
 from cloister.plugins.methods.weighted_centers.weighted_centers import in_w
-from cloister.run.fit import Plan, Request, fit, prepare, source
+from cloister.run.fit import PreparedRun, Request, fit, prepare, source
 
 SEED = PublicRng.from_seed(620)
 EVERY_SHARING = [
@@ -29,7 +29,7 @@ EVERY_SHARING = [
 OPTIONS: dict[str, Any] = {"radii": 2, "repetitions": 2}
 
 
-def plan(k: int = 4, d: int = 2, rows: int = 10**6, **request: Any) -> Plan:
+def plan(k: int = 4, d: int = 2, rows: int = 10**6, **request: Any) -> PreparedRun:
     given = {"method": "weighted-centers", "epsilon": 1.0, "bounds": "ball:1", **request}
     return prepare(Request(k=k, rows=rows, **given), [str(j) for j in range(d)])
 
@@ -57,7 +57,7 @@ def run(rows: Floats, k: int, epsilon: float, delta: float = 0.0, **request: Any
 @pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
 def test_all_rounds_together_cost_exactly_the_budget(sharing: dict[str, str], vectors: str) -> None:
     """Pure and Gaussian reports in one method: epsilon and delta both, however radii, repetitions and steps are paid for."""
-    made = plan(delta=1e-6, options=sharing | OPTIONS, wires={"sums": vectors})
+    made = plan(delta=1e-6, options=sharing | OPTIONS, components={"sums": vectors})
     rounds = made.forecast(SEED)
     spent = Spent.on(event for round in rounds for event in round.events)
     assert spent.pure == pytest.approx(1.0, rel=1e-12)
@@ -67,7 +67,7 @@ def test_all_rounds_together_cost_exactly_the_budget(sharing: dict[str, str], ve
 
 @pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
 def test_a_user_answers_one_question_of_all_rounds_with_all_of_epsilon(vectors: str) -> None:
-    made = plan(rows=3000, delta=1e-6, wires={"sums": vectors}, options=OPTIONS)
+    made = plan(rows=3000, delta=1e-6, components={"sums": vectors}, options=OPTIONS)
     users, rows = np.arange(3000, dtype=np.uint64), np.zeros((3000, 2), np.int64)
     rounds = made.forecast(SEED)
     answers = np.concatenate(
@@ -79,7 +79,7 @@ def test_a_user_answers_one_question_of_all_rounds_with_all_of_epsilon(vectors: 
 
 def test_shares_of_a_pair_are_those_of_its_group() -> None:
     weights: dict[Step, float] = {"hashes": 1.0, "sums": 3.0}
-    budget = plan(delta=1e-6, wires={"sums": "ldp-average"}).problem.budget
+    budget = plan(delta=1e-6, components={"sums": "ldp-average"}).problem.budget
     groups = groups_of(
         budget, weights, 3, 2, radii_by="budget", repetitions_by="users", steps_by="users", failing=["sums"], seed=SEED
     )
@@ -118,7 +118,7 @@ def test_where_the_best_cost_is_zero_the_cost_is_nearly_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wires", "delta"),
+    ("components", "delta"),
     [
         ({"sums": "ldp-average"}, 1e-6),
         ({"counts": "explicit-histogram", "solver": "ward"}, 0.0),
@@ -127,24 +127,24 @@ def test_where_the_best_cost_is_zero_the_cost_is_nearly_zero() -> None:
     ],
     ids=str,
 )
-def test_oracles_are_swapped_by_name_under_any_trust(wires: dict[str, str], delta: float) -> None:
+def test_oracles_are_swapped_by_name_under_any_trust(components: dict[str, str], delta: float) -> None:
     """A curator's rows are in every group: radii, repetitions and steps share the budget there."""
     rows, _ = mixture(40_000, 3, 3, 623, 0.03)
-    result = run(rows, 3, 4.0, delta, wires=wires)
+    result = run(rows, 3, 4.0, delta, components=components)
     assert nicv(rows, result.centers) < 0.2  # one centre: 0.64
 
 
 def test_without_noise_as_many_radii_as_there_are_plans_for() -> None:
     rows, centers = mixture(3000, 3, 3, 624, 0.02)
-    wires = {"counts": "exact", "sums": "exact"}
-    result = run(rows, 3, 1.0, wires=wires, not_private=True)
+    components = {"counts": "exact", "sums": "exact"}
+    result = run(rows, 3, 1.0, components=components, not_private=True)
     assert result.details["radii"] == 3
     assert np.linalg.norm(centers[:, None] - result.centers, axis=2).min(axis=1).max() < 0.05
 
 
 def test_exact_counts_beside_private_sums_are_refused_before_anything_is_asked() -> None:
     with pytest.raises(InvalidInput, match="or none"):
-        plan(wires={"counts": "exact", "sums": "discrete-laplace"}, not_private=True)
+        plan(components={"counts": "exact", "sums": "discrete-laplace"}, not_private=True)
 
 
 def test_long_hash_values_are_searched_by_prefix() -> None:
@@ -207,10 +207,10 @@ def test_what_is_published_is_plain_data_of_a_public_length() -> None:
 
 def test_under_shuffled_trust_steps_share_the_budget() -> None:
     """People draw their role anew in each round, so that a share of them in one round is not disjoint from one in another."""
-    wires = {"counts": "amplified-counts", "sums": "amplified-vectors"}
-    made = plan(delta=1e-6, wires=wires, options=OPTIONS)
+    components = {"counts": "amplified-counts", "sums": "amplified-vectors"}
+    made = plan(delta=1e-6, components=components, options=OPTIONS)
     events = [event for asked in made.forecast(SEED) for event in asked.events]
     by_round = [Spent.on(asked.events).pure for asked in made.forecast(SEED)]
     assert sum(by_round) == pytest.approx(Spent.on(events).pure) == pytest.approx(1.0)
     with pytest.raises(InvalidInput, match="two rounds"):
-        plan(delta=1e-6, wires=wires, options=OPTIONS | {"divide_steps": "users"}).forecast(SEED)
+        plan(delta=1e-6, components=components, options=OPTIONS | {"divide_steps": "users"}).forecast(SEED)

@@ -117,9 +117,16 @@ def test_one_round_is_far_better_shuffled_than_local() -> None:
     centers *= 0.9 / np.linalg.norm(centers, axis=1, keepdims=True)
     rows = centers[np.arange(20_000) % 4] + 0.01 * g.standard_normal((20_000, 10))
     costs = []
-    for wires in ({"counts": "amplified-counts", "sums": "amplified-vectors"}, {}):
+    for components in ({"counts": "amplified-counts", "sums": "amplified-vectors"}, {}):
         request = Request(
-            k=4, method="one-round", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=20_000, wires=wires, seed=1
+            k=4,
+            method="one-round",
+            epsilon=1.0,
+            delta=1e-6,
+            bounds="ball:1",
+            rows=20_000,
+            components=components,
+            seed=1,
         )
         found = fit(request, source(rows, None, "refuse"), noise=NoiseRng.for_tests(1))
         distances = ((rows[:, None] - found.centers) ** 2).sum(axis=2)
@@ -135,7 +142,7 @@ def test_every_one_round_method_runs_shuffled(method: str) -> None:
     rows = np.random.default_rng(1).uniform(-1, 1, (3000, 2))
     request = Request(
         k=3, method=method, epsilon=2.0, delta=1e-5, bounds="-1:1", rows=3000, seed=2,
-        wires={
+        components={
             "counts": "amplified-counts", "sums": "amplified-vectors", "counts.report": "explicit-histogram",
             "sums.report": "explicit-histogram-vector",
         },

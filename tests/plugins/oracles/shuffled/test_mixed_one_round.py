@@ -30,7 +30,7 @@ def mixture(d: int, seed: int) -> tuple[Floats, Floats]:
 
 
 def asked(
-    wires: dict[str, str], method: str = "one-round", seed: int = 1, epsilon: float = 1.0, **options: Any
+    components: dict[str, str], method: str = "one-round", seed: int = 1, epsilon: float = 1.0, **options: Any
 ) -> Request:
     return Request(
         k=8,
@@ -39,7 +39,7 @@ def asked(
         delta=1e-6,
         bounds="ball:1",
         rows=N,
-        wires=wires,
+        components=components,
         options=options,
         seed=seed,
     )

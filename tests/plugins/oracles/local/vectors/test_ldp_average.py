@@ -16,7 +16,7 @@ from cloister.core.domains import Ball
 from cloister.core.encoding import encode_lattice
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound, shrink
-from cloister.core.questions import Part, Round
+from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Local
 from cloister.core.types import Floats, Ints
@@ -124,7 +124,7 @@ def test_the_audit_finds_no_more_than_epsilon_for_rows_far_from_the_domains_midd
     vectors, rows = far_region(domain)
     assert (vectors.cells.locate(rows)[:, 0] >= 0).tolist() == [True, True, False]
     channel = LdpAverage().open(vectors.cells.space, vectors.bound, BUDGET, Setting(n, domain.unit, SEED))
-    asked: Round[Local] = Round(0, Local, domain, (Part(vectors.cells, vectors, None, channel),))
+    asked: Round[Local] = Round(0, Local, domain, (OpenedQuestion(vectors.cells, vectors, None, channel),))
     users, sent = np.arange(n, dtype=np.uint64), list[Floats]()
     for i, row in enumerate(rows):
         (report,) = encode_lattice(asked, np.repeat(row[None], n, axis=0), users, NoiseRng.for_tests(612 + i))
