@@ -43,7 +43,7 @@ from cloister.federated.protocol.vectors import coordinator_noise, outline
 from cloister.federated.transport.certificates import make_test_certificates
 from cloister.federated.transport.grpc_client import Line
 from cloister.federated.transport.grpc_server import Server
-from cloister.federated.transport.service import Desk
+from cloister.federated.transport.service import CoordinatorService
 from cloister.federated.transport.tls import Credentials
 from cloister.run.fit import Request, fit, prepare
 
@@ -146,13 +146,13 @@ def coordinate(task: dict[str, Any], port: Any) -> None:
         coordinator.expect(
             outline(round, agreement.parties), lambda round=round: coordinator_noise(round, agreement.parties, noise)
         )
-    desk = Desk(coordinator, len(rounds))
+    service = CoordinatorService(coordinator, len(rounds))
     server = Server(
-        desk, "127.0.0.1:0", Credentials.read(folder / "certs" / "coordinator.pem"), agreement.parties, 2**20
+        service, "127.0.0.1:0", Credentials.read(folder / "certs" / "coordinator.pem"), agreement.parties, 2**20
     )
     server.start()
     port.put(server.port)
-    desk.finished(idle=120)
+    service.finished(idle=120)
     server.stop()
 
 

@@ -154,7 +154,7 @@ def fitted(paths: list[Path], rows: int, engine: str, kill: bool) -> dict[str, A
     population.files.check()
     times.append(time.perf_counter())
     session: Any = Session(asked, PublicRng.from_seed(1), population, noise=NoiseRng.secret())
-    (counts,) = session.ask(count(tree, via=DiscreteGaussianCounts(), spend=asked.budget))
+    (counts,) = session.ask(count(tree, oracle=DiscreteGaussianCounts(), budget=asked.budget))
     times.append(time.perf_counter())
     TreeProgram().solve(session.release(tree.grow(counts)), K, PublicRng.from_seed(2))
     times.append(time.perf_counter())

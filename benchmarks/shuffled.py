@@ -26,7 +26,7 @@ from halves import halves
 from one_round import SEEDS, Kept, columns, mixture
 
 from cloister.accounting import epsilon_of_mu, epsilon_of_shuffled, local_of_shuffled, mu_of
-from cloister.core.capabilities import Mixing
+from cloister.core.capabilities import MultiMessageChannel
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.metrics import nicv
 from cloister.run.fit import PreparedRun, Request, fit, prepare, source
@@ -103,7 +103,7 @@ def request(case: Case, seed: int | None = None) -> Request:
 
 
 def work(item: tuple[str, Case, int]) -> dict[str, float]:
-    """A run in which every report is drawn, or, where users send many messages each, what they add up to in law (``Mixing.pooled``)."""
+    """A run in which every report is drawn, or, where users send many messages each, what they add up to in law (``MultiMessageChannel.pooled``)."""
     _, case, seed = item
     rows, centers = mixture(case.n, K, case.d, R, seed)
     start = time.perf_counter()
@@ -126,13 +126,19 @@ def sent(case: Case) -> tuple[float, float, float]:
     (asked,) = planned(case).forecast(PublicRng.from_seed(1))
     alone, messages, size = 0.0, 0.0, 0.0
     for part in asked.parts:
-        if isinstance(part.channel, Mixing):
+        if isinstance(part.channel, MultiMessageChannel):
             each: Any = part.channel
             alone, messages, size = math.inf, messages + each.messages, size + each.messages * each.message_bytes
             continue
-        share = 1.0 if part.among is None else part.among.fraction
+        share = 1.0 if part.user_share is None else part.user_share.fraction
         events = part.channel.events
-        alone = max(alone, sum(e.alone if math.isfinite(e.alone) else e.spent.amount for e in events))
+        alone = max(
+            alone,
+            sum(
+                e.epsilon_without_shuffler if math.isfinite(e.epsilon_without_shuffler) else e.spent.amount
+                for e in events
+            ),
+        )
         inner: Any = getattr(part.channel, "inner", part.channel)
         report = inner.encode(_nobody(part), np.arange(1, dtype=np.uint64), NoiseRng.secret())
         messages, size = messages + share, size + share * (8 + report.answers[0].nbytes)
@@ -140,10 +146,14 @@ def sent(case: Case) -> tuple[float, float, float]:
 
 
 def _nobody(part: Any) -> Any:
-    from cloister.core.buckets import Placed
+    from cloister.core.buckets import BucketedVectors
 
     buckets = np.full((1, part.cells.space.levels), -1)
-    return buckets if part.vectors is None else Placed(buckets, np.zeros((1, part.vectors.bound.dimension), np.int64))
+    return (
+        buckets
+        if part.vectors is None
+        else BucketedVectors(buckets, np.zeros((1, part.vectors.bound.dimension), np.int64))
+    )
 
 
 def table_cost(kept: Kept) -> Iterator[str]:

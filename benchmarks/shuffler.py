@@ -62,7 +62,7 @@ def write(folder: Path, people: int, dimension: int, components: dict[str, str])
                 )
                 for j, part in enumerate(round.parts):
                     who = np.flatnonzero(
-                        np.ones(len(senders), bool) if part.among is None else part.among.holds(numbers)
+                        np.ones(len(senders), bool) if part.user_share is None else part.user_share.holds(numbers)
                     )
                     questions[who] = j
                     bodies[who] = real.bodies[rng.choice(np.flatnonzero(real.questions == j), len(who))]

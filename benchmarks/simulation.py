@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Setting
+from cloister.core.buckets import QuestionContext
 from cloister.core.clustering import Problem, Released
 from cloister.core.encoding import encode_lattice
 from cloister.core.lattice import shrink
@@ -32,10 +32,12 @@ class Simulated:
         return Released(value, ())
 
     def _answer(self, number: int, question: Any) -> Noised:
-        among, domain, n = question.spend.among, self.problem.domain, self.problem.rows
+        among, domain, n = question.spend.user_share, self.problem.domain, self.problem.rows
         fraction = 1.0 if among is None else among.fraction
-        setting = Setting(max(1, round(n * fraction)), domain.unit, self._seed.child("round", self.rounds - 1, number))
-        channel = question.open(setting)
+        context = QuestionContext(
+            max(1, round(n * fraction)), domain.unit, self._seed.child("round", self.rounds - 1, number)
+        )
+        channel = question.open(context)
         part = attrs.make_class("Part", ["cells", "sums", "among", "channel"])(
             question.cells, question.vectors, None, channel
         )

@@ -56,11 +56,11 @@ def on_grid(domain: Domain, rng: PublicRng) -> Any:
 
 
 def nearest(domain: Domain, rng: PublicRng) -> NearestCenter:
-    return NearestCenter(on_grid(domain, rng), domain.reach)
+    return NearestCenter(on_grid(domain, rng), domain.max_norm)
 
 
 def nearest_within(domain: Domain, rng: PublicRng) -> NearestCenter:
-    return NearestCenter(on_grid(domain, rng), domain.reach, domain.reach // 3)
+    return NearestCenter(on_grid(domain, rng), domain.max_norm, domain.max_norm // 3)
 
 
 @parametrize(nearest, nearest_within, role="Bucketing")
@@ -77,7 +77,7 @@ def offsets_within(domain: Domain, rng: PublicRng) -> Offsets:
 
 
 def rows(domain: Domain, rng: PublicRng) -> Rows:
-    return Rows(nearest(domain, rng), Bound(domain.reach, domain.dimension))
+    return Rows(nearest(domain, rng), Bound(domain.max_norm, domain.dimension))
 
 
 @parametrize(offsets, offsets_within, rows, role="Vectors")

@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from cloister.additive.oracle import AdditiveCounts, AdditiveNoise, AdditiveSums
     from cloister.additive.ring_channel import RingChannel, most_rows_option
     from cloister.additive.sparse import SparseChannel, additive_channel
-    from cloister.core.buckets import Bucketing, Placed, Setting, Space, Vectors
+    from cloister.core.buckets import BucketedVectors, Bucketing, QuestionContext, Space, Vectors
     from cloister.core.budget import Budget, Event, Measure
     from cloister.core.capabilities import (
-        Costing,
         Counted,
-        Cutting,
         Dividing,
-        Hiding,
+        HasCostCurve,
+        HasCutBoundaries,
+        IsRandomisedResponse,
         Joining,
-        Mixing,
+        MultiMessageChannel,
+        NeedsHonestUsers,
         Pooling,
-        Predicting,
-        Responding,
+        PredictsError,
         Sorting,
     )
     from cloister.core.clustering import Clustering, Coreset, Errors, Leaves, Problem, Released, TreeMetric
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from cloister.core.lattice import CAP, Bound, shrink
     from cloister.core.marks import Marked, inside, mark, mark_of, marking
     from cloister.core.nearest import NearestCenter
-    from cloister.core.questions import Question, Round, Rows, add_up, count
+    from cloister.core.questions import Question, Round, Rows, count, vector_sum
     from cloister.core.randomness import ANY_KEY, NoiseRng, PublicRng, skellam_ratio
     from cloister.core.registry.components import Spec, component, option, slot
     from cloister.core.registry.compose import filled, make
@@ -83,6 +83,7 @@ __all__ = [
     "Bools",
     "Bound",
     "Box",
+    "BucketedVectors",
     "Bucketing",
     "Budget",
     "Central",
@@ -90,10 +91,8 @@ __all__ = [
     "CloisterError",
     "Clustering",
     "Coreset",
-    "Costing",
     "Counted",
     "Counts",
-    "Cutting",
     "Decoder",
     "Dividing",
     "Domain",
@@ -103,10 +102,12 @@ __all__ = [
     "Floats",
     "FrequencyOracle",
     "Gaussian",
-    "Hiding",
+    "HasCostCurve",
+    "HasCutBoundaries",
     "Ids",
     "Ints",
     "InvalidInput",
+    "IsRandomisedResponse",
     "Joining",
     "Laplace",
     "Leaves",
@@ -115,28 +116,27 @@ __all__ = [
     "Measure",
     "Method",
     "MissingExtra",
-    "Mixing",
+    "MultiMessageChannel",
     "NearestCenter",
+    "NeedsHonestUsers",
     "Noise",
     "NoiseRng",
     "NonPrivateSolver",
-    "Placed",
     "Pooling",
     "Population",
-    "Predicting",
+    "PredictsError",
     "Problem",
     "Progress",
     "PublicRng",
     "Question",
+    "QuestionContext",
     "Refused",
     "Released",
-    "Responding",
     "RingChannel",
     "Round",
     "Rows",
     "Sensitivity",
     "Session",
-    "Setting",
     "Shuffled",
     "Skellam",
     "Sorting",
@@ -156,7 +156,6 @@ __all__ = [
     "VectorSumOracle",
     "Vectors",
     "WrongComposition",
-    "add_up",
     "additive_channel",
     "chunk_rows",
     "component",
@@ -181,6 +180,7 @@ __all__ = [
     "stamp",
     "summarise_lattice",
     "summarise_rows",
+    "vector_sum",
     "wide_gaussian",
 ]  # fmt: skip
 

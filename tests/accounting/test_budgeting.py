@@ -107,7 +107,7 @@ class Fickle:
     def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
         chosen = choose(problem.budget)
         for name, part in zip(chosen, problem.budget.split(*(1.0 for _ in chosen)), strict=True):
-            session.ask(count(Grid().open(problem, rng), via=getattr(self, name), spend=part))
+            session.ask(count(Grid().open(problem, rng), oracle=getattr(self, name), budget=part))
         return Clustering(problem.domain.middle[None])
 
 
@@ -136,7 +136,7 @@ def budget_of(monkeypatch: pytest.MonkeyPatch, chosen: Any, delta: float = 1e-6)
 
 ORACLES = ("first", "second", "third")
 CHOICES = [chosen for size in range(1, 4) for chosen in itertools.combinations(ORACLES, size)]
-CURRENCIES = {"first": Currency("pure"), "second": Currency("gaussian"), "third": Currency("pure", failing=True)}
+CURRENCIES = {"first": Currency("pure"), "second": Currency("gaussian"), "third": Currency("pure", uses_delta=True)}
 
 
 @pytest.mark.parametrize("chosen", CHOICES)
@@ -144,7 +144,7 @@ def test_a_budget_is_that_of_the_oracles_that_are_asked(
     monkeypatch: pytest.MonkeyPatch, chosen: tuple[str, ...]
 ) -> None:
     kinds = [CURRENCIES[name] for name in chosen]
-    expected = Total(1.0, 1e-6).measured({c.measure for c in kinds}, any(c.failing for c in kinds))
+    expected = Total(1.0, 1e-6).measured({c.measure for c in kinds}, any(c.uses_delta for c in kinds))
     assert budget_of(monkeypatch, lambda budget: chosen) == expected
 
 
@@ -163,7 +163,7 @@ def test_whatever_a_method_asks_under_whatever_budget_the_search_ends_and_the_bu
     found = budget_of(monkeypatch, chosen)
     asked = [CURRENCIES[name] for name in chosen(found)]
     assert {c.measure for c in asked} <= ({"pure", "gaussian"} if found.measure == "zcdp" else {found.measure})
-    assert found.delta > 0 or not any(c.failing for c in asked)
+    assert found.delta > 0 or not any(c.uses_delta for c in asked)
 
 
 def test_a_method_that_stumbles_over_a_budget_of_another_measure_gets_the_one_of_all_its_slots(

@@ -141,7 +141,7 @@ def test_disjoint_users_are_charged_once() -> None:
     books = accountant(Total(1.0), "pure")
     shares = books.budget.split_users(PublicRng.from_seed(3), 1, 1, 1)
     books.forecast([tuple(Event("a", share) for share in shares)])
-    assert isinstance(shares[0].among, Share)
+    assert isinstance(shares[0].user_share, Share)
 
 
 def test_a_rho_budget_pays_for_pure_and_gaussian_noise_alike() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
 from cloister.core.randomness import PublicRng
@@ -18,7 +18,7 @@ from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCou
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
 
 SPACES = [Space((7,)), Space((4, 9, 30)), Space((2, 4, 8, 16), nested=True), Space((2**40, 2**41), nested=True)]
-SETTING = Setting(1000, 2.0**-10, PublicRng.from_seed(1))
+SETTING = QuestionContext(1000, 2.0**-10, PublicRng.from_seed(1))
 BOUND = Bound(1000, 5)
 GAUSSIAN = Budget("gaussian", 0.01)
 
@@ -32,7 +32,7 @@ GAUSSIAN = Budget("gaussian", 0.01)
 )  # pooled ones list all buckets
 def test_one_row_changes_a_count_of_every_level(space: Space, counts: Any) -> None:
     (event,) = counts().open(space, GAUSSIAN, SETTING).events
-    assert event.touched == space.levels
+    assert event.l0_sensitivity == space.levels
     assert math.isfinite(event.sigma)
 
 
@@ -45,7 +45,7 @@ def test_one_row_changes_a_count_of_every_level(space: Space, counts: Any) -> No
 )  # pooled ones list all buckets
 def test_one_row_changes_a_vector_of_every_level(space: Space, sums: Any) -> None:
     (event,) = sums().open(space, BOUND, GAUSSIAN, SETTING).events
-    assert event.touched == space.levels * BOUND.dimension
+    assert event.l0_sensitivity == space.levels * BOUND.dimension
 
 
 @pytest.mark.parametrize("space", SPACES)

@@ -26,15 +26,15 @@ from cloister.plugin import (
     Measure,
     NoiseRng,
     PublicRng,
+    QuestionContext,
     RingChannel,
     Sensitivity,
-    Setting,
     Space,
     component,
 )
 from cloister.testing import parametrize
 
-SETTING, BUDGET = Setting(100, 0.5, PublicRng.from_seed(1)), Budget("pure", 0.1)
+SETTING, BUDGET = QuestionContext(100, 0.5, PublicRng.from_seed(1)), Budget("pure", 0.1)
 ITEMS = np.array([[0], [2], [2], [2]])
 
 

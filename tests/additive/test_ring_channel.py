@@ -11,8 +11,8 @@ import pytest
 
 from cloister.accounting.composition import Spent
 from cloister.additive.ring_channel import RingChannel
-from cloister.core.aggregated import Words, pooled, to_integers, to_words, whole_noise
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.aggregated import RingVector, pooled, to_integers, to_words, whole_noise
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP, Bound
@@ -24,7 +24,7 @@ from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianS
 from cloister.testing.check import Broken
 from cloister.testing.checks.oracle_privacy import neighbours_are_hard_to_tell_apart, one_row_moves_no_mean_too_far
 
-SETTING = Setting(1000, 2.0**-10, PublicRng.from_seed(1))
+SETTING = QuestionContext(1000, 2.0**-10, PublicRng.from_seed(1))
 GAUSS = Budget("gaussian", 0.04)
 
 
@@ -64,9 +64,9 @@ def test_words_stand_for_signed_integers(bits: int) -> None:
     assert to_integers(cut, bits).tolist() == edge.tolist()
 
 
-def placed() -> Placed:
+def placed() -> BucketedVectors:
     g = np.random.default_rng(2)
-    return Placed(g.integers(-1, 5, (300, 1)), g.integers(-400, 400, (300, 2)))
+    return BucketedVectors(g.integers(-1, 5, (300, 1)), g.integers(-400, 400, (300, 2)))
 
 
 def test_pooled_sums_are_the_curators_to_the_last_bit() -> None:
@@ -75,7 +75,7 @@ def test_pooled_sums_are_the_curators_to_the_last_bit() -> None:
     channel = MaskedGaussianSums().open(space, bound, GAUSS, SETTING)
     items, users, rng = placed(), np.arange(300, dtype=np.uint64), NoiseRng.for_tests(3)
     one = central.decode(central.absorb(central.encode(items, users, rng)), rng).at(np.arange(5))
-    parts = [Placed(items.buckets[i::3], items.values[i::3]) for i in range(3)]
+    parts = [BucketedVectors(items.buckets[i::3], items.values[i::3]) for i in range(3)]
     words = [channel.absorb(channel.encode(p, users[: len(p.values)], rng)) for p in parts]
     total = words[0].merge(words[1]).merge(words[2])
     assert total.rows == 300
@@ -85,7 +85,7 @@ def test_pooled_sums_are_the_curators_to_the_last_bit() -> None:
 
 def test_a_sum_without_its_noise_is_not_decoded_and_noise_is_added_once() -> None:
     channel = MaskedGaussianCounts().open(Space((2,)), GAUSS, SETTING)
-    empty = Words(np.zeros(2, np.uint64))
+    empty = RingVector(np.zeros(2, np.uint64))
     with pytest.raises(Refused, match="without its noise"):
         channel.decode(empty, NoiseRng.secret())
     noised = empty.released(channel.noise(NoiseRng.secret()))
@@ -120,14 +120,14 @@ def test_the_honest_shares_alone_are_worth_the_budget(parties: int, colluding: i
         channel = SkellamSums(parties=parties, colluding=colluding).open(Space((4, 2)), Bound(1000, 3), budget, SETTING)
         law, (event,) = channel.tensor.law, channel.events
         assert isinstance(event, Event)
-        assert (event.touched, law.shares, law.honest) == (6, parties, parties - colluding)
+        assert (event.l0_sensitivity, law.shares, law.honest) == (6, parties, parties - colluding)
         assert law.share >= LEAST_SHARE
         assert event.sigma == pytest.approx(law.share * math.sqrt(parties - colluding))
         assert law.deviation == pytest.approx(law.share * math.sqrt(parties))
         assert event.ratio >= (parties - colluding) * skellam_ratio(law.share**2)
         sensitivity = math.sqrt(2) * 1000 * 2.0**channel.tensor.shift
         rho = (sensitivity / event.sigma) ** 2 / 2
-        assert (1 + C) * rho + (2 + 1 / C) * event.touched * event.ratio <= amount / 2
+        assert (1 + C) * rho + (2 + 1 / C) * event.l0_sensitivity * event.ratio <= amount / 2
         assert rho > 0.9 * amount / 2
         spent = Spent.on([event])
         assert spent.epsilon(1e-6) < math.inf
@@ -147,7 +147,7 @@ def test_noise_in_shares_costs_little_more_for_many_columns_and_parties(parties:
     assert least <= channel.deviation <= 1.003 * least
     (event,) = channel.events
     rho = (bound.l2 * 2.0**channel.tensor.shift / event.sigma) ** 2 / 2
-    assert (1 + C) * rho + (2 + 1 / C) * event.touched * event.ratio <= budget.amount / 2
+    assert (1 + C) * rho + (2 + 1 / C) * event.l0_sensitivity * event.ratio <= budget.amount / 2
 
 
 def test_the_ratio_of_laws_is_paid_for_in_drift_and_tail() -> None:
@@ -262,13 +262,13 @@ class Colluding:
 
 
 class ColludingCounts(Colluding):
-    def open(self, space: Any, budget: Any, setting: Any) -> Any:
-        return Fewer(self.inner.open(space, budget, setting), self.known)
+    def open(self, space: Any, budget: Any, context: Any) -> Any:
+        return Fewer(self.inner.open(space, budget, context), self.known)
 
 
 class ColludingSums(Colluding):
-    def open(self, space: Any, bound: Any, budget: Any, setting: Any) -> Any:
-        return Fewer(self.inner.open(space, bound, budget, setting), self.known)
+    def open(self, space: Any, bound: Any, budget: Any, context: Any) -> Any:
+        return Fewer(self.inner.open(space, bound, budget, context), self.known)
 
 
 def colluding(kind: str, parties: int, t: int, known: int) -> Any:

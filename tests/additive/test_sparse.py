@@ -16,7 +16,7 @@ from scipy import stats
 from cloister.additive.dense import TensorChannel
 from cloister.additive.sparse import DENSE, SparseChannel
 from cloister.additive.sparse_totals import PIECES, Gathered, Tallies
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
@@ -33,7 +33,7 @@ from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCou
 from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
 from cloister.testing.stubs import Handful
 
-SETTING = Setting(1000, 0.5, PublicRng.from_seed(1))
+SETTING = QuestionContext(1000, 0.5, PublicRng.from_seed(1))
 EXACT = Budget("exact", math.inf)
 NOBODY = np.zeros(0, np.uint64)
 ALARM = 1e-8
@@ -84,7 +84,7 @@ def test_nested_and_plain_tensors_answer_alike(levels: int, size: int, leaves: l
     vectors = np.random.default_rng(seed).integers(-5, 6, (len(ids), 2))
     for oracle, more, items in (
         (DiscreteLaplaceCounts(), (), path(ids, levels)),
-        (DiscreteLaplaceSums(), (Bound(9, 2),), Placed(path(ids, levels), vectors)),
+        (DiscreteLaplaceSums(), (Bound(9, 2),), BucketedVectors(path(ids, levels), vectors)),
     ):
         tables = []
         for nested in (True, False):
@@ -114,7 +114,7 @@ def test_totals_are_exact_in_any_number_of_chunks(space: Space, chunks: int) -> 
     sums: Any = attrs.evolve(ExactSums().open(FLAT, Bound(10**7, 3), EXACT, SETTING), space=space, unit=1.0)
     assert isinstance(counts, SparseChannel)
     found = counts.decode(summary(counts, *(buckets[p] for p in parts)), NoiseRng.for_tests(1))
-    added = sums.decode(summary(sums, *(Placed(buckets[p], vectors[p]) for p in parts)), NoiseRng.for_tests(1))
+    added = sums.decode(summary(sums, *(BucketedVectors(buckets[p], vectors[p]) for p in parts)), NoiseRng.for_tests(1))
     for level, size in enumerate(space.sizes):
         asked = np.unique(np.concatenate([buckets[:60, level], buckets[:60, level] ^ 1, [0, size - 1]]))
         asked = asked[(asked >= 0) & (asked < size)]
@@ -268,7 +268,7 @@ def test_a_bucket_keeps_its_value_whatever_is_asked_in_between(secret: bool) -> 
     channel: Any = DiscreteLaplaceSums().open(DEEP, Bound(9, 2), Budget("pure", 0.5), SETTING)
     g = np.random.default_rng(3)
     rng = NoiseRng.secret() if secret else NoiseRng.for_tests(3)
-    table = channel.decode(summary(channel, Placed(path(np.arange(50), 60), np.ones((50, 2), np.int64))), rng)
+    table = channel.decode(summary(channel, BucketedVectors(path(np.arange(50), 60), np.ones((50, 2), np.int64))), rng)
     known: dict[tuple[int, int], bytes] = {}
     for _ in range(60):
         level = int(g.integers(50, 60))
@@ -309,7 +309,9 @@ def test_no_rows_and_rows_in_no_bucket_are_counted_nowhere(items: Ints) -> None:
     for level in (0, 30, 59):
         assert not table.at(np.array([0, DEEP.sizes[level] - 1]), level).any()
     sums: Any = ExactSums().open(DEEP, Bound(5, 3), EXACT, SETTING)
-    added = sums.decode(summary(sums, Placed(items, np.ones((len(items), 3), np.int64))), NoiseRng.for_tests(1))
+    added = sums.decode(
+        summary(sums, BucketedVectors(items, np.ones((len(items), 3), np.int64))), NoiseRng.for_tests(1)
+    )
     assert added.at(np.array([0, 1]), 59).tolist() == [[0.0] * 3] * 2
     assert added.at(np.zeros(0, np.int64), 59).shape == (0, 3)
 
@@ -355,7 +357,7 @@ class Looks:
     dies: int = 99
 
     def cluster(self, problem: Any, session: Any, rng: Any) -> Any:
-        (table,) = session.ask(count(Leaf(), via=DiscreteLaplaceCounts(), spend=problem.budget))
+        (table,) = session.ask(count(Leaf(), oracle=DiscreteLaplaceCounts(), budget=problem.budget))
         seen = []
         for number, ids in enumerate((np.arange(0, 60), np.arange(30, 90), np.arange(60, 120))):
             if number == self.dies:
@@ -371,7 +373,7 @@ def test_a_resumed_run_keeps_what_was_seen_and_draws_afresh_for_the_rest(dies: i
     seed, record = PublicRng.from_seed(5), Record()
     with pytest.raises(KeyboardInterrupt):
         Looks(dies).cluster(problem, Session(problem, seed, rows, record=record, noise=NoiseRng.for_tests(1)), seed)
-    before = [look.values.copy() for look in record.looks]
+    before = [look.values.copy() for look in record.lookups]
     after = Session[Any](problem, seed, rows, record=record, noise=NoiseRng.for_tests(2))
     seen = Looks().cluster(problem, after, seed)
     assert np.array_equal(seen[: 60 * dies], np.concatenate(before))

@@ -65,8 +65,8 @@ def lied(folder: Path, number: int, add: float) -> Transcript:
     place = folder / "plan"
     whole = Transcript.read(place)
     before, true = Transcript(whole.plan, whole.closed[: number - 1]), whole.closed[number - 1]
-    looks = tuple(attrs.evolve(look, values=look.values + add) for look in true.looks)
-    false = attrs.evolve(true, looks=looks, following="00" * 32)
+    looks = tuple(attrs.evolve(look, values=look.values + add) for look in true.lookups)
+    false = attrs.evolve(true, lookups=looks, following="00" * 32)
     record = before.grown(false).record()
     record.digests.pop()
     following = next_round(whole.plan.compose().value, whole.plan.problem, whole.plan.seed, record).digest()

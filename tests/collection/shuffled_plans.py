@@ -17,7 +17,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.wire import messages
 from cloister.collection.wire.messages import Messages
-from cloister.core.buckets import Placed, Space
+from cloister.core.buckets import BucketedVectors, Space
 from cloister.core.budget import Budget, Event
 from cloister.core.domains import Ball
 from cloister.core.errors import Refused
@@ -112,15 +112,15 @@ class Thirds:
 class ToyMixing:
     """Bucket ids in three shares modulo 2^32, in slots 0, 1, 2: a toy without noise."""
 
-    least: int = 2
+    min_honest_users: int = 2
     messages: int = EACH
 
     @property
     def events(self) -> tuple[Event, ...]:
         return (Event("toy", Budget("pure", 1.0, delta=1e-6), delta=1e-6),)
 
-    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Thirds:
-        assert not isinstance(items, Placed)
+    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Thirds:
+        assert not isinstance(items, BucketedVectors)
         values = rng.child("toy").words(users, EACH).astype(np.uint32)
         values[:, 2] = items[:, 0].astype(np.uint32) - values[:, 0] - values[:, 1]
         return Thirds(np.tile(np.arange(EACH, dtype=np.uint8), len(users)), values.reshape(-1))

@@ -187,8 +187,8 @@ def test_answers_that_are_no_numbers_are_one_line_or_a_round(
 ) -> None:
     up_to(tmp_path, plan, 1)
     true = Transcript.read(tmp_path / "plan")
-    looks = tuple(attrs.evolve(look, values=np.full_like(look.values, value)) for look in true.closed[0].looks)
-    false = Transcript(plan).grown(attrs.evolve(true.closed[0], looks=looks))
+    looks = tuple(attrs.evolve(look, values=np.full_like(look.values, value)) for look in true.closed[0].lookups)
+    false = Transcript(plan).grown(attrs.evolve(true.closed[0], lookups=looks))
     with np.errstate(all="ignore"), pytest.raises(Refused) as error:
         encode(false, ROWS, USERS, state=tmp_path / "late.state")
     assert "\n" not in str(error.value)
@@ -198,10 +198,12 @@ def test_answers_that_are_no_numbers_are_one_line_or_a_round(
 def test_answers_of_other_shapes_are_one_line(tmp_path: Path, plan: CollectionPlan) -> None:
     up_to(tmp_path, plan, 1)
     true = Transcript.read(tmp_path / "plan").closed[0]
-    odd = tuple(attrs.evolve(look, values=np.zeros((len(look.ids), 7))) for look in true.looks)
-    for looks in (odd, true.looks[:1], (), tuple(attrs.evolve(look, level=1) for look in true.looks)):
+    odd = tuple(attrs.evolve(look, values=np.zeros((len(look.ids), 7))) for look in true.lookups)
+    for looks in (odd, true.lookups[:1], (), tuple(attrs.evolve(look, level=1) for look in true.lookups)):
         with pytest.raises(Refused) as error:
-            encode(Transcript(plan).grown(attrs.evolve(true, looks=looks)), ROWS, USERS, state=tmp_path / "late.state")
+            encode(
+                Transcript(plan).grown(attrs.evolve(true, lookups=looks)), ROWS, USERS, state=tmp_path / "late.state"
+            )
         assert "\n" not in str(error.value)
 
 

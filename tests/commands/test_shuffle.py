@@ -125,7 +125,7 @@ def split_plan(**changes: Any) -> CollectionPlan:
 def test_shares_of_a_sum_come_back_together(tmp_path: Path) -> None:
     plan = split_plan()
     assert plan.crowd is not None
-    assert plan.crowd.alone == np.inf
+    assert plan.crowd.epsilon_without_shuffler == np.inf
     theirs = sent_of(plan, 100)
     assert len(theirs) == 100 * plan.crowd.messages
     done = shuffle(plan, folder_of(tmp_path / "reports", plan, theirs), tmp_path / "out")
@@ -194,8 +194,8 @@ def test_a_shuffled_plan_has_one_round() -> None:
 
 
 CHANGES: dict[str, Callable[[Any], Any]] = {
-    "fewer people": lambda crowd: attrs.evolve(crowd, least=2),
-    "less alone": lambda crowd: attrs.evolve(crowd, alone=0.5),
+    "fewer people": lambda crowd: attrs.evolve(crowd, min_honest_users=2),
+    "less alone": lambda crowd: attrs.evolve(crowd, epsilon_without_shuffler=0.5),
     "fewer messages": lambda crowd: attrs.evolve(crowd, bytes=1),
     "local": lambda crowd: None,
 }

@@ -15,9 +15,9 @@ from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.lattice import Bound
-from cloister.core.questions import Question, Round, add_up, count
+from cloister.core.questions import Question, Round, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import Look, Record
+from cloister.core.record import Lookup, Record
 from cloister.core.session import Session
 from cloister.core.trust import Local
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
@@ -93,11 +93,11 @@ class Explorer:
         return Clustering(np.concatenate([np.ravel(answer) for answer in kept])[None])
 
     def questions(self, problem: Problem, shift: int) -> tuple[Question[Any, Any], ...]:
-        cells = Strips(problem.domain.reach, shift)
+        cells = Strips(problem.domain.max_norm, shift)
         per_count, per_sum = problem.budget.over(self.rounds).split(1, 3)
         return (
-            count(cells, via=DiscreteGaussianCounts(), spend=per_count),
-            add_up(Whole(cells, Bound(problem.domain.reach, 2)), via=DiscreteGaussianSums(), spend=per_sum),
+            count(cells, oracle=DiscreteGaussianCounts(), budget=per_count),
+            vector_sum(Whole(cells, Bound(problem.domain.max_norm, 2)), oracle=DiscreteGaussianSums(), budget=per_sum),
         )
 
     def look(self, counts: Any, sums: Any) -> Any:
@@ -117,12 +117,12 @@ class LocalCounts:
 
     trust = Local
     measure = "pure"
-    failing = everybody = biased = False
+    uses_delta = asks_all_users = biased = False
 
-    def open(self, space: Space, budget: Budget, setting: Any) -> TensorChannel:
-        return TensorChannel(f"local-{setting.rows}", budget, space, None, None, 0, 1.0)
+    def open(self, space: Space, budget: Budget, context: Any) -> TensorChannel:
+        return TensorChannel(f"local-{context.rows}", budget, space, None, None, 0, 1.0)
 
-    def variance(self, space: Space, budget: Budget, setting: Any) -> float:
+    def variance(self, space: Space, budget: Budget, context: Any) -> float:
         return 1.0
 
 
@@ -159,7 +159,7 @@ class Durable:
     def close_round(self, index: int) -> None:
         self._enter(f"close {index}", lambda: self.kept.close_round(index))
 
-    def write(self, look: Look) -> None:
+    def write(self, look: Lookup) -> None:
         copy = attrs.evolve(look, ids=look.ids.copy(), values=look.values.copy())
         self._enter("look", lambda: self.kept.write(copy))
 
@@ -175,11 +175,11 @@ class Durable:
 
 def copied(record: Record) -> Record:
     """What another process reads of it."""
-    looks = [attrs.evolve(look, ids=look.ids.copy(), values=look.values.copy()) for look in record.looks]
+    looks = [attrs.evolve(look, ids=look.ids.copy(), values=look.values.copy()) for look in record.lookups]
     return Record(list(record.digests), record.closed, looks)
 
 
-def same(one: Sequence[Look], other: Sequence[Look]) -> bool:
+def same(one: Sequence[Lookup], other: Sequence[Lookup]) -> bool:
     """Bit by bit."""
     return len(one) == len(other) and all(
         (a.round, a.question, a.level, a.error) == (b.round, b.question, b.level, b.error)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
@@ -30,27 +30,27 @@ class ToyHidden:
 
     trust = Shuffled
     measure: ClassVar[Measure] = "pure"
-    failing: ClassVar[bool] = True
+    uses_delta: ClassVar[bool] = True
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> Any:
-        local = Budget("pure", self.louder * budget.epsilon, budget.among)
-        least = math.ceil(self.honest * setting.people)
-        return ToyHiding(budget, least, local.amount, self.report.open(space, local, setting))
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Any:
+        local = Budget("pure", self.louder * budget.epsilon, budget.user_share)
+        least = math.ceil(self.honest * context.people)
+        return ToyHiding(budget, least, local.amount, self.report.open(space, local, context))
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.report.variance(space, Budget("pure", self.louder * budget.epsilon, budget.among), setting)
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        return self.report.variance(space, Budget("pure", self.louder * budget.epsilon, budget.user_share), context)
 
 
 @attrs.frozen
 class ToyHiding:
     budget: Budget
-    least: int
+    min_honest_users: int
     eps0: float
     inner: Any
 
     @property
     def events(self) -> tuple[Event, ...]:
-        return (Event("toy-hidden", self.budget, delta=self.budget.delta, alone=self.eps0),)
+        return (Event("toy-hidden", self.budget, delta=self.budget.delta, epsilon_without_shuffler=self.eps0),)
 
     def encode(self, items: Any, users: Any, rng: NoiseRng) -> Any:
         return self.inner.encode(items, users, rng)
@@ -66,16 +66,16 @@ class ToyHiding:
 class ToyMixed:
     """Counts in shares modulo 2^64, without noise: exact sums, whose messages are uniform one by one. No guarantee: a toy."""
 
-    least: int = option(default=10, low=1, help="people")
+    min_honest_users: int = option(default=10, low=1, help="people")
 
     trust = Shuffled
     measure: ClassVar[Measure] = "pure"
-    failing: ClassVar[bool] = True
+    uses_delta: ClassVar[bool] = True
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> Any:
-        return ToyMixing(budget, space.sizes[0], self.least)
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Any:
+        return ToyMixing(budget, space.sizes[0], self.min_honest_users)
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
         return 1.0
 
 
@@ -109,7 +109,7 @@ class ToyMixing:
 
     budget: Budget
     size: int
-    least: int
+    min_honest_users: int
 
     @property
     def messages(self) -> int:

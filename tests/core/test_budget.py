@@ -41,8 +41,8 @@ def test_a_split_is_not_swapped() -> None:
 
 
 def test_rounds_share_equally() -> None:
-    each = Budget("zcdp", 0.7, among=Share(KEY, 0, 0.0, 0.5)).over(7)
-    assert each == Budget("zcdp", 0.7 / 7, among=Share(KEY, 0, 0.0, 0.5))
+    each = Budget("zcdp", 0.7, user_share=Share(KEY, 0, 0.0, 0.5)).over(7)
+    assert each == Budget("zcdp", 0.7 / 7, user_share=Share(KEY, 0, 0.0, 0.5))
 
 
 def test_a_delta_is_shared_as_the_budget_is() -> None:
@@ -111,7 +111,7 @@ weights = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=9)
 @EXACT
 def test_shares_of_the_users_are_disjoint_and_cover_all(given_weights: list[float], key: bytes) -> None:
     parts = Budget("pure", 1.5).split_users(PublicRng(key), *given_weights)
-    shares = [p.among for p in parts]
+    shares = [p.user_share for p in parts]
     assert all(p.amount == 1.5 for p in parts)
     assert shares[0].low == 0.0
     assert shares[-1].high == 1.0
@@ -132,7 +132,7 @@ def test_a_user_at_a_border_is_in_one_share() -> None:
 
 def test_a_user_stays_in_her_share_whatever_the_order_of_rows() -> None:
     users = np.random.default_rng(0).integers(0, 2**64, 1000, dtype=np.uint64)
-    share = Budget("pure", 1.0).split_users(KEY, 1, 2)[1].among
+    share = Budget("pure", 1.0).split_users(KEY, 1, 2)[1].user_share
     assert share is not None
     order = np.random.default_rng(1).permutation(1000)
     assert np.array_equal(share.holds(users[order]), share.holds(users)[order])
@@ -144,8 +144,8 @@ def test_shares_have_their_size_and_do_not_follow_the_numbering(first: int) -> N
     """Binomial tests over consecutive numbers, and over even ones: false alarm 1e-7 each."""
     users = np.arange(first, first + 100_000, dtype=np.uint64)
     for part, weight in zip(Budget("pure", 1.0).split_users(KEY, 1, 2, 7), (0.1, 0.2, 0.7), strict=True):
-        assert part.among is not None
-        held = part.among.holds(users)
+        assert part.user_share is not None
+        held = part.user_share.holds(users)
         assert stats.binomtest(int(held.sum()), len(users), weight).pvalue > 1e-7
         assert stats.binomtest(int(held[::2].sum()), len(users) // 2, weight).pvalue > 1e-7
         assert stats.binomtest(int(held.sum()), len(users), min(1.0, weight * 1.2)).pvalue < 1e-7
@@ -154,7 +154,7 @@ def test_shares_have_their_size_and_do_not_follow_the_numbering(first: int) -> N
 def test_shares_under_another_key_are_independent() -> None:
     """Chi-square of a two by two table: false alarm 1e-7."""
     users = np.arange(50_000, dtype=np.uint64)
-    one, other = (Budget("pure", 1.0).split_users(KEY.child(i), 1, 1)[0].among.holds(users) for i in range(2))
+    one, other = (Budget("pure", 1.0).split_users(KEY.child(i), 1, 1)[0].user_share.holds(users) for i in range(2))
     table = [[(one & other).sum(), (one & ~other).sum()], [(~one & other).sum(), (~one & ~other).sum()]]
     assert stats.chi2_contingency(table).pvalue > 1e-7
 

@@ -50,9 +50,9 @@ def test_released_values_compare_by_identity() -> None:
 def test_a_share_of_the_users_is_asked_and_all_of_them_can_hide_each_other() -> None:
     asked = problem(2, 1000)
     few, _ = asked.budget.split_users(PublicRng.from_seed(1), 1, 3)
-    setting = asked.setting(few)
-    assert (few.fraction, setting.rows, setting.people, setting.unit) == (0.25, 250, 1000, BOX.unit)
-    assert asked.setting(asked.budget).rows == 1000
+    context = asked.context(few)
+    assert (few.fraction, context.rows, context.people, context.unit) == (0.25, 250, 1000, BOX.unit)
+    assert asked.context(asked.budget).rows == 1000
 
 
 def test_a_problems_numbers_are_pythons_own_whoever_gives_them() -> None:

@@ -58,9 +58,9 @@ def test_the_unit_of_a_box_is_the_power_of_two_that_fills_the_reach(columns: lis
     mantissa, _ = math.frexp(box.unit)
     assert mantissa == 0.5
     assert (abs(box.sides * box.unit - box.half_widths) < box.unit).all()
-    assert norm_squared(box.sides) <= box.reach**2
-    assert box.reach == 1 or norm_squared(box.sides) > (box.reach - 1) ** 2
-    assert REACH / 2 - 2 * math.sqrt(d) - 2 <= box.reach <= REACH
+    assert norm_squared(box.sides) <= box.max_norm**2
+    assert box.max_norm == 1 or norm_squared(box.sides) > (box.max_norm - 1) ** 2
+    assert REACH / 2 - 2 * math.sqrt(d) - 2 <= box.max_norm <= REACH
 
 
 @given(st.lists(moderate, min_size=1, max_size=8), widths)
@@ -69,9 +69,9 @@ def test_the_unit_of_a_ball_is_the_power_of_two_that_fills_the_reach(center: lis
     ball = Ball(center, radius)
     mantissa, _ = math.frexp(ball.unit)
     assert mantissa == 0.5
-    assert ball.reach * ball.unit <= radius < (ball.reach + 1) * ball.unit
-    assert REACH / 2 - math.sqrt(ball.dimension) - 2 <= ball.reach <= REACH
-    assert (ball.sides == ball.reach).all()
+    assert ball.max_norm * ball.unit <= radius < (ball.max_norm + 1) * ball.unit
+    assert REACH / 2 - math.sqrt(ball.dimension) - 2 <= ball.max_norm <= REACH
+    assert (ball.sides == ball.max_norm).all()
 
 
 @pytest.mark.parametrize("box", BOXES)
@@ -141,7 +141,7 @@ def test_a_ball_moves_inner_rows_by_half_a_unit_and_border_rows_by_a_few(ball: B
     direction = g.normal(0, 1, (500, d))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     rounding = 8 * np.finfo(float).eps * (np.abs(ball.center).max() + ball.radius) / ball.unit
-    inner = ball.middle + direction * ball.radius * g.random((500, 1)) * (1 - 4 * math.sqrt(d) / ball.reach)
+    inner = ball.middle + direction * ball.radius * g.random((500, 1)) * (1 - 4 * math.sqrt(d) / ball.max_norm)
     assert (abs(ball.real(ball.snap(inner)) - inner) / ball.unit <= 0.5 + rounding).all()
     border = ball.middle + direction * ball.radius
     off = np.linalg.norm(ball.real(ball.snap(border)) - border, axis=1) / ball.unit
@@ -167,7 +167,7 @@ def test_no_row_leaves_a_ball_whatever_it_is(
     ball = Ball(center, radius)
     with np.errstate(over="ignore"):
         points = ball.snap(np.array([*rows, (1e308, -1e308, 1e308), (1.7e308, 0.0, 0.0)]))
-    assert all(norm_squared(point) <= ball.reach**2 for point in points)
+    assert all(norm_squared(point) <= ball.max_norm**2 for point in points)
 
 
 @given(st.lists(st.tuples(finite, finite), min_size=1, max_size=20))
@@ -176,13 +176,13 @@ def test_no_row_leaves_a_box_whatever_it_is(rows: list[tuple[float, float]]) -> 
     for box in (BOXES[0], BOXES[4]):
         points = box.snap(np.array([*rows, (1e308, -1.7e308)]))
         assert (abs(points) <= box.sides).all()
-        assert all(norm_squared(point) <= box.reach**2 for point in points)
+        assert all(norm_squared(point) <= box.max_norm**2 for point in points)
 
 
 def test_rows_far_beyond_a_ball_keep_their_direction() -> None:
     ball = Ball((0.0, 0.0), 1.0)
     for length in (1.5, 1e3, 1e15):
-        ((x, y),) = ball.snap(np.array([[3.0, -4.0]]) * length) / ball.reach
+        ((x, y),) = ball.snap(np.array([[3.0, -4.0]]) * length) / ball.max_norm
         assert (x, y) == pytest.approx((0.6, -0.8), abs=1e-5)
 
 

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.core.buckets import Placed, Setting
+from cloister.core.buckets import BucketedVectors, QuestionContext
 from cloister.core.budget import Budget, Share
 from cloister.core.domains import Ball
 from cloister.core.encoding import absorb, chunk_rows, encode_lattice, encode_rows, map_merge, merge_summaries
@@ -22,7 +22,7 @@ from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
 from tests.core.core_fakes import BOX, SEED, Strips, Whole
 
 NOISE = NoiseRng.for_tests(0)
-SETTING = Setting(100, BOX.unit, SEED)
+SETTING = QuestionContext(100, BOX.unit, SEED)
 SPEND = Budget("exact", 1.0)
 
 
@@ -62,8 +62,8 @@ def totals(round: Round[Any], rows: np.ndarray, who: np.ndarray | None = None) -
 
 def test_counts_and_sums_are_those_of_the_lattice() -> None:
     rows = np.random.default_rng(0).normal(0, 0.7, (300, 2))
-    cells = Strips(BOX.reach)
-    counts, sums = totals(a_round(counted(cells), summed(Whole(cells, Bound(BOX.reach, 2)))), rows)
+    cells = Strips(BOX.max_norm)
+    counts, sums = totals(a_round(counted(cells), summed(Whole(cells, Bound(BOX.max_norm, 2)))), rows)
     points = BOX.snap(rows)
     coarse, fine = cells.locate(points).T
     assert counts.tolist() == [*np.bincount(coarse, minlength=4), *np.bincount(fine, minlength=8)]
@@ -75,7 +75,7 @@ def test_counts_and_sums_are_those_of_the_lattice() -> None:
 def test_a_row_with_a_cell_that_is_no_number_is_dropped_and_no_other(bad: float) -> None:
     rows = np.random.default_rng(1).uniform(-1, 1, (50, 2))
     share = Share(SEED, 0, 0.0, 0.5)
-    cells = Strips(BOX.reach)
+    cells = Strips(BOX.max_norm)
     round = a_round(counted(cells), counted(cells, share), trust=Local)
     holed = rows.copy()
     holed[[3, 17, 18], [0, 1, 0]] = bad
@@ -87,13 +87,13 @@ def test_a_row_with_a_cell_that_is_no_number_is_dropped_and_no_other(bad: float)
 
 def test_whole_numbers_and_short_floats_are_rows_too() -> None:
     whole = np.random.default_rng(2).integers(-1, 2, (40, 2))
-    round = a_round(counted(Strips(BOX.reach)))
+    round = a_round(counted(Strips(BOX.max_norm)))
     for dtype in (np.int8, np.int64, np.float32, bool):
         assert np.array_equal(totals(round, whole.astype(dtype)), totals(round, whole.astype(dtype).astype(float)))
 
 
 def test_no_rows_are_valid_input() -> None:
-    cells = Strips(BOX.reach)
+    cells = Strips(BOX.max_norm)
     for total in totals(a_round(counted(cells), summed(Whole(cells, Bound(5, 2)))), np.zeros((0, 2))):
         assert not total.any()
 
@@ -103,7 +103,7 @@ def test_no_rows_are_valid_input() -> None:
 def test_chunks_add_up_to_the_whole_in_any_order(size: int, domain: Any) -> None:
     rows = np.random.default_rng(3).normal(0, 0.7, (200, 2))
     centers = domain.snap(np.random.default_rng(4).uniform(-1, 1, (5, 2)))
-    near = NearestCenter(centers, domain.reach, domain.reach // 3)
+    near = NearestCenter(centers, domain.max_norm, domain.max_norm // 3)
     round = a_round(
         counted(near), summed(near.offsets()), counted(near, Share(SEED, 0, 0.2, 0.7)), trust=Local, domain=domain
     )
@@ -123,7 +123,7 @@ def test_chunks_add_up_to_the_whole_in_any_order(size: int, domain: Any) -> None
 
 
 def test_merging_changes_neither_side() -> None:
-    round = a_round(counted(Strips(BOX.reach)))
+    round = a_round(counted(Strips(BOX.max_norm)))
     one, other = (absorb(round, encode_rows(round, np.full((n, 2), 0.1), users(n), NOISE)) for n in (2, 3))
     before = one[0].vector.copy(), other[0].vector.copy()
     merged = merge_summaries(one, other)
@@ -137,9 +137,9 @@ def test_merging_changes_neither_side() -> None:
 def test_a_share_asks_its_users_and_no_others() -> None:
     rows = np.random.default_rng(6).uniform(-1, 1, (400, 2))
     who = np.random.default_rng(7).integers(0, 2**64, 400, dtype=np.uint64)
-    halves = [b.among for b in Budget("pure", 1.0).split_users(SEED, 1, 3)]
-    cells = Strips(BOX.reach)
-    whole = Whole(cells, Bound(BOX.reach, 2))
+    halves = [b.user_share for b in Budget("pure", 1.0).split_users(SEED, 1, 3)]
+    cells = Strips(BOX.max_norm)
+    whole = Whole(cells, Bound(BOX.max_norm, 2))
     one, other, sums, everybody = totals(
         a_round(counted(cells, halves[0]), counted(cells, halves[1]), summed(whole, halves[0]), counted(cells), trust=Local),
         rows, who,
@@ -162,7 +162,7 @@ def test_reports_carry_the_users_whose_rows_they_are() -> None:
     rows = np.random.default_rng(8).uniform(-1, 1, (300, 2))
     rows[::7] = np.nan
     who = np.random.default_rng(9).integers(0, 2**64, 300, dtype=np.uint64)
-    cells, share = Strips(BOX.reach), Share(SEED, 0, 0.0, 0.4)
+    cells, share = Strips(BOX.max_norm), Share(SEED, 0, 0.0, 0.4)
     encode_rows(
         a_round(OpenedQuestion(cells, None, share, Spy()), OpenedQuestion(cells, None, None, Spy()), trust=Local),
         rows,
@@ -176,7 +176,7 @@ def test_reports_carry_the_users_whose_rows_they_are() -> None:
 
 
 def test_each_bucketing_is_located_once_per_round() -> None:
-    near, strips = Counted(NearestCenter(np.array([[0, 0], [9, 9]]), BOX.reach)), Counted(Strips(BOX.reach))
+    near, strips = Counted(NearestCenter(np.array([[0, 0], [9, 9]]), BOX.max_norm)), Counted(Strips(BOX.max_norm))
     whole = Whole(strips, Bound(5, 2))  # type: ignore[arg-type]
     parts = counted(near), summed(whole), counted(strips, Share(SEED, 0, 0.0, 0.5)), counted(near), summed(whole)
     encode_rows(a_round(*parts), np.zeros((10, 2)), users(10), NOISE)
@@ -195,13 +195,13 @@ class Far:
 
 
 def test_vectors_are_clipped_to_their_bound_before_the_oracle_sees_them() -> None:
-    seen: list[Placed] = []
+    seen: list[BucketedVectors] = []
 
     class Spy:
-        def encode(self, items: Placed, users: Any, rng: Any) -> None:
+        def encode(self, items: BucketedVectors, users: Any, rng: Any) -> None:
             seen.append(items)
 
-    cells = Strips(BOX.reach)
+    cells = Strips(BOX.max_norm)
     part = OpenedQuestion(cells, Far(cells, Bound(100, 2)), None, Spy())  # type: ignore[arg-type]
     encode_lattice(a_round(part), np.zeros((3, 2), np.int64), users(3), NOISE)
     assert ((seen[0].values ** 2).sum(axis=1) <= 100**2).all()
@@ -217,7 +217,7 @@ def test_a_row_in_no_bucket_adds_to_none_but_is_reported() -> None:
         def encode(self, items: Any, users: Any, rng: Any) -> None:
             seen.append((items, users))
 
-    near = NearestCenter(np.array([[0, 0]]), BOX.reach, 10)
+    near = NearestCenter(np.array([[0, 0]]), BOX.max_norm, 10)
     rows = np.array([[5, 5], [100, 0], [0, 0]])
     encode_lattice(a_round(OpenedQuestion(near, None, None, Spy())), rows, users(3), NOISE)  # type: ignore[arg-type]
     assert seen[0][0][:, 0].tolist() == [0, -1, 0]
@@ -229,7 +229,7 @@ def test_a_row_in_no_bucket_adds_to_none_but_is_reported() -> None:
 
 
 def test_reports_that_do_not_belong_to_the_round_are_refused() -> None:
-    cells = Strips(BOX.reach)
+    cells = Strips(BOX.max_norm)
     round = a_round(counted(cells), summed(Whole(cells, Bound(5, 2))))
     good = encode_rows(round, np.zeros((3, 2)), users(3), NOISE)
     with pytest.raises(Refused, match="no encoder sends that"):

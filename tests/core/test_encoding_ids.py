@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.encoding import encode_lattice, encode_owned, encode_rows, summarise_lattice
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
@@ -44,9 +44,9 @@ class Stranger:
 
 def a_round(spec: Spec, cells: Any) -> Round[Any]:
     oracle = compose(registry(), spec.role, spec.name, {}, {}).value
-    where = (cells.space,) if spec.role == "FrequencyOracle" else (cells.space, Bound(BOX.reach, 2))
-    channel = oracle.open(*where, budget_of(oracle.measure, 1.0), Setting(100_000, BOX.unit, SEED))
-    vectors = None if spec.role == "FrequencyOracle" else Rows(cells, Bound(BOX.reach, 2))
+    where = (cells.space,) if spec.role == "FrequencyOracle" else (cells.space, Bound(BOX.max_norm, 2))
+    channel = oracle.open(*where, budget_of(oracle.measure, 1.0), QuestionContext(100_000, BOX.unit, SEED))
+    vectors = None if spec.role == "FrequencyOracle" else Rows(cells, Bound(BOX.max_norm, 2))
     return Round(0, oracle.trust, BOX, (OpenedQuestion(cells, vectors, None, channel),))
 
 

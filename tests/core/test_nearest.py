@@ -70,7 +70,7 @@ def test_a_row_gets_the_same_centre_alone_in_any_batch_and_in_any_order() -> Non
     centers = domain.snap(g.uniform(-1, 1, (50, 7)))
     one, other = centers[g.integers(0, 50, 600)], centers[g.integers(0, 50, 600)]
     rows = domain.snap(domain.real((one + other) // 2) + g.normal(0, 1e-6, (600, 7)))
-    near = NearestCenter(centers, domain.reach, domain.reach // 4)
+    near = NearestCenter(centers, domain.max_norm, domain.max_norm // 4)
     together = near.locate(rows)
     assert (together == -1).any()
     assert len(np.unique(together)) > 20

@@ -40,7 +40,7 @@ def whole() -> tuple[np.ndarray, Record]:
 
 def one_value_per_bucket(record: Record) -> None:
     values: dict[tuple[int, ...], bytes] = {}
-    for look in record.looks:
+    for look in record.lookups:
         for id, value in zip(look.ids.tolist(), look.values, strict=True):
             place = (look.round, look.question, look.level, look.error, id)
             assert values.setdefault(place, value.tobytes()) == value.tobytes(), f"{place} was drawn twice"
@@ -56,9 +56,9 @@ def test_a_run_that_dies_at_any_entry_goes_on_without_paying_or_drawing_twice(fa
         run(first, Record(), 1, log, lambda values: seen.append(values.copy()))
     kept = copied(first.kept)
     assert len(first.log) == fail - (not after)
-    for look, values in zip(kept.looks, seen, strict=False):
+    for look, values in zip(kept.lookups, seen, strict=False):
         assert np.array_equal(look.values, values)
-    assert len(seen) <= len(kept.looks)
+    assert len(seen) <= len(kept.lookups)
 
     second = Durable(kept=copied(kept))
     log.clear()
@@ -68,12 +68,12 @@ def test_a_run_that_dies_at_any_entry_goes_on_without_paying_or_drawing_twice(fa
     assert sum(entry == "gather 0" for entry in log) <= 1
     assert sum(entry == "gather 1" for entry in log) <= 1
     assert second.kept.digests[: len(kept.digests)] == kept.digests
-    assert same(second.kept.looks[: len(kept.looks)], kept.looks)
-    assert len(second.kept.looks) == 2 * LOOKS
+    assert same(second.kept.lookups[: len(kept.lookups)], kept.lookups)
+    assert len(second.kept.lookups) == 2 * LOOKS
     one_value_per_bucket(second.kept)
-    right = whole()[1].looks
-    assert [look.error for look in second.kept.looks] == [look.error for look in right]
-    assert all(np.allclose(a.values, b.values, rtol=0, atol=3) for a, b in zip(second.kept.looks, right, strict=True))
+    right = whole()[1].lookups
+    assert [look.error for look in second.kept.lookups] == [look.error for look in right]
+    assert all(np.allclose(a.values, b.values, rtol=0, atol=3) for a, b in zip(second.kept.lookups, right, strict=True))
 
     replay: Session[Any] = Session(PROBLEM, SEED, record=copied(second.kept), accountant=Charges(error=Crash()))
     again = Explorer().cluster(PROBLEM, replay, SEED.child("method")).centers
@@ -110,9 +110,9 @@ def test_a_run_may_die_many_times() -> None:
             run(journal, copied(record), process, log)
             break
         except Crash:
-            assert same(journal.kept.looks[: len(record.looks)], record.looks)
+            assert same(journal.kept.lookups[: len(record.lookups)], record.lookups)
             record = journal.kept
-    assert len(record.looks) == 2 * LOOKS
+    assert len(record.lookups) == 2 * LOOKS
     assert [entry for entry in log if entry.startswith("charge")] == ["charge 0", "charge 1"]
     one_value_per_bucket(record)
 
@@ -123,7 +123,7 @@ def test_a_closed_round_whose_looks_are_all_recorded_is_not_read_again() -> None
     journal = Durable(kept=copied(record))
     assert np.array_equal(run(journal, copied(record), 2, log), centers)
     assert log == journal.log == []
-    cut = attrs.evolve(copied(record), looks=copied(record).looks[:-1])
+    cut = attrs.evolve(copied(record), lookups=copied(record).lookups[:-1])
     run(Durable(kept=copied(cut)), copied(cut), 3, log)
     assert log == ["gather 1"]
 
@@ -133,28 +133,28 @@ def test_a_full_record_without_rows_gives_the_same_centres_to_the_last_bit() -> 
     before = copied(record)
     session: Session[Any] = Session(PROBLEM, SEED, record=record, accountant=Charges(error=Crash()))
     assert Explorer().cluster(PROBLEM, session, SEED.child("method")).centers.tobytes() == centers.tobytes()
-    assert same(session.record.looks, before.looks)
+    assert same(session.record.lookups, before.lookups)
     assert session.record.digests == before.digests
 
 
 @pytest.mark.parametrize("looks", range(2 * LOOKS))
 def test_a_record_that_ends_early_is_refused_without_rows(looks: int) -> None:
     _, record = whole()
-    record.looks = record.looks[:looks]
+    record.lookups = record.lookups[:looks]
     session: Session[Any] = Session(PROBLEM, SEED, record=record)
     with pytest.raises(Refused, match=f"record of round {looks // LOOKS} ends early, and there are no rows"):
         Explorer().cluster(PROBLEM, session, SEED.child("method"))
-    assert len(record.looks) == looks
+    assert len(record.lookups) == looks
 
 
 @pytest.mark.parametrize("opened", [1, 2])
 def test_a_record_of_one_closed_round_leaves_the_second_one_open(opened: int) -> None:
     _, record = whole()
-    partial = Record(record.digests[:opened], 1, record.looks[:LOOKS])
+    partial = Record(record.digests[:opened], 1, record.lookups[:LOOKS])
     pending = next_round(Explorer(), PROBLEM, SEED, partial)
     assert pending.index == 1
     assert pending.digest() == record.digests[1]
-    assert (partial.digests, partial.closed, len(partial.looks)) == (record.digests[:opened], 1, LOOKS)
+    assert (partial.digests, partial.closed, len(partial.lookups)) == (record.digests[:opened], 1, LOOKS)
     with pytest.raises(Pending):
         Explorer().cluster(PROBLEM, Session[Any](PROBLEM, SEED, record=partial), SEED.child("method"))
 
@@ -175,7 +175,7 @@ def test_after_the_last_round_there_is_no_next_one() -> None:
 )
 def test_a_round_that_was_opened_as_another_one_is_refused(other: Problem, closed: int) -> None:
     _, record = whole()
-    record = Record(record.digests, closed, record.looks if closed else [])
+    record = Record(record.digests, closed, record.lookups if closed else [])
     log: list[str] = []
     for population in (None, InMemory(ROWS, log)):
         session: Session[Any] = Session(other, SEED, population, record=copied(record), accountant=Charges(log))
@@ -202,7 +202,7 @@ def test_a_run_under_another_public_seed_does_not_go_on_with_this_record() -> No
 
 def test_changed_answers_lead_to_another_second_round_which_is_refused() -> None:
     _, record = whole()
-    record.looks[0] = attrs.evolve(record.looks[0], values=record.looks[0].values + 5)
+    record.lookups[0] = attrs.evolve(record.lookups[0], values=record.lookups[0].values + 5)
     with pytest.raises(Refused, match="round 1 is not the one"):
         Explorer().cluster(PROBLEM, Session[Any](PROBLEM, SEED, record=record), SEED.child("method"))
 
@@ -212,7 +212,7 @@ def test_changed_answers_lead_to_another_second_round_which_is_refused() -> None
 )
 def test_a_replay_that_looks_elsewhere_than_its_record_is_refused(changes: dict[str, Any]) -> None:
     _, record = whole()
-    record.looks[0] = attrs.evolve(record.looks[0], **changes)
+    record.lookups[0] = attrs.evolve(record.lookups[0], **changes)
     log: list[str] = []
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS, log), record=record)
     with pytest.raises(Refused, match="replay of round 0 looks elsewhere"):

@@ -73,11 +73,11 @@ def test_the_journal_and_the_record_hold_what_the_method_saw() -> None:
     for record in (journal.kept, session.record):
         assert record.digests == [round.digest() for round in session.rounds]
         assert record.closed == 2
-        assert [look.round for look in record.looks] == [0] * LOOKS + [1] * LOOKS
-        assert [look.question for look in record.looks] == [0, 1, 0, 0, 0, 0, 1, 0] * 2
-        assert [look.level for look in record.looks] == [0, 0, 0, 0, 1, 1, 0, 0] * 2
-        assert [look.error for look in record.looks] == [False, False, False, True, False, False, False, False] * 2
-        assert all(np.array_equal(look.values, values) for look, values in zip(record.looks, seen, strict=True))
+        assert [look.round for look in record.lookups] == [0] * LOOKS + [1] * LOOKS
+        assert [look.question for look in record.lookups] == [0, 1, 0, 0, 0, 0, 1, 0] * 2
+        assert [look.level for look in record.lookups] == [0, 0, 0, 0, 1, 1, 0, 0] * 2
+        assert [look.error for look in record.lookups] == [False, False, False, True, False, False, False, False] * 2
+        assert all(np.array_equal(look.values, values) for look, values in zip(record.lookups, seen, strict=True))
 
 
 def test_the_answers_are_the_sums_of_the_rows_with_the_noise_of_their_standard_error() -> None:
@@ -85,7 +85,7 @@ def test_the_answers_are_the_sums_of_the_rows_with_the_noise_of_their_standard_e
     session: Session[Any] = Session(problem, SEED, InMemory(ROWS), noise=seeded())
     counts, sums = session.ask(*Explorer().questions(problem, 0))
     points = BOX.snap(ROWS)
-    coarse, fine = Strips(BOX.reach).locate(points).T
+    coarse, fine = Strips(BOX.max_norm).locate(points).T
     ids = np.arange(4)
     assert np.allclose(counts.at(ids, 0), np.bincount(coarse, minlength=4), atol=0.1)
     assert np.allclose(counts.at(np.arange(8), 1), np.bincount(fine, minlength=8), atol=0.1)
@@ -102,9 +102,9 @@ class Spendthrift:
     def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
         share = 0.5
         for _ in range(2):
-            cells = Strips(problem.domain.reach)
+            cells = Strips(problem.domain.max_norm)
             spend = attrs.evolve(problem.budget, amount=problem.budget.amount * share)
-            (counts,) = session.ask(count(cells, via=DiscreteGaussianCounts(), spend=spend))
+            (counts,) = session.ask(count(cells, oracle=DiscreteGaussianCounts(), budget=spend))
             share = 0.5 if not counts.at(np.arange(4), 0).any() else 0.25
         return Clustering(np.zeros((1, 2)))
 
@@ -148,10 +148,10 @@ def test_a_forecast_answers_zero_everywhere_with_an_error_of_one() -> None:
 
 def test_questions_of_two_trust_models_or_none_are_no_round() -> None:
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS), noise=seeded())
-    cells = Strips(BOX.reach)
+    cells = Strips(BOX.max_norm)
     mixed = (
-        count(cells, via=DiscreteGaussianCounts(), spend=PROBLEM.budget),
-        count(cells, via=LocalCounts(), spend=Budget("pure", 1.0)),
+        count(cells, oracle=DiscreteGaussianCounts(), budget=PROBLEM.budget),
+        count(cells, oracle=LocalCounts(), budget=Budget("pure", 1.0)),
     )
     with pytest.raises(Refused, match=r"share one trust model, not \['Central', 'Local'\]"):
         session.ask(*mixed)
@@ -164,7 +164,7 @@ def test_under_add_or_remove_users_are_not_shared() -> None:
     session: Session[Any] = Session(PROBLEM, SEED, population, noise=seeded())
     share = PROBLEM.budget.split_users(SEED, 1, 1)[0]
     with pytest.raises(Refused, match="split the budget, not the users"):
-        session.ask(count(Strips(BOX.reach), via=DiscreteGaussianCounts(), spend=share))
+        session.ask(count(Strips(BOX.max_norm), oracle=DiscreteGaussianCounts(), budget=share))
     assert population.log == []
 
 
@@ -172,16 +172,16 @@ def test_shares_of_the_users_are_scaled_up_and_told_their_public_number() -> Non
     """Under local trust the questions of a round are asked of different users; their counts stand for all."""
     shares = Budget("pure", 1.0).split_users(SEED, 1, 3)
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS), noise=seeded())
-    cells = Strips(BOX.reach)
+    cells = Strips(BOX.max_norm)
     one, other, everybody = session.ask(
-        *(count(cells, via=LocalCounts(), spend=spend) for spend in (*shares, Budget("pure", 1.0)))
+        *(count(cells, oracle=LocalCounts(), budget=spend) for spend in (*shares, Budget("pure", 1.0)))
     )
     assert [event.mechanism for event in session.released] == ["local-50", "local-150", "local-200"]
     ids = np.arange(4)
-    share = shares[0].among
+    share = shares[0].user_share
     assert isinstance(share, Share)
     held = share.holds(np.arange(200, dtype=np.uint64))
-    inside = Strips(BOX.reach).locate(BOX.snap(ROWS))[:, 0]
+    inside = Strips(BOX.max_norm).locate(BOX.snap(ROWS))[:, 0]
     assert one.at(ids).tolist() == pytest.approx((np.bincount(inside[held], minlength=4) * 4).tolist())
     assert other.at(ids).tolist() == pytest.approx((np.bincount(inside[~held], minlength=4) * 4 / 3).tolist())
     assert everybody.at(ids).tolist() == np.bincount(inside, minlength=4).tolist()
@@ -194,18 +194,18 @@ def test_every_question_has_a_seed_of_its_own() -> None:
     class Spy:
         trust = ExactCounts.trust
         measure = "exact"
-        failing = everybody = biased = False
+        uses_delta = asks_all_users = biased = False
 
-        def open(self, space: Any, budget: Any, setting: Any) -> Any:
-            seeds.append(setting.seed)
-            return ExactCounts().open(space, budget, setting)
+        def open(self, space: Any, budget: Any, context: Any) -> Any:
+            seeds.append(context.seed)
+            return ExactCounts().open(space, budget, context)
 
-        def variance(self, space: Any, budget: Any, setting: Any) -> float:
+        def variance(self, space: Any, budget: Any, context: Any) -> float:
             return 0.0
 
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS), noise=seeded())
     for _ in range(2):
-        session.ask(*(count(Strips(BOX.reach), via=Spy(), spend=PROBLEM.budget) for _ in range(3)))
+        session.ask(*(count(Strips(BOX.max_norm), oracle=Spy(), budget=PROBLEM.budget) for _ in range(3)))
     assert len(set(seeds)) == 6
     assert SEED not in seeds
 
@@ -243,7 +243,7 @@ def test_a_look_outside_the_space_is_refused_and_not_recorded(ids: Any, level: i
             table.at(np.array(ids), level)
         with pytest.raises(InvalidInput, match="level"):
             table.standard_error(np.array(ids), level)
-    assert session.record.looks == []
+    assert session.record.lookups == []
 
 
 def test_recorded_ids_do_not_follow_what_the_method_does_with_its_array() -> None:
@@ -251,18 +251,18 @@ def test_recorded_ids_do_not_follow_what_the_method_does_with_its_array() -> Non
     ids = np.array([0, 1])
     counts.at(ids, 0)
     ids[:] = 3
-    assert session.record.looks[0].ids.tolist() == [0, 1]
+    assert session.record.lookups[0].ids.tolist() == [0, 1]
 
 
 def test_a_method_that_works_on_its_answers_in_place_does_not_change_the_record() -> None:
     journal = Durable()
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS), journal=journal, noise=seeded())
     spoilt = Explorer(spoil=True).cluster(PROBLEM, session, SEED)
-    for kept, held in zip(journal.kept.looks, session.record.looks, strict=True):
+    for kept, held in zip(journal.kept.lookups, session.record.lookups, strict=True):
         assert np.array_equal(kept.values, held.values)
     again: Session[Any] = Session(PROBLEM, SEED, record=session.record)
     assert np.array_equal(Explorer(spoil=True).cluster(PROBLEM, again, SEED).centers, spoilt.centers)
-    for kept, held in zip(journal.kept.looks, again.record.looks, strict=True):
+    for kept, held in zip(journal.kept.lookups, again.record.lookups, strict=True):
         assert np.array_equal(kept.values, held.values)
 
 
@@ -322,10 +322,10 @@ def test_seeded_sessions_say_so_and_secret_ones_do_not_repeat() -> None:
 def test_the_questions_of_a_run_do_not_share_their_noise() -> None:
     """Two mechanisms with one seed: their noises cancel."""
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS[:0]), noise=seeded())
-    cells, spend = Strips(BOX.reach), PROBLEM.budget
+    cells, spend = Strips(BOX.max_norm), PROBLEM.budget
     noises = []
     for _ in range(2):
-        for table in session.ask(*(count(cells, via=DiscreteGaussianCounts(), spend=spend) for _ in range(2))):
+        for table in session.ask(*(count(cells, oracle=DiscreteGaussianCounts(), budget=spend) for _ in range(2))):
             noises.append(tuple(table.at(np.arange(8), 1)))
     assert len(set(noises)) == 4
 
@@ -345,4 +345,4 @@ def test_a_crash_in_the_population_reaches_the_caller_and_leaves_the_round_open(
     session: Session[Any] = Session(PROBLEM, SEED, Broken(), noise=seeded())
     with pytest.raises(Crash):
         Explorer().cluster(PROBLEM, session, SEED)
-    assert (len(session.record.digests), session.record.closed, session.record.looks) == (1, 0, [])
+    assert (len(session.record.digests), session.record.closed, session.record.lookups) == (1, 0, [])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.lattice import Bound
@@ -53,19 +53,19 @@ SHARES = (0.025, 0.025, 0.025, 0.025, 0.45, 0.45)
 
 def a_round(seed: int = 0, oracle: Any = None, trust: Any = Local) -> Round[Any]:
     """Four questions for counts and two for sums, of levels that share the users."""
-    key, cells = PublicRng.from_seed(seed), Strips(BOX.reach)
+    key, cells = PublicRng.from_seed(seed), Strips(BOX.max_norm)
     spends = Budget("pure", 2.0, delta=1e-4).split_users(key, *SHARES)
     parts = list[OpenedQuestion]()
     for number, spend in enumerate(spends):
-        setting = Setting(int(N * spend.fraction), BOX.unit, key.child("q", number), N)
+        context = QuestionContext(int(N * spend.fraction), BOX.unit, key.child("q", number), N)
         if number < 4:
-            channel: Any = (oracle or HadamardResponse()).open(cells.space, spend, setting)
-            parts.append(OpenedQuestion(cells, None, spend.among, channel))
+            channel: Any = (oracle or HadamardResponse()).open(cells.space, spend, context)
+            parts.append(OpenedQuestion(cells, None, spend.user_share, channel))
         else:
-            vectors = Rows(cells, Bound(BOX.reach, 2))
+            vectors = Rows(cells, Bound(BOX.max_norm, 2))
             parts.append(
                 OpenedQuestion(
-                    cells, vectors, spend.among, HadamardVector().open(cells.space, vectors.bound, spend, setting)
+                    cells, vectors, spend.user_share, HadamardVector().open(cells.space, vectors.bound, spend, context)
                 )
             )
     return Round(0, trust, BOX, tuple(parts))
@@ -77,7 +77,7 @@ def came(round: Round[Any], users: np.ndarray) -> tuple[list[int], tuple[Any, ..
 
 
 def asked_of(round: Round[Any], users: np.ndarray, *questions: int) -> np.ndarray:
-    shares = [round.parts[j].among for j in questions]
+    shares = [round.parts[j].user_share for j in questions]
     return np.logical_or.reduce([share.holds(users) for share in shares if share is not None])
 
 
@@ -126,9 +126,9 @@ LEVELS = {
 
 def of_all(oracle: Any, share: str) -> Round[Any]:
     """One question of everybody."""
-    cells, setting = Strips(BOX.reach), Setting(10**6, BOX.unit, SEED)
+    cells, context = Strips(BOX.max_norm), QuestionContext(10**6, BOX.unit, SEED)
     vectors = (
-        Rows(cells, Bound(BOX.reach, 2))
+        Rows(cells, Bound(BOX.max_norm, 2))
         if "Vector" in type(oracle).__name__ or isinstance(oracle, LdpAverage)
         else None
     )
@@ -138,7 +138,7 @@ def of_all(oracle: Any, share: str) -> Round[Any]:
         else {"share": share}
     )
     where = (cells.space,) if vectors is None else (cells.space, vectors.bound)
-    channel = attrs.evolve(oracle, **inner).open(*where, Budget("pure", 1.0, delta=1e-6), setting)
+    channel = attrs.evolve(oracle, **inner).open(*where, Budget("pure", 1.0, delta=1e-6), context)
     return Round(0, Local, BOX, (OpenedQuestion(cells, vectors, None, channel),))
 
 
@@ -185,7 +185,10 @@ def test_the_significance_is_that_of_the_round() -> None:
         flat = attrs.make_class("Flat", {"space": attrs.field(default=space)})()
         parts = tuple(
             OpenedQuestion(
-                flat, None, s.among, HadamardResponse().open(space, s, Setting(1000, BOX.unit, SEED.child(i)))
+                flat,
+                None,
+                s.user_share,
+                HadamardResponse().open(space, s, QuestionContext(1000, BOX.unit, SEED.child(i))),
             )
             for i, s in enumerate(spends)
         )

@@ -13,9 +13,9 @@ from scipy.stats import chi2
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.composition import Spent
 from cloister.accounting.total import Total
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Event
-from cloister.core.capabilities import Hiding, Mixing, Sorting
+from cloister.core.capabilities import MultiMessageChannel, NeedsHonestUsers, Sorting
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import absorb, encode_lattice, encode_owned, summarise_lattice
@@ -27,7 +27,7 @@ from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Pending, Session
-from cloister.core.shuffling import least as people_needed
+from cloister.core.shuffling import min_honest_users as people_needed
 from cloister.core.shuffling import roles
 from cloister.core.trust import Shuffled, T
 from cloister.core.types import Floats, Ints
@@ -51,7 +51,7 @@ class Quarters:
         return Space((4,))
 
     def locate(self, rows: Any) -> Any:
-        return np.clip((rows + BOX.reach) * 4 // (2 * BOX.reach + 1), 0, 3)
+        return np.clip((rows + BOX.max_norm) * 4 // (2 * BOX.max_norm + 1), 0, 3)
 
 
 CELLS = Quarters()
@@ -66,7 +66,7 @@ def opened(*questions: Question[Any, Any], people: int = N) -> Round[Any]:
 
 def by_roles(*oracles: Any) -> Round[Any]:
     shares = BUDGET.split_users(SEED, *(1.0,) * len(oracles))
-    return opened(*(count(CELLS, via=o, spend=s) for o, s in zip(oracles, shares, strict=True)))
+    return opened(*(count(CELLS, oracle=o, budget=s) for o, s in zip(oracles, shares, strict=True)))
 
 
 def raw(lattice: Ints) -> Floats:
@@ -75,7 +75,7 @@ def raw(lattice: Ints) -> Floats:
 
 
 def rows(n: int = N) -> Any:
-    return np.random.default_rng(71).integers(-BOX.reach, BOX.reach, (n, 1), endpoint=True)
+    return np.random.default_rng(71).integers(-BOX.max_norm, BOX.max_norm, (n, 1), endpoint=True)
 
 
 USERS = np.arange(N, dtype=np.uint64)
@@ -112,7 +112,7 @@ def test_questions_that_share_the_users_go_by_one_number_and_others_by_their_own
     assert not one & two
     assert len(one | two) == N
     half = BUDGET.over(2)
-    a, b = (set(r.columns()["users"].tolist()) for r in sent(opened(*(count(CELLS, via=HIDDEN, spend=half),) * 2)))
+    a, b = (set(r.columns()["users"].tolist()) for r in sent(opened(*(count(CELLS, oracle=HIDDEN, budget=half),) * 2)))
     assert len(a) == len(b) == N
     assert not a & b
 
@@ -131,7 +131,7 @@ def test_a_person_reports_the_same_alone_where_noise_is_seeded() -> None:
 
 
 def test_summaries_are_those_of_the_messages_that_would_be_sent() -> None:
-    round = opened(count(CELLS, via=MIXED, spend=BUDGET))
+    round = opened(count(CELLS, oracle=MIXED, budget=BUDGET))
     reports = sent(round)
     assert len(reports[0].slots) == N * 4 * SHARES
     assert "users" not in reports[0].columns()
@@ -142,33 +142,33 @@ def test_summaries_are_those_of_the_messages_that_would_be_sent() -> None:
 
 
 def test_channels_of_the_toys_are_what_they_are() -> None:
-    hidden, mixed = (opened(count(CELLS, via=o, spend=BUDGET)).parts[0].channel for o in (HIDDEN, MIXED))
-    assert isinstance(hidden, Hiding)
-    assert not isinstance(hidden, Mixing)
-    assert isinstance(mixed, Hiding)
-    assert isinstance(mixed, Mixing)
+    hidden, mixed = (opened(count(CELLS, oracle=o, budget=BUDGET)).parts[0].channel for o in (HIDDEN, MIXED))
+    assert isinstance(hidden, NeedsHonestUsers)
+    assert not isinstance(hidden, MultiMessageChannel)
+    assert isinstance(mixed, NeedsHonestUsers)
+    assert isinstance(mixed, MultiMessageChannel)
     assert isinstance(mixed, Sorting)
 
 
 def test_a_setting_says_how_many_people_there_are_besides_those_who_are_asked() -> None:
-    seen = list[Setting]()
+    seen = list[QuestionContext]()
 
     @attrs.frozen
     class Noting:
         trust = Shuffled
         measure = "pure"
-        failing = everybody = biased = False
+        uses_delta = asks_all_users = biased = False
 
-        def open(self, space: Space, budget: Budget, setting: Setting) -> Any:
-            seen.append(setting)
-            return HIDDEN.open(space, budget, setting)
+        def open(self, space: Space, budget: Budget, context: QuestionContext) -> Any:
+            seen.append(context)
+            return HIDDEN.open(space, budget, context)
 
         def variance(self, *_: Any) -> float:
             return 1.0
 
     by_roles(Noting(), HIDDEN)
     assert (seen[0].rows, seen[0].people) == (N // 2, N)
-    assert Setting(7, 1.0, SEED).people == 7
+    assert QuestionContext(7, 1.0, SEED).people == 7
 
 
 def test_answers_of_a_role_are_scaled_to_all_people() -> None:
@@ -181,7 +181,9 @@ def test_answers_of_a_role_are_scaled_to_all_people() -> None:
             return summarise_lattice(round, rows(), USERS, rng)
 
     session: Session[Any] = Session(Problem(2, BOX, N, BUDGET), SEED, Here(), noise=NoiseRng.for_tests(73))
-    tables = session.ask(*(count(CELLS, via=ToyHidden(report=HadamardResponse(), louder=9.0), spend=s) for s in shares))
+    tables = session.ask(
+        *(count(CELLS, oracle=ToyHidden(report=HadamardResponse(), louder=9.0), budget=s) for s in shares)
+    )
     for table in tables:
         assert abs(table.at(np.arange(4)).sum() - N) < 6 * math.sqrt(4) * table.standard_error(np.arange(1))[
             0
@@ -211,14 +213,16 @@ class Charges:
 
 def asked_of(population: Any, accountant: Any, *least: int) -> None:
     session: Session[Any] = Session(Problem(2, BOX, N, BUDGET), SEED, population, accountant=accountant)
-    session.ask(*(count(CELLS, via=ToyMixed(least=n), spend=BUDGET) for n in least))
+    session.ask(*(count(CELLS, oracle=ToyMixed(min_honest_users=n), budget=BUDGET) for n in least))
 
 
 @pytest.mark.parametrize("least", [(100, 7), (7, 100)])
 def test_a_round_of_fewer_people_than_any_of_its_questions_needs_is_neither_charged_nor_gathered(
     least: tuple[int, ...],
 ) -> None:
-    assert people_needed(opened(*(count(CELLS, via=ToyMixed(least=n), spend=BUDGET) for n in least))) == 100
+    assert (
+        people_needed(opened(*(count(CELLS, oracle=ToyMixed(min_honest_users=n), budget=BUDGET) for n in least))) == 100
+    )
     population, accountant = Few(99), Charges()
     with pytest.raises(Refused, match="there are 99 people, and the guarantee needs at least 100"):
         asked_of(population, accountant, *least)
@@ -247,14 +251,14 @@ def test_a_population_that_cannot_say_how_many_people_it_has_is_refused() -> Non
 def test_everybody_is_asked_for_shares_of_noise() -> None:
     with pytest.raises(Refused, match="split the budget, not the users"):
         Session(Problem(2, BOX, N, BUDGET), SEED).ask(
-            *(count(CELLS, via=MIXED, spend=s) for s in BUDGET.split_users(SEED, 1.0, 1.0))
+            *(count(CELLS, oracle=MIXED, budget=s) for s in BUDGET.split_users(SEED, 1.0, 1.0))
         )
 
 
 def test_a_delta_goes_with_rho_and_adds_up() -> None:
     rho = Budget("zcdp", 0.1, delta=1e-6)
     session = Session(Problem(2, BOX, N, rho), SEED, forecasting=True)
-    session.ask(count(CELLS, via=HIDDEN, spend=rho))
+    session.ask(count(CELLS, oracle=HIDDEN, budget=rho))
     spent = Spent.on(session.released)
     assert spent.delta == 1e-6
     assert spent.rho == 0.1
@@ -266,31 +270,31 @@ def test_a_channel_says_how_many_people_it_needs() -> None:
     class Silent:
         trust = Shuffled
         measure = "pure"
-        failing = everybody = biased = False
+        uses_delta = asks_all_users = biased = False
 
-        def open(self, space: Space, budget: Budget, setting: Setting) -> Any:
-            return HadamardResponse().open(space, budget, setting)
+        def open(self, space: Space, budget: Budget, context: QuestionContext) -> Any:
+            return HadamardResponse().open(space, budget, context)
 
         def variance(self, *_: Any) -> float:
             return 1.0
 
     with pytest.raises(Refused, match="how many people"):
-        Session(Problem(2, BOX, N, BUDGET), SEED).ask(count(CELLS, via=Silent(), spend=BUDGET))
+        Session(Problem(2, BOX, N, BUDGET), SEED).ask(count(CELLS, oracle=Silent(), budget=BUDGET))
 
 
 def test_roles_cost_the_largest_and_questions_to_everybody_add_up() -> None:
     disjoint = Spent.on(by_roles(HIDDEN, ToyHidden(report=HadamardResponse(), louder=3.0)).events)
-    assert (disjoint.pure, disjoint.delta, disjoint.alone) == (1.0, 1e-6, 3.0)
-    both = Spent.on(opened(*(count(CELLS, via=HIDDEN, spend=BUDGET.over(2)),) * 2).events)
-    assert (both.pure, both.delta, both.alone) == (1.0, 1e-6, 2.0)
+    assert (disjoint.pure, disjoint.delta, disjoint.epsilon_without_shuffler) == (1.0, 1e-6, 3.0)
+    both = Spent.on(opened(*(count(CELLS, oracle=HIDDEN, budget=BUDGET.over(2)),) * 2).events)
+    assert (both.pure, both.delta, both.epsilon_without_shuffler) == (1.0, 1e-6, 2.0)
     total = Total(1.0, 1e-6)
-    Accountant(total, total.measured({"pure"}, failing=True)).forecast([by_roles(HIDDEN, HIDDEN).events])
+    Accountant(total, total.measured({"pure"}, uses_delta=True)).forecast([by_roles(HIDDEN, HIDDEN).events])
 
 
 def test_two_questions_to_one_share_cannot_be_linked_and_their_costs_add_up() -> None:
     """Each goes by a number of its own, which decides the role anew; numbers that two messages share would make them one report."""
     first, second = BUDGET.over(2).split_users(SEED, 1.0, 1.0)
-    round = opened(*(count(CELLS, via=HIDDEN, spend=spend) for spend in (first, first, second, second)))
+    round = opened(*(count(CELLS, oracle=HIDDEN, budget=spend) for spend in (first, first, second, second)))
     assert roles(round) == ((0, 2), (1, 3))
     users = [
         set(report.columns()["users"].tolist()) for report in encode_lattice(round, rows(), USERS, NoiseRng.secret())
@@ -298,39 +302,46 @@ def test_two_questions_to_one_share_cannot_be_linked_and_their_costs_add_up() ->
     assert all(not a & b for i, a in enumerate(users) for b in users[:i])
     assert len(users[0]) + len(users[2]) == len(users[1]) + len(users[3]) == N
     spent = Spent.on(round.events)
-    assert (spent.pure, spent.delta, spent.alone) == (1.0, 1e-6, 2.0)
+    assert (spent.pure, spent.delta, spent.epsilon_without_shuffler) == (1.0, 1e-6, 2.0)
 
 
 def test_roles_that_are_drawn_anew_in_each_round_add_up() -> None:
     """Half of the people in each of two rounds: some answer both, whatever the shares are."""
     first, second = BUDGET.split_users(SEED, 1.0, 1.0)
     session: Session[Any] = Session(Problem(2, BOX, N, BUDGET), SEED, forecasting=True)
-    session.ask(count(CELLS, via=HIDDEN, spend=first))
-    session.ask(count(CELLS, via=HIDDEN, spend=second))
+    session.ask(count(CELLS, oracle=HIDDEN, budget=first))
+    session.ask(count(CELLS, oracle=HIDDEN, budget=second))
     spent = Spent.on(session.released)
-    assert (spent.pure, spent.delta, spent.alone) == (2.0, 2e-6, 4.0)
+    assert (spent.pure, spent.delta, spent.epsilon_without_shuffler) == (2.0, 2e-6, 4.0)
 
 
 def test_alone_is_an_epsilon() -> None:
-    with pytest.raises(Exception, match="alone"):
-        Spent.on([Event("x", BUDGET, alone=math.nan)])
+    with pytest.raises(Exception, match="epsilon_without_shuffler"):
+        Spent.on([Event("x", BUDGET, epsilon_without_shuffler=math.nan)])
 
 
 def said(round: Round[Any]) -> Any:
-    alone = Spent.on(round.events).alone
-    return state([round], 1.0, 1e-6, trust="Shuffled", rows=N, seeded=False, private=True, alone=alone)
+    alone = Spent.on(round.events).epsilon_without_shuffler
+    return state(
+        [round], 1.0, 1e-6, trust="Shuffled", rows=N, seeded=False, private=True, epsilon_without_shuffler=alone
+    )
 
 
 def test_the_statement_says_what_holds_without_an_honest_shuffler() -> None:
-    hidden, mixed = said(by_roles(HIDDEN, HIDDEN)), said(opened(count(CELLS, via=MIXED, spend=BUDGET)))
+    hidden, mixed = said(by_roles(HIDDEN, HIDDEN)), said(opened(count(CELLS, oracle=MIXED, budget=BUDGET)))
     assert "at least 2,000 people" in hidden.text()
     assert "cost her at most epsilon = 2, delta = 0" in hidden.text()
     assert "at least 10 people" in mixed.text()
     assert "Without that nothing holds" in mixed.text()
-    assert (hidden.least, hidden.alone, mixed.least, mixed.alone) == (2000, 2.0, 10, None)
+    assert (
+        hidden.min_honest_users,
+        hidden.epsilon_without_shuffler,
+        mixed.min_honest_users,
+        mixed.epsilon_without_shuffler,
+    ) == (2000, 2.0, 10, None)
     assert type(hidden).from_dict(hidden.as_dict()) == hidden
     old = {name: value for name, value in mixed.as_dict().items() if name not in ("least", "alone")}
-    assert type(mixed).from_dict({**old, "trust": "Local"}).least == 0
+    assert type(mixed).from_dict({**old, "trust": "Local"}).min_honest_users == 0
 
 
 @component
@@ -355,7 +366,7 @@ def installed() -> Registry:
 def test_a_shuffled_component_takes_a_local_oracle_in_its_slot() -> None:
     components = {"counts": "toy-hidden", "more": "toy-hidden", "counts.report": "subset-selection"}
     made = compose(installed(), "Method", "asking", components, {"counts.louder": "4", "more.report.share": "budget"})
-    assert (made.trust, made.measures, made.failing, made.private) == ("Shuffled", frozenset({"pure"}), True, True)
+    assert (made.trust, made.measures, made.uses_delta, made.private) == ("Shuffled", frozenset({"pure"}), True, True)
     assert made.value.counts.louder == 4.0
     assert type(made.value.counts.report).__name__ == "SubsetSelection"
 

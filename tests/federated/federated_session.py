@@ -13,10 +13,10 @@ from cloister.federated.protocol.coordinator import Coordinator, Due
 from cloister.federated.protocol.journal import Journal
 from cloister.federated.protocol.keys import new_secret
 from cloister.federated.protocol.party import Party
-from cloister.federated.protocol.ring import Tensor
+from cloister.federated.protocol.ring import VectorShape
 from cloister.federated.protocol.streams import new_private_key, public_key
 
-SHAPE = (Tensor(3, 64), Tensor(6, 40))
+SHAPE = (VectorShape(3, 64), VectorShape(6, 40))
 NAMES = ("north", "south", "west")
 
 
@@ -41,7 +41,7 @@ class Keys:
         return Party(agreed, name, private=self.private[i], journal=journal)
 
 
-def no_noise(shape: tuple[Tensor, ...] = SHAPE) -> tuple[Ids, ...]:
+def no_noise(shape: tuple[VectorShape, ...] = SHAPE) -> tuple[Ids, ...]:
     return tuple(np.zeros(t.size, np.uint64) for t in shape)
 
 
@@ -65,7 +65,7 @@ def join(coordinator: Coordinator, parties: list[Party]) -> None:
         party.open(opening)
 
 
-def values(seed: int, shape: tuple[Tensor, ...] = SHAPE) -> tuple[Ids, ...]:
+def values(seed: int, shape: tuple[VectorShape, ...] = SHAPE) -> tuple[Ids, ...]:
     """A party's words for a round: small signed numbers."""
     g = np.random.default_rng(seed)
     return tuple(g.integers(-1000, 1000, t.size).astype(np.int64).view(np.uint64) for t in shape)

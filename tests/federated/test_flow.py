@@ -17,7 +17,7 @@ from cloister.federated.protocol.journal import FileJournal, Memory
 from cloister.federated.protocol.messages import Kind, Rejected
 from cloister.run.fit import Account, Request, fit, parties, source
 from tests.federated.federated_session import Keys
-from tests.federated.transport.test_service import NAMES, PARTS, Direct, Killed, Run, arrays, desk, kill_at, request
+from tests.federated.transport.test_service import NAMES, PARTS, Direct, Killed, Run, arrays, kill_at, request, service
 
 HOLES = np.array([[np.nan, 0.0], [0.1, np.inf], [np.nan, np.nan]])
 
@@ -70,7 +70,7 @@ def test_most_rows_counts_the_rows_that_can_be_used_and_one_more_is_refused_befo
 
 def test_too_many_rows_are_told_to_that_party_alone_and_cost_nothing(tmp_path: Path) -> None:
     keys, log = Keys(), list[dict[str, Any]]()
-    here = desk(keys, patience=0.5, log=log.append)
+    here = service(keys, patience=0.5, log=log.append)
     kept, account = ledger(tmp_path / "west.db")
     with pytest.raises(InvalidInput, match="most_rows"):
         fit(capped(399), Joined(arrays(PARTS[2]), keys.party(2), Direct("west", lambda: here)), account=account)
@@ -97,7 +97,7 @@ def test_the_statement_says_that_the_check_of_most_rows_is_outside_the_guarantee
 
 def test_a_party_without_budget_is_refused_before_anybody_hears_of_it(tmp_path: Path) -> None:
     keys, log = Keys(), list[dict[str, Any]]()
-    here = desk(keys, patience=0.5, log=log.append)
+    here = service(keys, patience=0.5, log=log.append)
     _, account = ledger(tmp_path / "north.db", 0.5)
     with pytest.raises(BudgetExceeded):
         fit(request(), Joined(arrays(PARTS[0]), keys.party(0), Direct("north", lambda: here)), account=account)
@@ -107,7 +107,7 @@ def test_a_party_without_budget_is_refused_before_anybody_hears_of_it(tmp_path: 
 @pytest.mark.parametrize("why", ["another plan", "others do not come", "ctrl-c"])
 def test_a_party_that_cannot_join_gets_its_reservation_back(why: str, tmp_path: Path) -> None:
     keys = Keys()
-    here = desk(keys, patience=0.2)
+    here = service(keys, patience=0.2)
     state = Keys(plan="other bounds").party(0) if why == "another plan" else keys.party(0)
     line = Direct("north", lambda: here)
     kept, account = ledger(tmp_path / "north.db")
@@ -130,7 +130,7 @@ def test_a_party_that_cannot_join_gets_its_reservation_back(why: str, tmp_path: 
 def test_a_killed_party_with_a_ledger_and_a_journal_goes_on_from_wherever_it_was(when: str, tmp_path: Path) -> None:
     """Also where nobody is left to answer: a party that has the last answer finishes without the coordinator."""
     keys = Keys()
-    here = desk(keys)
+    here = service(keys)
     kept, account = ledger(tmp_path / "west.db")
     journal = FileJournal(tmp_path / "west")
     run = Run(keys, lambda: here, [Memory(), Memory(), journal])
@@ -172,7 +172,7 @@ def dies(result: Any) -> None:
 def test_a_party_that_lost_its_journal_keeps_what_its_rounds_have_cost_as_spent(tmp_path: Path) -> None:
     """Its reservation is not given back because it cannot join again: rounds were opened."""
     keys = Keys()
-    here = desk(keys, timeout=0.3, attempts=1)
+    here = service(keys, timeout=0.3, attempts=1)
     kept, account = ledger(tmp_path / "west.db")
     run = Run(keys, lambda: here)
     run.lines[2].before = kill_at(2)

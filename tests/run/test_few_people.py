@@ -54,8 +54,8 @@ def test_rows_in_memory_of_too_few_people_are_refused_before_anything_starts(com
 
     with pytest.raises(Refused, match="there are 899 people, and the guarantee needs at least 900"):
         fit(asked(1000, components), source(rows(899), None, "refuse"), started=started)
-    assert fit(asked(1000, components), source(rows(900), None, "refuse")).privacy.least == 900
-    assert fit(asked(1000, LOCAL), source(rows(20), None, "refuse")).privacy.least == 0
+    assert fit(asked(1000, components), source(rows(900), None, "refuse")).privacy.min_honest_users == 900
+    assert fit(asked(1000, LOCAL), source(rows(20), None, "refuse")).privacy.min_honest_users == 0
 
 
 def test_rows_that_are_dropped_hide_nobody() -> None:

@@ -140,7 +140,7 @@ def journalled_at(path: Path, run: str) -> list[bytes]:
     from cloister.accounting.ledger.run import recorded
 
     with transaction(path, "reading") as db:
-        return [look.values.tobytes() for look in recorded(db, run).looks]
+        return [look.values.tobytes() for look in recorded(db, run).lookups]
 
 
 def test_another_plan_cannot_resume_a_run(folder: Path) -> None:

@@ -38,7 +38,7 @@ def test_it_is_written_from_the_rounds_that_were_asked() -> None:
 def test_shares_of_the_users_are_told() -> None:
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(np.zeros((5, 2))), noise=NoiseRng.for_tests(0))
     for spend in Budget("pure", 1.0).split_users(SEED, 1, 3):
-        session.ask(count(Strips(BOX.reach), via=LocalCounts(), spend=spend))
+        session.ask(count(Strips(BOX.max_norm), oracle=LocalCounts(), budget=spend))
     told = state(session.rounds, 1.0, 0.0, trust="Local", rows=200, seeded=False, private=True)
     assert [s.users for s in told.spends] == pytest.approx([0.25, 0.75])
     assert "of 25.0% of the users" in told.text()

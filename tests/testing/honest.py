@@ -15,14 +15,14 @@ from typing import Any, ClassVar, NoReturn
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.clustering import Clustering, Coreset, Leaves, Problem, Released
 from cloister.core.encoding import absorb, encode_rows, merge_summaries
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP, Bound
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Round, Rows, add_up, count
+from cloister.core.questions import Round, Rows, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import Counts, FrequencyOracle, VectorSumOracle
@@ -65,7 +65,7 @@ class Channel:
     bound: Bound | None
     scales: tuple[float, ...]
     gaussian: bool
-    setting: Setting
+    context: QuestionContext
     shift: int = 0
 
     @property
@@ -74,7 +74,7 @@ class Channel:
 
     @property
     def unit(self) -> float:
-        return self.setting.unit if self.bound else 1.0
+        return self.context.unit if self.bound else 1.0
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -87,8 +87,10 @@ class Channel:
             return tuple(s * self.unit for s in self.scales)
         return tuple(math.sqrt(0.5) / math.sinh(0.5 / s) * self.unit for s in self.scales)
 
-    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Totals:
-        placed = items if isinstance(items, Placed) else Placed(items, np.ones((len(items), 1), np.int64))
+    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Totals:
+        placed = (
+            items if isinstance(items, BucketedVectors) else BucketedVectors(items, np.ones((len(items), 1), np.int64))
+        )
         totals = []
         for level, size in enumerate(self.space.sizes):
             total = np.zeros((size + 1, self.width), np.int64)
@@ -131,10 +133,10 @@ class _Oracle:
             return (math.sqrt(space.levels) * (bound.l2 if bound else 1) / budget.mu,) * space.levels
         return (space.levels * (bound.l1 if bound else 1) / budget.epsilon,) * space.levels
 
-    def made(self, space: Space, bound: Bound | None, budget: Budget, setting: Setting) -> Channel:
+    def made(self, space: Space, bound: Bound | None, budget: Budget, context: QuestionContext) -> Channel:
         scales = self.scales(space, bound, budget)
         shift = max(0, math.ceil(math.log2(2.0**20 / min(scales)))) if self.gaussian else 0
-        return self.channel(budget, space, bound, scales, self.gaussian, setting, shift)
+        return self.channel(budget, space, bound, scales, self.gaussian, context, shift)
 
 
 @component
@@ -143,11 +145,11 @@ class HonestCounts(_Oracle):
 
     measure: ClassVar[Measure] = "pure"
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> Channel:
-        return self.made(space, None, budget, setting)
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel:
+        return self.made(space, None, budget, context)
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).errors[0] ** 2
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, budget, context).errors[0] ** 2
 
 
 @component
@@ -164,11 +166,11 @@ class HonestSums(_Oracle):
 
     measure: ClassVar[Measure] = "pure"
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Channel:
-        return self.made(space, bound, budget, setting)
+    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> Channel:
+        return self.made(space, bound, budget, context)
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
-        return self.open(space, bound, budget, setting).errors[0] ** 2
+    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, bound, budget, context).errors[0] ** 2
 
 
 @component
@@ -254,12 +256,12 @@ class UnaryCounts:
     def per_bit(self, space: Space, budget: Budget) -> float:
         return budget.epsilon / (2 * space.levels)
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> UnaryChannel:
-        return UnaryChannel(space, budget, setting.rows, self.per_bit(space, budget))
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> UnaryChannel:
+        return UnaryChannel(space, budget, context.rows, self.per_bit(space, budget))
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        made = self.open(space, budget, setting)
-        return setting.rows * made.keep * (1 - made.keep) / (2 * made.keep - 1) ** 2
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        made = self.open(space, budget, context)
+        return context.rows * made.keep * (1 - made.keep) / (2 * made.keep - 1) ** 2
 
 
 @attrs.frozen(eq=False)
@@ -326,11 +328,11 @@ class Plain:
 
     def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
         domain, every = problem.domain, np.arange(problem.k)
-        near = NearestCenter(domain.snap(centers), domain.reach)
+        near = NearestCenter(domain.snap(centers), domain.max_norm)
         per_count, per_sum = budget.split(1, 3)
         counts, sums = session.ask(
-            count(near, via=self.counts, spend=per_count),
-            add_up(Rows(near, Bound(domain.reach, domain.dimension)), via=self.sums, spend=per_sum),
+            count(near, oracle=self.counts, budget=per_count),
+            vector_sum(Rows(near, Bound(domain.max_norm, domain.dimension)), oracle=self.sums, budget=per_sum),
         )
         return self.moved(problem, sums.at(every), counts.at(every))
 
@@ -378,4 +380,4 @@ def nearest(domain: Any, rng: PublicRng) -> NearestCenter:
     """Centres on a coarse grid, so that ties are many."""
     g = rng.generator()
     centers = domain.snap(domain.real(g.integers(-4, 4, (6, domain.dimension), endpoint=True) * (domain.sides // 8)))
-    return NearestCenter(centers, domain.reach)
+    return NearestCenter(centers, domain.max_norm)

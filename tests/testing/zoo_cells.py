@@ -103,7 +103,7 @@ def made(kind: type[_Cells]) -> Any:
     def make(domain: Any, rng: PublicRng) -> _Cells:
         g = rng.generator()
         centers = domain.sample(g, 6, 0.0) if kind is _Float32 else domain.real(nearest(domain, rng).centers)
-        return kind(domain.snap(centers), domain.reach)
+        return kind(domain.snap(centers), domain.max_norm)
 
     make.__name__ = kind.__name__.strip("_")
     return make
@@ -125,7 +125,7 @@ class _BatchVectors:
 
 def batch_vectors(domain: Any, rng: PublicRng) -> _BatchVectors:
     """Vectors relative to the batch's own maximum."""
-    return _BatchVectors(nearest(domain, rng), Bound(4 * domain.reach, domain.dimension))
+    return _BatchVectors(nearest(domain, rng), Bound(4 * domain.max_norm, domain.dimension))
 
 
 class _EmptyTree(HalvingTree):

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import attrs
 
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
@@ -88,7 +88,7 @@ class PurerThanItIs(HonestCounts):
 class _Undiscrete(Channel):
     @property
     def events(self) -> tuple[Event, ...]:
-        return tuple(attrs.evolve(e, touched=1) for e in super().events)
+        return tuple(attrs.evolve(e, l0_sensitivity=1) for e in super().events)
 
 
 class TouchesMoreThanItSays(HonestGaussianSums):
@@ -98,8 +98,8 @@ class TouchesMoreThanItSays(HonestGaussianSums):
 class CoarserThanItSays(HonestGaussianSums):
     """Declares the sigma that it would have with 2^10 times finer steps."""
 
-    def made(self, space: Space, bound: Bound | None, budget: Budget, setting: Setting) -> Channel:
-        return _Coarser(**attrs.asdict(super().made(space, bound, budget, setting), recurse=False))
+    def made(self, space: Space, bound: Bound | None, budget: Budget, context: QuestionContext) -> Channel:
+        return _Coarser(**attrs.asdict(super().made(space, bound, budget, context), recurse=False))
 
 
 class _Coarser(Channel):
@@ -114,7 +114,7 @@ class _Remembering(Channel):
 
     seen: list[int] = attrs.field(factory=list)
 
-    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Totals:
+    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Totals:
         self.seen.append(len(users))
         return super().encode(items, users, rng)
 
@@ -138,8 +138,8 @@ class BetterOnPaper(HonestSums):
 class WrongVariance(HonestCounts):
     """Forgets that two geometric variables make one two-sided one."""
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return super().variance(space, budget, setting) / 2
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        return super().variance(space, budget, context) / 2
 
 
 @component
@@ -174,11 +174,11 @@ class NotFrozen(_Oracle):
     """Its options can be changed behind a plan's back, and equal ones differ."""
 
     measure: ClassVar[Measure] = "pure"
-    failing = everybody = biased = False
+    uses_delta = asks_all_users = biased = False
     step: int = option(default=1, low=1, help="a step")
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> Channel:
-        return self.made(space, None, budget, setting)
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel:
+        return self.made(space, None, budget, context)
 
 
 class _Exactly(Channel):

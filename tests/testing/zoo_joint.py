@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng, unit_floats
@@ -89,13 +89,13 @@ class NoisyOnes:
     measure: ClassVar[Measure] = "pure"
     channel: ClassVar[type[NoisyChannel]] = NoisyChannel
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> NoisyChannel:
-        made = self.channel(space, budget, setting.rows)
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> NoisyChannel:
+        made = self.channel(space, budget, context.rows)
         assert made.scale > 0
         return made
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return 2 * setting.rows * self.open(space, budget, setting).scale ** 2
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        return 2 * context.rows * self.open(space, budget, context).scale ** 2
 
 
 class _OneNoise(NoisyChannel):
@@ -152,11 +152,11 @@ class _Blankets(_Counts):
 
     measure: ClassVar[Measure] = "pure"
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> Any:
-        return self.channel(BlanketHistogram().open(space, budget, setting))
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Any:
+        return self.channel(BlanketHistogram().open(space, budget, context))
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return BlanketHistogram().variance(space, budget, setting)
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        return BlanketHistogram().variance(space, budget, context)
 
 
 class _OneWord(_Same):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
@@ -32,16 +32,16 @@ class _Counts:
 
     trust = Shuffled
     measure: ClassVar[Measure] = "gaussian"
-    failing: ClassVar[bool] = True
-    everybody: ClassVar[bool] = True
+    uses_delta: ClassVar[bool] = True
+    asks_all_users: ClassVar[bool] = True
     biased: ClassVar[bool] = False
     channel: ClassVar[type[_Same]] = _Same
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> Any:
-        return self.channel(SplitAndMixCounts().open(space, budget, setting))
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Any:
+        return self.channel(SplitAndMixCounts().open(space, budget, context))
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return SplitAndMixCounts().variance(space, budget, setting)
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        return SplitAndMixCounts().variance(space, budget, context)
 
 
 class _Named(Shares):  # type: ignore[misc]
@@ -87,7 +87,7 @@ class QuieterWhenPooled(_Counts):
 
 
 class _Hopeful(_Same):
-    least = 10**9
+    min_honest_users = 10**9
 
 
 class CountsOnMoreThanThereAre(_Counts):

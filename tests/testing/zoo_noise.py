@@ -228,7 +228,7 @@ class _PublicNoise(Channel):
     """One seed for noise and for public choices."""
 
     def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
-        return super().noise(level, size, NoiseRng(self.setting.seed))
+        return super().noise(level, size, NoiseRng(self.context.seed))
 
 
 class PublicNoise(HonestCounts):

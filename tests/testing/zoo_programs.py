@@ -13,7 +13,7 @@ from cloister.core.clustering import Clustering, Problem
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Round, Rows, add_up, count
+from cloister.core.questions import Round, Rows, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import component
 from cloister.core.session import Session
@@ -33,10 +33,10 @@ class TriesAgain(Plain):
     """Keeps the best of several tries without paying for the choice: asks once more when a cluster came out small."""
 
     def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
-        near = NearestCenter(problem.domain.snap(centers), problem.domain.reach)
-        (counts,) = session.ask(count(near, via=self.counts, spend=budget.over(2)))
+        near = NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
+        (counts,) = session.ask(count(near, oracle=self.counts, budget=budget.over(2)))
         if counts.at(np.arange(problem.k)).min() < 0:
-            session.ask(count(near, via=self.counts, spend=budget.over(2)))
+            session.ask(count(near, oracle=self.counts, budget=budget.over(2)))
         return centers
 
 
@@ -85,11 +85,11 @@ class SwappedSplit(Plain):
 
     def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
         domain = problem.domain
-        near = NearestCenter(domain.snap(centers), domain.reach)
+        near = NearestCenter(domain.snap(centers), domain.max_norm)
         per_sum, per_count = _shares_of(budget, domain.dimension)
-        vectors = Rows(near, Bound(domain.reach, domain.dimension))
-        sums = [add_up(vectors, via=self.sums, spend=per_sum) for _ in range(domain.dimension)]
-        session.ask(count(near, via=self.counts, spend=per_count), *sums)
+        vectors = Rows(near, Bound(domain.max_norm, domain.dimension))
+        sums = [vector_sum(vectors, oracle=self.sums, budget=per_sum) for _ in range(domain.dimension)]
+        session.ask(count(near, oracle=self.counts, budget=per_count), *sums)
         return centers
 
 
@@ -110,8 +110,8 @@ class LastRoundUnnoised(Plain):
     def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
         if index < self.rounds - 1:
             return super().step(problem, session, centers, budget, index)
-        near = NearestCenter(problem.domain.snap(centers), problem.domain.reach)
-        session.ask(count(near, via=_Bare(), spend=Budget("exact", math.inf)))
+        near = NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
+        session.ask(count(near, oracle=_Bare(), budget=Budget("exact", math.inf)))
         return centers
 
 
@@ -130,8 +130,8 @@ class AsksLocally(Plain):
 
     def start(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Floats:
         centers = super().start(problem, session, rng)
-        near = NearestCenter(problem.domain.snap(centers), problem.domain.reach)
-        session.ask(count(near, via=UnaryCounts(), spend=Budget("pure", 0.01)))
+        near = NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
+        session.ask(count(near, oracle=UnaryCounts(), budget=Budget("pure", 0.01)))
         return centers
 
 
@@ -189,8 +189,8 @@ class HandsOutTables(Plain):
     """A table among the details of the result."""
 
     def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        near = NearestCenter(problem.domain.snap(self.start(problem, session, rng)), problem.domain.reach)
-        (counts,) = session.ask(count(near, via=self.counts, spend=problem.budget))
+        near = NearestCenter(problem.domain.snap(self.start(problem, session, rng)), problem.domain.max_norm)
+        (counts,) = session.ask(count(near, oracle=self.counts, budget=problem.budget))
         return Clustering(self.start(problem, session, rng), None, {"counts": counts})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
@@ -31,7 +31,7 @@ class _Centred(Channel):
 
     def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Totals:
         middle = items.values.mean(axis=0).astype(np.int64) if len(items.values) else np.zeros(self.width, np.int64)
-        return super().encode(Placed(items.buckets, items.values - middle), users, rng)
+        return super().encode(BucketedVectors(items.buckets, items.values - middle), users, rng)
 
 
 class CentredOnTheBatch(HonestSums):
@@ -71,7 +71,7 @@ class _InPlace(Totals):
 
 
 class _MergingInPlace(Channel):
-    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Totals:
+    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Totals:
         return _InPlace(super().encode(items, users, rng).vector)
 
 
@@ -147,7 +147,7 @@ class FirstLevelOnly(HonestCounts):
 
 class _Doubling(Channel):
     def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Totals:
-        return super().encode(Placed(items.buckets, items.values * 2), users, rng)
+        return super().encode(BucketedVectors(items.buckets, items.values * 2), users, rng)
 
 
 class DoublesVectors(HonestSums):
@@ -206,8 +206,8 @@ class LouderReports(UnaryCounts):
 class BoastfulReports(UnaryCounts):
     """Its standard errors are too small by 1.2."""
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> UnaryChannel:
-        return attrs.evolve(super().open(space, budget, setting), rows=round(setting.rows / 1.44))
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> UnaryChannel:
+        return attrs.evolve(super().open(space, budget, context), rows=round(context.rows / 1.44))
 
 
 class _Forgetful(Bits):
@@ -224,8 +224,8 @@ class _ForgetfulChannel(UnaryChannel):
 
 
 class LosesBitsOnTheWay(UnaryCounts):
-    def open(self, space: Space, budget: Budget, setting: Setting) -> UnaryChannel:
-        return _ForgetfulChannel(space, budget, setting.rows, self.per_bit(space, budget))
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> UnaryChannel:
+        return _ForgetfulChannel(space, budget, context.rows, self.per_bit(space, budget))
 
 
 class WrongFlip(UnaryCounts):
@@ -244,8 +244,8 @@ class _SilentUsers(UnaryChannel):
 
 
 class SilentUsers(UnaryCounts):
-    def open(self, space: Space, budget: Budget, setting: Setting) -> UnaryChannel:
-        return _SilentUsers(space, budget, setting.rows, self.per_bit(space, budget))
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> UnaryChannel:
+        return _SilentUsers(space, budget, context.rows, self.per_bit(space, budget))
 
 
 class _InRowOrder(UnaryChannel):
@@ -256,5 +256,5 @@ class _InRowOrder(UnaryChannel):
 
 
 class DrawsInRowOrder(UnaryCounts):
-    def open(self, space: Space, budget: Budget, setting: Setting) -> UnaryChannel:
-        return _InRowOrder(space, budget, setting.rows, self.per_bit(space, budget))
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> UnaryChannel:
+        return _InRowOrder(space, budget, context.rows, self.per_bit(space, budget))

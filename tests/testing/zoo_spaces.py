@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Placed, Space
+from cloister.core.buckets import BucketedVectors, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ids, Ints
 from cloister.testing.checks.large_spaces import FAR, FarTable
@@ -44,7 +44,9 @@ class _Window:
         return self.channel.events
 
     def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Any:
-        near = Placed(_back(items.buckets), items.values) if isinstance(items, Placed) else _back(items)
+        near = (
+            BucketedVectors(_back(items.buckets), items.values) if isinstance(items, BucketedVectors) else _back(items)
+        )
         return self.channel.encode(near, users, rng)
 
     def absorb(self, report: Any) -> Any:
@@ -74,8 +76,8 @@ def far_out(specimen: Any) -> Any:
 
 def _counts(lazy: Any) -> Any:
     class Counts(lazy):  # type: ignore[misc]
-        def open(self, space: Any, budget: Any, setting: Any) -> Any:
-            return super().open(space, budget, setting)
+        def open(self, space: Any, budget: Any, context: Any) -> Any:
+            return super().open(space, budget, context)
 
     Counts.__name__ = f"{lazy.__mro__[1].__name__}FarOut"
     return Counts()
@@ -83,8 +85,8 @@ def _counts(lazy: Any) -> Any:
 
 def _sums(lazy: Any) -> Any:
     class Sums(lazy):  # type: ignore[misc]
-        def open(self, space: Any, bound: Any, budget: Any, setting: Any) -> Any:
-            return super().open(space, bound, budget, setting)
+        def open(self, space: Any, bound: Any, budget: Any, context: Any) -> Any:
+            return super().open(space, bound, budget, context)
 
     Sums.__name__ = f"{lazy.__mro__[1].__name__}FarOut"
     return Sums()

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Event
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ints
@@ -51,7 +51,7 @@ class _Above(Channel):
 
 class HonestThreshold(HonestCounts):
     channel = _Above
-    failing = True
+    uses_delta = True
 
 
 class _Empty(_Above):
@@ -114,5 +114,5 @@ class DearerDelta(HonestThreshold):
 
     channel = _Dear
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> Channel:
-        return super().open(space, budget, setting)
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel:
+        return super().open(space, budget, context)

@@ -6,13 +6,13 @@ import numpy as np
 from stubs import CentralCounts, CentralSums, Collected, Curator, LocalCounts, LocalSums, Party, PooledSums, TwoSlots
 
 from cloister.accounting import Accountant, Total
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Coreset, Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import encode_rows
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Question, Round, add_up, count
+from cloister.core.questions import Question, Round, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.roles import Counts, NonPrivateSolver, Sums
 from cloister.core.session import Method, Session, forecast
@@ -26,7 +26,7 @@ total = Total(1.0)
 budget = total.measured(["pure"])
 problem = Problem(3, box, 10, budget)
 seed, noise = PublicRng.from_seed(1), NoiseRng.secret()
-near = NearestCenter(np.zeros((3, 2), np.int64), box.reach)
+near = NearestCenter(np.zeros((3, 2), np.int64), box.max_norm)
 method = TwoSlots(counts=CentralCounts(), sums=CentralSums())
 
 
@@ -56,13 +56,13 @@ def sessions(curator: Curator, got: Collected, party: Party, session: Session[Ce
 
 
 def rounds(session: Session[Central], local: Question[Local, Counts], sums: Question[Local, Sums]) -> None:
-    counts = count(near, via=CentralCounts(), spend=budget)
+    counts = count(near, oracle=CentralCounts(), budget=budget)
     session.ask(local)  # E: arg-type, reportCallIssue
     session.ask(counts, sums)  # E: arg-type, reportCallIssue
     session.ask(near)  # E: call-overload, reportCallIssue
-    count(near, via=CentralSums(), spend=budget)  # E: arg-type, reportArgumentType
-    add_up(near, via=CentralSums(), spend=budget)  # E: arg-type, reportArgumentType
-    count(near, via=CentralCounts(), spend=total)  # E: arg-type, reportArgumentType
+    count(near, oracle=CentralSums(), budget=budget)  # E: arg-type, reportArgumentType
+    vector_sum(near, oracle=CentralSums(), budget=budget)  # E: arg-type, reportArgumentType
+    count(near, oracle=CentralCounts(), budget=total)  # E: arg-type, reportArgumentType
     session.ask(counts)[0].at([0, 1])  # E: arg-type, reportArgumentType
 
 
@@ -75,14 +75,14 @@ def released(session: Session[Central], solver: NonPrivateSolver, points: Floats
 
 def data(rows: Floats, users: Ids, plan: Round[Local]) -> None:
     near.locate(rows)  # E: arg-type, reportArgumentType
-    NearestCenter(rows, box.reach)  # E: arg-type, reportArgumentType
+    NearestCenter(rows, box.max_norm)  # E: arg-type, reportArgumentType
     box.real(rows)  # E: arg-type, reportArgumentType
     encode_rows(plan, rows, users, seed)  # E: arg-type, reportArgumentType
 
 
 def coins_and_money(curator: Curator) -> None:
-    channel = CentralCounts().open(Space((3,)), budget, Setting(3, 1.0, seed))
-    Setting(3, 1.0, noise)  # E: arg-type, reportArgumentType
+    channel = CentralCounts().open(Space((3,)), budget, QuestionContext(3, 1.0, seed))
+    QuestionContext(3, 1.0, noise)  # E: arg-type, reportArgumentType
     sphere_packing(3, box, noise)  # E: arg-type, reportArgumentType
     Session(problem, seed, curator, noise=seed)  # E: arg-type, reportArgumentType
     Session(problem, noise, curator)  # E: arg-type, reportArgumentType

@@ -19,12 +19,12 @@ from stubs import (
 )
 
 from cloister.accounting import Accountant, Total
-from cloister.core.buckets import Bucketing, Setting, Space, Vectors
+from cloister.core.buckets import Bucketing, QuestionContext, Space, Vectors
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Coreset, Problem, Released
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Question, Round, add_up, count
+from cloister.core.questions import Question, Round, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.roles import Counts, FrequencyOracle, NonPrivateSolver, Sums, VectorSumOracle
 from cloister.core.session import Charging, Method, Population, Session, forecast, next_round
@@ -39,7 +39,7 @@ box = Box((-1.0, -1.0), (1.0, 1.0))
 budget = Total(1.0).measured(["pure"])
 problem = Problem(3, box, 10, budget)
 seed, noise = PublicRng.from_seed(1), NoiseRng.secret()
-near = NearestCenter(np.zeros((3, 2), np.int64), box.reach)
+near = NearestCenter(np.zeros((3, 2), np.int64), box.max_norm)
 
 
 def one_method_four_trusts(curator: Curator, got: Collected, party: Party) -> None:
@@ -58,8 +58,8 @@ def one_method_four_trusts(curator: Curator, got: Collected, party: Party) -> No
 
 
 def answers_have_the_types_of_their_questions(session: Session[Central]) -> None:
-    q1 = count(near, via=CentralCounts(), spend=budget)
-    q2 = add_up(near.offsets(), via=CentralSums(), spend=budget)
+    q1 = count(near, oracle=CentralCounts(), budget=budget)
+    q2 = vector_sum(near.offsets(), oracle=CentralSums(), budget=budget)
     assert_type(q1, Question[Central, Counts])
     assert_type(q2, Question[Central, Sums])
     assert_type(session.ask(q1), tuple[Counts])
@@ -69,7 +69,7 @@ def answers_have_the_types_of_their_questions(session: Session[Central]) -> None
     assert_type(session.ask(*many), tuple[Counts, ...])
     assert_type(session.ask(q1)[0].at(np.arange(3)), Floats)
     assert_type(session.release(1.5), Released[float])
-    assert_type(count(near, via=LocalCounts(), spend=budget), Question[Local, Counts])
+    assert_type(count(near, oracle=LocalCounts(), budget=budget), Question[Local, Counts])
 
 
 def everything_plays_its_role(method: Lloyd[Central], solver: NonPrivateSolver, rows: Any) -> None:
@@ -96,5 +96,5 @@ def data_is_what_it_says(rows: Floats) -> None:
     assert_type(box.real(points), Floats)
     assert_type(sphere_packing(3, box, seed), Floats)
     assert_type(budget.split(1, 2), tuple[Budget, ...])
-    assert_type(Setting(3, box.unit, seed.child("a", 1)).seed, PublicRng)
-    assert_type(CentralCounts().open(Space((3,)), budget, Setting(3, 1.0, seed)).decode(None, noise), Counts)
+    assert_type(QuestionContext(3, box.unit, seed.child("a", 1)).seed, PublicRng)
+    assert_type(CentralCounts().open(Space((3,)), budget, QuestionContext(3, 1.0, seed)).decode(None, noise), Counts)

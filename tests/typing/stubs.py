@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic
 
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.lattice import Bound
@@ -20,72 +20,78 @@ from cloister.core.types import Ints
 class CentralCounts:
     trust = Central
     measure: Measure = "pure"
-    failing = everybody = biased = False
+    uses_delta = asks_all_users = biased = False
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> Channel[Ints, Any, Any, Counts]:
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel[Ints, Any, Any, Counts]:
         raise NotImplementedError
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
         raise NotImplementedError
 
 
 class CentralSums:
     trust = Central
     measure: Measure = "pure"
-    failing = everybody = biased = False
+    uses_delta = asks_all_users = biased = False
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Channel[Placed, Any, Any, Sums]:
+    def open(
+        self, space: Space, bound: Bound, budget: Budget, context: QuestionContext
+    ) -> Channel[BucketedVectors, Any, Any, Sums]:
         raise NotImplementedError
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
+    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
         raise NotImplementedError
 
 
 class LocalCounts:
     trust = Local
     measure: Measure = "pure"
-    failing = everybody = biased = False
+    uses_delta = asks_all_users = biased = False
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> Channel[Ints, Any, Any, Counts]:
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel[Ints, Any, Any, Counts]:
         raise NotImplementedError
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
         raise NotImplementedError
 
 
 class LocalSums:
     trust = Local
     measure: Measure = "pure"
-    failing = everybody = biased = False
+    uses_delta = asks_all_users = biased = False
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Channel[Placed, Any, Any, Sums]:
+    def open(
+        self, space: Space, bound: Bound, budget: Budget, context: QuestionContext
+    ) -> Channel[BucketedVectors, Any, Any, Sums]:
         raise NotImplementedError
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
+    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
         raise NotImplementedError
 
 
 class PooledCounts:
     trust = Aggregated
     measure: Measure = "gaussian"
-    failing = everybody = biased = False
+    uses_delta = asks_all_users = biased = False
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> Channel[Ints, Any, Any, Counts]:
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel[Ints, Any, Any, Counts]:
         raise NotImplementedError
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
         raise NotImplementedError
 
 
 class PooledSums:
     trust = Aggregated
     measure: Measure = "gaussian"
-    failing = everybody = biased = False
+    uses_delta = asks_all_users = biased = False
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Channel[Placed, Any, Any, Sums]:
+    def open(
+        self, space: Space, bound: Bound, budget: Budget, context: QuestionContext
+    ) -> Channel[BucketedVectors, Any, Any, Sums]:
         raise NotImplementedError
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
+    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
         raise NotImplementedError
 
 

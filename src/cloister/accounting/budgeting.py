@@ -60,7 +60,7 @@ def afforded(method: Any, everything: frozenset[Currency], total: Total, k: int,
 
 def budget_of(total: Total, currencies: Collection[Currency]) -> Budget:
     """What ``total`` buys for oracles of these currencies."""
-    return total.measured({c.measure for c in currencies}, any(c.failing for c in currencies))
+    return total.measured({c.measure for c in currencies}, any(c.uses_delta for c in currencies))
 
 
 def _asked(method: Any, problem: Problem) -> tuple[frozenset[Currency], bool]:

@@ -68,13 +68,13 @@ class Spent:
     drift: float = 0.0
     tail: float = 0.0
     delta: float = 0.0
-    alone: float = 0.0
+    epsilon_without_shuffler: float = 0.0
 
     @classmethod
     def on(cls, events: Iterable[Event]) -> Spent:
         """What one row pays for all the events, at most.
 
-        Events add. Those whose ``among`` are shares of one key are asked of users whose keyed hash falls in
+        Events add. Those whose ``user_share`` are shares of one key are asked of users whose keyed hash falls in
         [low, high): a user pays for the intervals that hold her hash, so the worst hash counts, under both neighbouring
         relations (a row that is replaced keeps its user number). Shares of different keys add. Where events of one key
         differ in measure, each figure takes its own worst hash, which can only say too much.
@@ -82,10 +82,10 @@ class Spent:
         shared: dict[PublicRng, list[Event]] = {}
         total = cls()
         for event in events:
-            if event.spent.among is None:
+            if event.spent.user_share is None:
                 total = total.plus(_price(event))
             else:
-                shared.setdefault(event.spent.among.rng, []).append(event)
+                shared.setdefault(event.spent.user_share.rng, []).append(event)
         for group in shared.values():
             total = total.plus(_worst(group))
         return total
@@ -169,7 +169,7 @@ def parallel(budgets: Collection[Budget], relation: Relation) -> Budget:
     Source: McSherry 2009, Theorem 4; group privacy: Bun and Steinke 2016, Proposition 1.9; Dong, Roth and Su 2022,
     Theorem 2.14.
     """
-    kinds = {(b.measure, b.among) for b in budgets}
+    kinds = {(b.measure, b.user_share) for b in budgets}
     if len(kinds) != 1:
         found = sorted({b.measure for b in budgets})
         raise InvalidInput(
@@ -183,8 +183,11 @@ def parallel(budgets: Collection[Budget], relation: Relation) -> Budget:
 
 def _worst(group: list[Event]) -> Spent:
     """The most that one hash pays, figure by figure: sums over intervals can only be largest where one begins."""
-    starts = {e.spent.among.low for e in group if e.spent.among}
-    sums = (_sum(e for e in group if e.spent.among and e.spent.among.low <= u < e.spent.among.high) for u in starts)
+    starts = {e.spent.user_share.low for e in group if e.spent.user_share}
+    sums = (
+        _sum(e for e in group if e.spent.user_share and e.spent.user_share.low <= u < e.spent.user_share.high)
+        for u in starts
+    )
     return Spent(*(max(figure) for figure in zip(*map(attrs.astuple, sums), strict=True)))
 
 
@@ -198,9 +201,11 @@ def _sum(events: Iterable[Event]) -> Spent:
 def _price(event: Event) -> Spent:
     if not 0 <= event.delta < 1:
         raise InvalidInput(f"'{event.mechanism}' declares delta = {event.delta}: it is a probability in [0, 1)")
-    if not event.alone >= 0:
-        raise InvalidInput(f"'{event.mechanism}' declares alone = {event.alone}: it is an epsilon, or infinite")
-    return attrs.evolve(_amounts(event), delta=event.delta, alone=event.alone)
+    if not event.epsilon_without_shuffler >= 0:
+        raise InvalidInput(
+            f"'{event.mechanism}' declares epsilon_without_shuffler = {event.epsilon_without_shuffler}: it is an epsilon, or infinite"
+        )
+    return attrs.evolve(_amounts(event), delta=event.delta, epsilon_without_shuffler=event.epsilon_without_shuffler)
 
 
 def _amounts(event: Event) -> Spent:
@@ -219,13 +224,13 @@ def _amounts(event: Event) -> Spent:
         case "exact":
             return Spent(pure=math.inf, all_rho=math.inf)
         case "gaussian":
-            if event.touched < 0 or (event.touched > 0) != math.isfinite(event.sigma):
+            if event.l0_sensitivity < 0 or (event.l0_sensitivity > 0) != math.isfinite(event.sigma):
                 raise InvalidInput(
-                    f"'{event.mechanism}' declares touched = {event.touched} with sigma = {event.sigma}: discrete "
+                    f"'{event.mechanism}' declares l0_sensitivity = {event.l0_sensitivity} with sigma = {event.sigma}: discrete "
                     "Gaussian noise declares both, continuous noise neither"
                 )
             if not 0 <= event.ratio < 1:
                 raise InvalidInput(f"'{event.mechanism}' declares a ratio of {event.ratio}, expected one in [0, 1)")
-            drift = event.touched * (eta(event.sigma) + event.ratio)
-            tail = event.touched * BEYOND * math.exp(event.ratio)
+            drift = event.l0_sensitivity * (eta(event.sigma) + event.ratio)
+            tail = event.l0_sensitivity * BEYOND * math.exp(event.ratio)
             return Spent(mu_squared=amount, all_rho=amount / 2, drift=drift, tail=tail)

@@ -34,7 +34,7 @@ on transcripts whose touched noises all lie within t s the likelihoods of M(D) a
 
     drift = sum of touched * eta(sigma),      tail = sum of touched * 2 e^(-t^2 / 2)
 
-over the run's events (each touches at most ``touched`` coordinates, on every path). If H is (eps0, delta0)-DP, going
+over the run's events (each touches at most ``l0_sensitivity`` coordinates, on every path). If H is (eps0, delta0)-DP, going
 from M(D) to H(D) to H(D') to M(D') and cutting the tails at each end,
 
     P[M(D) in S] <= e^(2 drift + eps0) P[M(D') in S] + e^drift delta0 + (1 + e^(drift + eps0)) tail.

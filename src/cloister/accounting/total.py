@@ -65,14 +65,14 @@ class Total:
     epsilon: float = attrs.field(converter=_number, validator=_check_epsilon)
     delta: float = attrs.field(default=0.0, converter=_number, validator=_check_delta)
 
-    def measured(self, measures: Collection[Measure], failing: bool = False) -> Budget:
+    def measured(self, measures: Collection[Measure], uses_delta: bool = False) -> Budget:
         """The budget that this total buys, in the measure that all these noises share.
 
         All pure: epsilon. All Gaussian: mu^2, calibrated at (epsilon, delta) less ``SLACK``, which the discreteness of
         the noise then spends. Pure and Gaussian together, or anything in rho: rho (basic composition would fix the
         split between the two in advance; zCDP leaves it to the method). All exact: no privacy, an infinite budget.
 
-        Where an oracle has a delta of its own (``failing``), the budget carries one, shared as the budget is: all of delta where
+        Where an oracle has a delta of its own (``uses_delta``), the budget carries one, shared as the budget is: all of delta where
         all noise is pure, otherwise ``ASIDE`` of it, and the noise is calibrated at the rest.
 
         Args:
@@ -83,7 +83,7 @@ class Total:
             InvalidInput: noise or thresholds that need delta > 0 at delta = 0; exact answers beside private ones.
         """
         kinds = set(measures)
-        if failing and self.delta == 0:
+        if uses_delta and self.delta == 0:
             raise InvalidInput(
                 "delta is 0, but thresholds, shuffled reports and Gaussian noise on a person's own report need delta > 0: pass delta (less than "
                 "one over the number of rows, 1e-6 say), or take components without a delta of their own, such as discrete-laplace for "
@@ -95,15 +95,15 @@ class Total:
                     "exact answers have an infinite budget, in which no noise is calibrated: fill every slot that takes an oracle with an "
                     "exact one (--with slot=exact), or none"
                 )
-            return Budget("exact", math.inf, delta=self.delta if failing else 0.0)
+            return Budget("exact", math.inf, delta=self.delta if uses_delta else 0.0)
         if kinds <= {"pure"}:
-            return Budget("pure", self.epsilon, delta=self.delta if failing else 0.0)
+            return Budget("pure", self.epsilon, delta=self.delta if uses_delta else 0.0)
         if self.delta == 0:
             raise InvalidInput(
                 "delta is 0, but Gaussian noise and zCDP need delta > 0: pass delta (less than one over the number of "
                 "rows, 1e-6 say), or choose components with pure noise, such as discrete Laplace"
             )
-        aside = self.delta * ASIDE if failing else 0.0
+        aside = self.delta * ASIDE if uses_delta else 0.0
         left = self.delta - aside
         if kinds == {"gaussian"}:
             return Budget("gaussian", mu_of(self.epsilon * (1 - SLACK), left * (1 - SLACK)) ** 2, delta=aside)

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from cloister.additive.channel import AdditiveChannel
-from cloister.core.buckets import Placed, Space
+from cloister.core.buckets import BucketedVectors, Space
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
@@ -68,11 +68,11 @@ class TensorChannel(AdditiveChannel):
             )
         super().__attrs_post_init__()
 
-    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Totals:
-        buckets = items.buckets if isinstance(items, Placed) else items
+    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Totals:
+        buckets = items.buckets if isinstance(items, BucketedVectors) else items
         columns, levels = buckets[:, -len(self.counted) :], list[Ints]()
         for ids, size in zip(columns.T, self.counted, strict=True):
-            if isinstance(items, Placed):
+            if isinstance(items, BucketedVectors):
                 levels.append(totals_of(ids, items.values, size).ravel())
             else:
                 levels.append(_counted(ids, size))

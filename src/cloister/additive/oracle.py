@@ -31,7 +31,7 @@ from cloister.additive.dense import TensorChannel
 from cloister.additive.noise import Noise, Sensitivity
 from cloister.additive.ring_channel import RingChannel
 from cloister.additive.sparse import SparseChannel, additive_channel
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.lattice import Bound
 from cloister.core.registry.components import component
@@ -45,7 +45,7 @@ class AdditiveNoise(ABC):
     """
 
     mechanism: ClassVar[str]
-    failing = everybody = biased = False
+    uses_delta = asks_all_users = biased = False
 
     @property
     @abstractmethod
@@ -81,11 +81,13 @@ class AdditiveNoise(ABC):
 class AdditiveCounts(AdditiveNoise):
     """Counts of rows per bucket: a ``FrequencyOracle``."""
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> TensorChannel | SparseChannel | RingChannel:
+    def open(
+        self, space: Space, budget: Budget, context: QuestionContext
+    ) -> TensorChannel | SparseChannel | RingChannel:
         return self.channel(space, None, budget, 1.0)
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).deviation ** 2
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, budget, context).deviation ** 2
 
 
 @component
@@ -93,9 +95,9 @@ class AdditiveSums(AdditiveNoise):
     """Sums of vectors per bucket: a ``VectorSumOracle``."""
 
     def open(
-        self, space: Space, bound: Bound, budget: Budget, setting: Setting
+        self, space: Space, bound: Bound, budget: Budget, context: QuestionContext
     ) -> TensorChannel | SparseChannel | RingChannel:
-        return self.channel(space, bound, budget, setting.unit)
+        return self.channel(space, bound, budget, context.unit)
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
-        return self.open(space, bound, budget, setting).deviation ** 2
+    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, bound, budget, context).deviation ** 2

@@ -13,8 +13,8 @@ import attrs
 import numpy as np
 
 from cloister.additive.dense import Noised, TensorChannel
-from cloister.core.aggregated import WORD, Words, to_integers, to_words
-from cloister.core.buckets import Placed
+from cloister.core.aggregated import WORD, RingVector, to_integers, to_words
+from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Event
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP
@@ -88,12 +88,12 @@ class RingChannel:
         """Standard deviation of each released number, in its own unit."""
         return self.tensor.deviation
 
-    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Words:
+    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> RingVector:
         report = self.tensor.encode(items, users, rng)
-        rows = len(items.buckets if isinstance(items, Placed) else items)
-        return Words(to_words(self.tensor.scaled(report)), rows)
+        rows = len(items.buckets if isinstance(items, BucketedVectors) else items)
+        return RingVector(to_words(self.tensor.scaled(report)), rows)
 
-    def absorb(self, report: Words) -> Words:
+    def absorb(self, report: RingVector) -> RingVector:
         self.tensor.refuse_other(report.vector, np.uint64, self.size)
         return report
 
@@ -107,7 +107,7 @@ class RingChannel:
             raise Refused(f"share {share} of {of} was asked for; the noise of this question has {self.shares}")
         return to_words(self.tensor.law.draw(self.size, rng))
 
-    def decode(self, summary: Words, rng: NoiseRng) -> Noised:
+    def decode(self, summary: RingVector, rng: NoiseRng) -> Noised:
         """Draws nothing.
 
         Raises:

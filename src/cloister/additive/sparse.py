@@ -14,7 +14,7 @@ total and noise, and changes none of this.)
 
 A run that resumes answers recorded looks from its record. The live table behind it, new in that process, draws noise
 for whatever is asked beyond; if recorded buckets are among them, what it draws for these is thrown away unseen
-(``core.session.Looked``). As noises of different buckets are independent, all released values of both processes
+(``core.session.RecordedTable``). As noises of different buckets are independent, all released values of both processes
 together have exactly one noise each, as if one process had drawn them.
 """
 
@@ -29,7 +29,7 @@ from cloister.additive.channel import AdditiveChannel, Threshold
 from cloister.additive.dense import TensorChannel
 from cloister.additive.noise import Noise
 from cloister.additive.sparse_totals import Gathered, Tallies, Tally, added, counted
-from cloister.core.buckets import Placed, Space
+from cloister.core.buckets import BucketedVectors, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
@@ -97,10 +97,10 @@ class SparseChannel(AdditiveChannel):
             )
         super().__attrs_post_init__()
 
-    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Tallies:
-        buckets = items.buckets if isinstance(items, Placed) else items
+    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Tallies:
+        buckets = items.buckets if isinstance(items, BucketedVectors) else items
         columns = buckets[:, -len(self.counted) :].T
-        if isinstance(items, Placed):
+        if isinstance(items, BucketedVectors):
             return Tallies.of([added(ids, items.values) for ids in columns])
         return Tallies.of([counted(ids) for ids in columns])
 

@@ -42,7 +42,7 @@ def coordinate(
     from cloister.federated.protocol.journal import journal_at
     from cloister.federated.protocol.vectors import coordinator_noise, outline
     from cloister.federated.transport.grpc_server import Server
-    from cloister.federated.transport.service import Desk
+    from cloister.federated.transport.service import CoordinatorService
     from cloister.federated.transport.signatures import check_signatures, folder_of
     from cloister.federated.transport.tls import Credentials, read_file
 
@@ -62,8 +62,10 @@ def coordinate(
             with suppress(OSError):  # nobody reads it: no reason to end
                 say(in_words(entry, parties, len(rounds)))
 
-        desk = Desk(coordinator, len(rounds), patience=patience, timeout=timeout, attempts=attempts, log=told)
-        server = Server(desk, listen, credentials, parties, pool.most_bytes)
+        service = CoordinatorService(
+            coordinator, len(rounds), patience=patience, timeout=timeout, attempts=attempts, log=told
+        )
+        server = Server(service, listen, credentials, parties, pool.most_bytes)
         server.start()
         say(
             f"listening on port {server.port} for {', '.join(m.name for m in pool.agreement.members)}; {len(rounds)} rounds"
@@ -74,9 +76,9 @@ def coordinate(
             say(SEEDED)
         with ending(lambda error: _how(coordinator, journal), lambda: True):
             try:
-                done = desk.finished(idle=patience + attempts * timeout)
+                done = service.finished(idle=patience + attempts * timeout)
             except KeyboardInterrupt:
-                desk.stop(GONE if coordinator.session and journal is None else "")
+                service.stop(GONE if coordinator.session and journal is None else "")
                 raise
             finally:
                 server.stop()

@@ -23,7 +23,7 @@ WORD = 64
 
 @final
 @attrs.frozen(eq=False)
-class Words:
+class RingVector:
     """A party's report and its summary, and what all parties' sum becomes once noise is in it.
 
     Args:
@@ -36,7 +36,7 @@ class Words:
     rows: int = attrs.field(default=0, repr=False)
     noised: bool = False
 
-    def merge(self, other: Words) -> Words:
+    def merge(self, other: RingVector) -> RingVector:
         """Both rows' sums; noise is added once, after all merging.
 
         Raises:
@@ -44,9 +44,9 @@ class Words:
         """
         if self.noised or other.noised:
             raise Refused("a sum that holds its noise is not merged with anything")
-        return Words(self.vector + other.vector, self.rows + other.rows)
+        return RingVector(self.vector + other.vector, self.rows + other.rows)
 
-    def released(self, noise: Ids) -> Words:
+    def released(self, noise: Ids) -> RingVector:
         """This sum with the whole noise in it.
 
         Raises:
@@ -54,14 +54,14 @@ class Words:
         """
         if self.noised:
             raise Refused("noise is added once")
-        return Words(self.vector + noise, self.rows, True)
+        return RingVector(self.vector + noise, self.rows, True)
 
 
 @runtime_checkable
 class Pooled(Protocol):
     """What Aggregated trust asks of a channel: noise that a coordinator draws, or the parties in shares, and public facts of its messages.
 
-    Laws: reports are ``Words``. Neither ``encode`` nor ``decode`` draws; ``decode`` refuses a sum that does not hold its noise.
+    Laws: reports are ``RingVector``. Neither ``encode`` nor ``decode`` draws; ``decode`` refuses a sum that does not hold its noise.
     """
 
     @property

@@ -41,7 +41,7 @@ class Space:
 
 @final
 @attrs.frozen
-class Setting:
+class QuestionContext:
     """Public facts about one question, the same on every machine.
 
     Args:
@@ -93,7 +93,7 @@ class Vectors(Protocol):
 
 @final
 @attrs.frozen(eq=False)
-class Placed:
+class BucketedVectors:
     """Vectors (n, dimension) with the buckets (n, levels) that they are added to."""
 
     buckets: Ints = attrs.field(repr=False)

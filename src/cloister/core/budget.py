@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, TypeAlias, final
 
 import attrs
 
+from cloister.core.digests import written_as
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng, unit_floats
 from cloister.core.types import Bools, Ids
@@ -22,12 +23,12 @@ class Currency:
     """In what an oracle counts privacy. Args: measure; failing (whether it spends a delta of its own, as thresholding does)."""
 
     measure: Measure
-    failing: bool = False
+    uses_delta: bool = False
 
     @classmethod
     def of(cls, oracle: Any) -> Self:
         """That of an oracle, by what it says of itself."""
-        return cls(oracle.measure, oracle.failing)
+        return cls(oracle.measure, oracle.uses_delta)
 
 
 @final
@@ -89,7 +90,7 @@ class Budget:
 
     measure: Measure
     amount: float
-    among: Share | None = None
+    user_share: Share | None = attrs.field(default=None, metadata=written_as("among"))
     delta: float = 0.0
 
     def __attrs_post_init__(self) -> None:
@@ -101,7 +102,7 @@ class Budget:
     @property
     def fraction(self) -> float:
         """Of the users who are asked."""
-        return 1.0 if self.among is None else self.among.fraction
+        return 1.0 if self.user_share is None else self.user_share.fraction
 
     def over(self, rounds: int) -> Budget:
         """The equal share of one of ``rounds`` rounds."""
@@ -130,7 +131,7 @@ class Budget:
         Raises:
             InvalidInput: this budget is a share already; weigh all shares in one call. Or a weight is nothing beside the others.
         """
-        if self.among is not None:
+        if self.user_share is not None:
             raise InvalidInput("a share of the users is not split again: give all weights in one call")
         total, low, shares = sum(weights), 0.0, list[Budget]()
         for i, w in enumerate(weights):
@@ -139,7 +140,7 @@ class Budget:
                 raise InvalidInput(
                     f"a weight of {w:g} in a sum of {total:g} is no share of the users: give a larger one"
                 )
-            shares.append(attrs.evolve(self, among=Share(rng, i, low, high)))
+            shares.append(attrs.evolve(self, user_share=Share(rng, i, low, high)))
             low = high
         return tuple(shares)
 
@@ -182,18 +183,18 @@ class Event:
 
     mechanism: str
     spent: Budget
-    touched: int = 0
+    l0_sensitivity: int = 0
     sigma: float = math.inf
     delta: float = 0.0
     ratio: float = attrs.field(default=0.0, kw_only=True)
-    alone: float = attrs.field(default=math.inf, kw_only=True)
+    epsilon_without_shuffler: float = attrs.field(default=math.inf, kw_only=True)
     pure: float = attrs.field(default=math.inf, kw_only=True)
 
     def among_those_drawn(self, *drawing: int) -> Event:
         """The same, of a share of the users that is drawn apart from the shares of all other drawings."""
-        share = self.spent.among
+        share = self.spent.user_share
         if share is None:
             return self
         return attrs.evolve(
-            self, spent=attrs.evolve(self.spent, among=attrs.evolve(share, rng=share.rng.child("drawn", *drawing)))
+            self, spent=attrs.evolve(self.spent, user_share=attrs.evolve(share, rng=share.rng.child("drawn", *drawing)))
         )

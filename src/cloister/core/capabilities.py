@@ -46,19 +46,19 @@ class Joining(Protocol):
 
 
 @runtime_checkable
-class Hiding(Protocol):
+class NeedsHonestUsers(Protocol):
     """A channel whose guarantee needs others: a Shuffled one.
 
-    Laws: its events hold if at least ``least`` people, herself among them, follow the protocol and their messages are shuffled
-    together, whoever else there is. Events say by ``alone`` what holds otherwise.
+    Laws: its events hold if at least ``min_honest_users`` people, herself among them, follow the protocol and their messages are shuffled
+    together, whoever else there is. Events say by ``epsilon_without_shuffler`` what holds otherwise.
     """
 
     @property
-    def least(self) -> int: ...
+    def min_honest_users(self) -> int: ...
 
 
 @runtime_checkable
-class Mixing(Protocol):
+class MultiMessageChannel(Protocol):
     """A Shuffled channel of several messages per user: only their multiset means something. Everybody is asked: her share of the noise
     is owed whatever her role is, so such a question is never put to a share of the users.
 
@@ -66,7 +66,7 @@ class Mixing(Protocol):
     its ``columns()`` have no "users". ``absorb`` takes messages in any order and in any pieces, and refuses those that no encoder
     sends; ``decode`` refuses a summary that is not of whole users. Whatever her row is, any two of a user's messages are independent, but for
     what is public of their places (which slot, which level): nothing tells that they are hers. No kind of message, by any of its fields
-    together, is sent by users in some bucket alone: she hides it among ``least`` others'.
+    together, is sent by users in some bucket alone: she hides it among ``min_honest_users`` others'.
     """
 
     @property
@@ -82,7 +82,7 @@ class Mixing(Protocol):
 
 @runtime_checkable
 class Sorting(Protocol):
-    """A ``Mixing`` channel that can tell whose messages would spoil the others': what a shuffler asks before it forgets the senders."""
+    """A ``MultiMessageChannel`` channel that can tell whose messages would spoil the others': what a shuffler asks before it forgets the senders."""
 
     def whole(self, report: Any) -> Bools:
         """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order within a user.
@@ -94,7 +94,7 @@ class Sorting(Protocol):
 
 
 @runtime_checkable
-class Predicting(Protocol):
+class PredictsError(Protocol):
     """A method that can say beforehand how well it will do: what a plan warns by."""
 
     def expected_error(self, problem: Problem) -> float:
@@ -105,7 +105,7 @@ class Predicting(Protocol):
 
 
 @runtime_checkable
-class Cutting(Protocol):
+class HasCutBoundaries(Protocol):
     """A tree whose cells have borders that a centre can be too near to."""
 
     def badly_cut(self, centers: Floats, margin: float) -> Bools:
@@ -114,7 +114,7 @@ class Cutting(Protocol):
 
 
 @runtime_checkable
-class Costing(Protocol):
+class HasCostCurve(Protocol):
     """A solver that can say what fewer centres would have cost, for the curve of cost against k. ``power``: z of its distances^z."""
 
     power: int
@@ -125,7 +125,7 @@ class Costing(Protocol):
 
 
 @runtime_checkable
-class Responding(Protocol):
+class IsRandomisedResponse(Protocol):
     """A local channel whose report may be plain randomised response."""
 
     @property

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar, final
 
 import attrs
 
-from cloister.core.buckets import Setting
+from cloister.core.buckets import QuestionContext
 from cloister.core.budget import Budget, Event
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
@@ -43,9 +43,9 @@ class Problem:
         if self.k > self.rows:
             raise InvalidInput(f"k is {self.k}, but the public number of rows is {self.rows}: ask for fewer centres")
 
-    def setting(self, spend: Budget, seed: PublicRng = ANY_KEY) -> Setting:
+    def context(self, spend: Budget, seed: PublicRng = ANY_KEY) -> QuestionContext:
         """What everybody knows about a question that may spend this. Args: seed, of a question that is asked and not only priced."""
-        return Setting(max(1, round(self.rows * spend.fraction)), self.domain.unit, seed, self.rows)
+        return QuestionContext(max(1, round(self.rows * spend.fraction)), self.domain.unit, seed, self.rows)
 
     def split(self, share: float) -> tuple[Problem, Problem]:
         """The problem for the first part of a method, with this share of the budget, and for the rest. With share 0 both have all of

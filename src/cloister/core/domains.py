@@ -44,7 +44,7 @@ class Domain(Protocol):
         ...
 
     @property
-    def reach(self) -> int:
+    def max_norm(self) -> int:
         """The largest norm of a lattice point of this domain."""
         ...
 
@@ -154,7 +154,7 @@ class Box:
         return np.rint(self.half_widths / self.unit).astype(np.int64)
 
     @property
-    def reach(self) -> int:
+    def max_norm(self) -> int:
         return _norm(self.sides)
 
     @property
@@ -216,10 +216,10 @@ class Ball:
 
     @property
     def sides(self) -> Ints:
-        return np.full(self.dimension, self.reach, np.int64)
+        return np.full(self.dimension, self.max_norm, np.int64)
 
     @property
-    def reach(self) -> int:
+    def max_norm(self) -> int:
         return int(self.radius / self.unit)
 
     @property
@@ -232,8 +232,8 @@ class Ball:
         with np.errstate(over="ignore"):
             inside = np.clip((np.asarray(rows, np.float64) - self.middle) / self.unit, -(2.0**80), 2.0**80)
         # the largest coordinate, unlike a norm of floats, does not depend on the order of a sum
-        inside *= np.minimum(1.0, self.reach / np.maximum(np.abs(inside).max(axis=1, initial=0.0), 1.0))[:, None]
-        return shrink(np.rint(inside).astype(np.int64), Bound(l2=self.reach, dimension=self.dimension))
+        inside *= np.minimum(1.0, self.max_norm / np.maximum(np.abs(inside).max(axis=1, initial=0.0), 1.0))[:, None]
+        return shrink(np.rint(inside).astype(np.int64), Bound(l2=self.max_norm, dimension=self.dimension))
 
     def real(self, points: Ints) -> Floats:
         return self.truncate(points * self.unit + self.middle)

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias, TypeVar, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Bucketing, Placed
-from cloister.core.capabilities import Mixing
+from cloister.core.buckets import BucketedVectors, Bucketing
+from cloister.core.capabilities import MultiMessageChannel
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import shrink
 from cloister.core.questions import OpenedQuestion, Round
@@ -94,8 +94,8 @@ def summarise_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) 
     )
 
 
-def _summary(channel: Channel[Any, Any, Any, Any], items: Ints | Placed, users: Ids, rng: NoiseRng) -> Any:
-    if isinstance(channel, Mixing):
+def _summary(channel: Channel[Any, Any, Any, Any], items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Any:
+    if isinstance(channel, MultiMessageChannel):
         return channel.pooled(items, users, rng)
     return channel.absorb(channel.encode(items, users, rng))
 
@@ -110,7 +110,7 @@ def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids]:
 
 def _asked(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng
-) -> Iterator[tuple[OpenedQuestion, Ints | Placed, Ids, NoiseRng, Bools | None]]:
+) -> Iterator[tuple[OpenedQuestion, Ints | BucketedVectors, Ids, NoiseRng, Bools | None]]:
     """What each channel encodes: items, users, and where their words come from; and who of the users (n,) these are, if not all."""
     names = numbers(round, users, rng)
     asked = whom(round, names)
@@ -119,9 +119,9 @@ def _asked(
         buckets, mine, them = located[id(part.cells)], rows, names[number]
         if who is not None:
             buckets, mine, them = buckets[who], rows[who], them[who]
-        items: Ints | Placed = buckets
+        items: Ints | BucketedVectors = buckets
         if part.vectors is not None:
-            items = Placed(buckets, shrink(part.vectors.values(mine, buckets), part.vectors.bound))
+            items = BucketedVectors(buckets, shrink(part.vectors.values(mine, buckets), part.vectors.bound))
         yield part, items, them, rng.child("encode", round.index, number), who
 
 

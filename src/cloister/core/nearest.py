@@ -54,7 +54,7 @@ class NearestCenter:
 
     Args:
         centers: lattice points (k, d) of the domain.
-        reach: the largest norm of a row (``Domain.reach``).
+        reach: the largest norm of a row (``Domain.max_norm``).
         within: lattice units; None for no limit.
     """
 

@@ -1,7 +1,7 @@
 """Questions about rows, and what opened questions are made of.
 
 A method asks only two kinds: how many rows fall in each bucket (``count``), and what the vectors of the rows in each
-bucket add up to (``add_up``). A question names the oracle that makes its answer private and the budget it may spend.
+bucket add up to (``vector_sum``). A question names the oracle that makes its answer private and the budget it may spend.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar, final
 
 import attrs
 
-from cloister.core.buckets import Bucketing, Setting, Vectors
+from cloister.core.buckets import Bucketing, QuestionContext, Vectors
 from cloister.core.budget import Budget, Currency, Event, Share, drawings
-from cloister.core.digests import digest
+from cloister.core.digests import digest, written_as
 from cloister.core.domains import Domain
 from cloister.core.lattice import Bound
 from cloister.core.roles import Channel, Counts, FrequencyOracle, Sums, VectorSumOracle
@@ -40,8 +40,8 @@ class Rows:
     @staticmethod
     def bound_in(domain: Domain) -> Bound:
         """Of any row of a domain: its L2 norm is the domain's reach, its L1 norm at most the sum of the domain's sides."""
-        implied = math.isqrt(domain.dimension * domain.reach**2)
-        return Bound(domain.reach, domain.dimension, min(implied, int(domain.sides.sum())))
+        implied = math.isqrt(domain.dimension * domain.max_norm**2)
+        return Bound(domain.max_norm, domain.dimension, min(implied, int(domain.sides.sum())))
 
     def values(self, rows: Ints, buckets: Ints) -> Ints:
         return rows
@@ -50,32 +50,32 @@ class Rows:
 @final
 @attrs.frozen(eq=False)
 class Question(Generic[T_co, V_co]):
-    """What is asked, of which oracle, for how much. Made by ``count`` and ``add_up``."""
+    """What is asked, of which oracle, for how much. Made by ``count`` and ``vector_sum``."""
 
     trust: type[T_co]
     cells: Bucketing
     vectors: Vectors | None
-    spend: Budget
+    budget: Budget
     currency: Currency
-    open: Callable[[Setting], Channel[Any, Any, Any, V_co]]
+    open: Callable[[QuestionContext], Channel[Any, Any, Any, V_co]]
 
 
-def count(cells: Bucketing, *, via: FrequencyOracle[T], spend: Budget) -> Question[T, Counts]:
+def count(cells: Bucketing, *, oracle: FrequencyOracle[T], budget: Budget) -> Question[T, Counts]:
     """How many rows fall in each bucket?"""
 
-    def opened(setting: Setting) -> Channel[Any, Any, Any, Counts]:
-        return via.open(cells.space, spend, setting)
+    def opened(context: QuestionContext) -> Channel[Any, Any, Any, Counts]:
+        return oracle.open(cells.space, budget, context)
 
-    return Question(via.trust, cells, None, spend, Currency.of(via), opened)
+    return Question(oracle.trust, cells, None, budget, Currency.of(oracle), opened)
 
 
-def add_up(vectors: Vectors, *, via: VectorSumOracle[T], spend: Budget) -> Question[T, Sums]:
+def vector_sum(vectors: Vectors, *, oracle: VectorSumOracle[T], budget: Budget) -> Question[T, Sums]:
     """What do the vectors of the rows in each bucket add up to?"""
 
-    def opened(setting: Setting) -> Channel[Any, Any, Any, Sums]:
-        return via.open(vectors.cells.space, vectors.bound, spend, setting)
+    def opened(context: QuestionContext) -> Channel[Any, Any, Any, Sums]:
+        return oracle.open(vectors.cells.space, vectors.bound, budget, context)
 
-    return Question(via.trust, vectors.cells, vectors, spend, Currency.of(via), opened)
+    return Question(oracle.trust, vectors.cells, vectors, budget, Currency.of(oracle), opened)
 
 
 @final
@@ -83,15 +83,17 @@ def add_up(vectors: Vectors, *, via: VectorSumOracle[T], spend: Budget) -> Quest
 class OpenedQuestion:
     """An opened question: all that a data holder needs. Plain data, so it pickles and has a digest."""
 
+    digest_tag = "cloister.Part"
+
     cells: Bucketing
     vectors: Vectors | None
-    among: Share | None
+    user_share: Share | None = attrs.field(metadata=written_as("among"))
     channel: Channel[Any, Any, Any, Any]
 
     @property
     def fraction(self) -> float:
         """Of the users who are asked."""
-        return 1.0 if self.among is None else self.among.fraction
+        return 1.0 if self.user_share is None else self.user_share.fraction
 
 
 @final
@@ -111,7 +113,7 @@ class Round(Generic[T_co]):
         disjoint within one drawing only, which has a key of its own here."""
         if self.trust is not Shuffled:
             return tuple(event for part in self.parts for event in part.channel.events)
-        drawn = drawings([part.among for part in self.parts])
+        drawn = drawings([part.user_share for part in self.parts])
         return tuple(
             event.among_those_drawn(self.index, at)
             for part, at in zip(self.parts, drawn, strict=True)

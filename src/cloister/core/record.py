@@ -10,7 +10,7 @@ from cloister.core.types import Floats, Ints
 
 
 @attrs.frozen(eq=False)
-class Look:
+class Lookup:
     """One look at a table: the bucket ids asked for, and what was answered.
 
     Args:
@@ -39,7 +39,7 @@ class Journal(Protocol):
         """The answers of round ``index`` are in: it is never asked of anybody again, except to look further."""
         ...
 
-    def write(self, look: Look) -> None:
+    def write(self, lookup: Lookup) -> None:
         """These values are about to be released."""
         ...
 
@@ -53,7 +53,7 @@ class Record:
 
     digests: list[str] = attrs.field(factory=list)
     closed: int = 0
-    looks: list[Look] = attrs.field(factory=list)
+    lookups: list[Lookup] = attrs.field(factory=list)
 
     def open_round(self, index: int, digest: str) -> None:
         if index == len(self.digests):
@@ -62,5 +62,5 @@ class Record:
     def close_round(self, index: int) -> None:
         self.closed = max(self.closed, index + 1)
 
-    def write(self, look: Look) -> None:
-        self.looks.append(look)
+    def write(self, lookup: Lookup) -> None:
+        self.lookups.append(lookup)

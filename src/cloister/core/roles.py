@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, Self, TypeVar
 
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.clustering import Coreset, Problem, Released
 from cloister.core.lattice import Bound
@@ -53,7 +53,7 @@ class Summary(Protocol):
 class Encoder(Protocol[I_contra, V_co]):
     """The data holder's half of a question.
 
-    Laws: ``items`` is bucket ids (n, levels), -1 for none, or those with vectors (``Placed``). Under Local trust report i
+    Laws: ``items`` is bucket ids (n, levels), -1 for none, or those with vectors (``BucketedVectors``). Under Local trust report i
     depends on row i, user i and a fixed number of draws of her own, and a user in no bucket reports like any other.
     Under Central trust nothing is drawn. Under Shuffled trust it is as under Local trust, with a private number that she drew
     in place of her public one. Reports of users travel: ``columns()`` gives named arrays with one entry per user, and the
@@ -67,7 +67,7 @@ class Decoder(Protocol[I_contra, S, V_co]):
     """The server's half of a question.
 
     Laws: ``absorb`` is exact, draws nothing and refuses what no encoder sends. ``decode`` draws the noise of a Central
-    question, once per released value; of other trusts it draws nothing (but see ``Mixing.pooled``).
+    question, once per released value; of other trusts it draws nothing (but see ``MultiMessageChannel.pooled``).
     """
 
     def absorb(self, report: I_contra) -> S: ...
@@ -92,7 +92,7 @@ class FrequencyOracle(Protocol[T_co]):
     may fall in one bucket of every level; the oracle pays for all of them. Released values are unbiased, and
     ``standard_error`` is the standard deviation of their noise, whatever the rows are.
 
-    A class that is made by ``@component`` may leave out ``failing``, ``everybody`` and ``biased``: they are False then.
+    A class that is made by ``@component`` may leave out ``uses_delta``, ``asks_all_users`` and ``biased``: they are False then.
     """
 
     @property
@@ -102,12 +102,12 @@ class FrequencyOracle(Protocol[T_co]):
     def measure(self) -> Measure: ...
 
     @property
-    def failing(self) -> bool:
+    def uses_delta(self) -> bool:
         """Whether the guarantee may fail by itself, with a probability that is taken from ``budget.delta``."""
         ...
 
     @property
-    def everybody(self) -> bool:
+    def asks_all_users(self) -> bool:
         """Whether everybody is asked, for a share of the noise say: methods then divide the budget, not the users."""
         ...
 
@@ -117,9 +117,9 @@ class FrequencyOracle(Protocol[T_co]):
         then at least the root of the mean squared error, whatever the rows are."""
         ...
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> Channel[Ints, Any, Any, Counts]: ...
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel[Ints, Any, Any, Counts]: ...
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
         """Variance of one count's noise, in rows^2, had it this budget: what methods choose their shares by."""
         ...
 
@@ -134,17 +134,19 @@ class VectorSumOracle(Protocol[T_co]):
     def measure(self) -> Measure: ...
 
     @property
-    def failing(self) -> bool: ...
+    def uses_delta(self) -> bool: ...
 
     @property
-    def everybody(self) -> bool: ...
+    def asks_all_users(self) -> bool: ...
 
     @property
     def biased(self) -> bool: ...
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Channel[Placed, Any, Any, Sums]: ...
+    def open(
+        self, space: Space, bound: Bound, budget: Budget, context: QuestionContext
+    ) -> Channel[BucketedVectors, Any, Any, Sums]: ...
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
+    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
         """Variance of one coordinate's noise, in the caller's units squared, had it this budget."""
         ...
 

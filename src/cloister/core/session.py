@@ -21,7 +21,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.questions import OpenedQuestion, Question, Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import Journal, Look, Record
+from cloister.core.record import Journal, Lookup, Record
 from cloister.core.roles import Table
 from cloister.core.shuffling import check_shuffled, refuse_few
 from cloister.core.trust import Aggregated, Central, Shuffled, T, T_contra
@@ -97,12 +97,12 @@ class Pending(BaseException):
 
 
 @final
-class Looked:
+class RecordedTable:
     """A table that answers from the record and, where that ends, from the live table; every look is written down first."""
 
     def __init__(
-        self, at: tuple[int, int], space: Space, dimension: int, scale: float, past: list[Look],
-        write: Callable[[Look], None], live: Callable[[], Table],
+        self, at: tuple[int, int], space: Space, dimension: int, scale: float, past: list[Lookup],
+        write: Callable[[Lookup], None], live: Callable[[], Table],
     ) -> None:  # fmt: skip
         self._round, self._question = at
         self._space, self._dimension, self._scale = space, dimension, scale
@@ -128,7 +128,7 @@ class Looked:
                 )
             return seen.values.copy()
         values = self._fresh(asked, level, error)
-        self._write(Look(self._round, self._question, level, error, asked, values))
+        self._write(Lookup(self._round, self._question, level, error, asked, values))
         return values.copy()
 
     def _fresh(self, ids: Ints, level: int, error: bool) -> Floats:
@@ -136,7 +136,9 @@ class Looked:
         live = self._live()
         values = (live.standard_error(ids, level) if error else live.at(ids, level)) * self._scale
         if not error:
-            for seen in (look for look in self._past if look.level == level and not look.error and len(look.ids)):
+            for seen in (
+                lookup for lookup in self._past if lookup.level == level and not lookup.error and len(lookup.ids)
+            ):
                 order = np.argsort(seen.ids, kind="stable")
                 where = np.minimum(np.searchsorted(seen.ids[order], ids), len(order) - 1)
                 known = seen.ids[order][where] == ids
@@ -197,7 +199,7 @@ class Session(Generic[T]):
         self._population: Answering[T] | None = population
         self._accountant, self._journal, self._forecasting = accountant, journal, forecasting
         self._noise = NoiseRng.secret() if noise is None else noise
-        self._past = list(self.record.looks)
+        self._past = list(self.record.lookups)
 
     @property
     def released(self) -> tuple[Event, ...]:
@@ -233,9 +235,9 @@ class Session(Generic[T]):
             return tuple(_Zeros(_dimension(part)) for part in round.parts)
         tables = self._answered(round)
         return tuple(
-            Looked(
+            RecordedTable(
                 (round.index, i), part.cells.space, _dimension(part), 1 / part.fraction,
-                [look for look in self._past if (look.round, look.question) == (round.index, i)],
+                [lookup for lookup in self._past if (lookup.round, lookup.question) == (round.index, i)],
                 self._write, partial(tables, i),
             )
             for i, part in enumerate(round.parts)
@@ -248,14 +250,14 @@ class Session(Generic[T]):
         }  # before they are opened, which fails where the budget is in another one
         if len(trusts) != 1:
             raise Refused(f"the questions of one round share one trust model, not {sorted(t.__name__ for t in trusts)}")
-        if trusts & {Central, Aggregated} and any(q.spend.among for q in questions):
+        if trusts & {Central, Aggregated} and any(q.budget.user_share for q in questions):
             raise Refused("under add-or-remove a row has no public number: split the budget, not the users")
         parts = tuple(self._part(index, i, q) for i, q in enumerate(questions))
         return Round(index, questions[0].trust, self.problem.domain, parts)
 
     def _part(self, index: int, number: int, q: Question[T, Any]) -> OpenedQuestion:
-        setting = self.problem.setting(q.spend, self.seed.child("round", index, number))
-        part = OpenedQuestion(q.cells, q.vectors, q.spend.among, q.open(setting))
+        context = self.problem.context(q.budget, self.seed.child("round", index, number))
+        part = OpenedQuestion(q.cells, q.vectors, q.budget.user_share, q.open(context))
         if q.trust is Shuffled:
             check_shuffled(part)
         return part
@@ -303,8 +305,8 @@ class Session(Generic[T]):
             entry(self._journal)
         entry(self.record)
 
-    def _write(self, look: Look) -> None:
-        self._note(lambda journal: journal.write(look))
+    def _write(self, lookup: Lookup) -> None:
+        self._note(lambda journal: journal.write(lookup))
 
 
 def _dimension(part: OpenedQuestion) -> int:
@@ -324,7 +326,7 @@ def next_round(method: Method[T], problem: Problem, seed: PublicRng, record: Rec
     Raises:
         Refused: the method has no further round, or the record does not belong to it.
     """
-    copy = None if record is None else Record(list(record.digests), record.closed, list(record.looks))
+    copy = None if record is None else Record(list(record.digests), record.closed, list(record.lookups))
     session: Session[T] = Session(problem, seed, record=copy)
     try:
         method.cluster(problem, session, seed.child("method"))

@@ -70,7 +70,7 @@ def doubts(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any]) 
 def _portions(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any]) -> Iterator[Portion]:
     people = [count // messages(part) for count, part in zip(answers, round.parts, strict=True)]
     for group in roles(round):
-        shares = {j: part.among.fraction for j in group if (part := round.parts[j]).among is not None}
+        shares = {j: part.user_share.fraction for j in group if (part := round.parts[j]).user_share is not None}
         if len(shares) > 1:
             yield from _divided(round, shares, people)
     for j, (part, summary) in enumerate(zip(round.parts, summaries, strict=True)):

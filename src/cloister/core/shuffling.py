@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from cloister.core.budget import drawings
-from cloister.core.capabilities import Counted, Hiding, Mixing
+from cloister.core.capabilities import Counted, MultiMessageChannel, NeedsHonestUsers
 from cloister.core.errors import Refused
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
@@ -35,7 +35,7 @@ def numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
 
 def roles(round: Round[Any]) -> tuple[tuple[int, ...], ...]:
     """The questions, by position, that each drawing is among: a person answers one of them, at most. In the order of the first ones."""
-    shares = [part.among for part in round.parts]
+    shares = [part.user_share for part in round.parts]
     found = dict[object, list[int]]()
     for at, (share, drawing) in enumerate(zip(shares, drawings(shares), strict=True)):
         found.setdefault(at if share is None else (share.rng, drawing), []).append(at)
@@ -45,18 +45,21 @@ def roles(round: Round[Any]) -> tuple[tuple[int, ...], ...]:
 def asked(round: Round[Any], numbers: list[Ids]) -> list[Bools | None]:
     """Whom each question is asked of, by their numbers (n,); None for everybody."""
     return [
-        None if part.among is None else part.among.holds(them) for part, them in zip(round.parts, numbers, strict=True)
+        None if part.user_share is None else part.user_share.holds(them)
+        for part, them in zip(round.parts, numbers, strict=True)
     ]
 
 
 def messages(part: OpenedQuestion) -> int:
     """How many messages a person who is asked this question sends."""
-    return part.channel.messages if isinstance(part.channel, Mixing) else 1
+    return part.channel.messages if isinstance(part.channel, MultiMessageChannel) else 1
 
 
-def least(round: Round[Any]) -> int:
+def min_honest_users(round: Round[Any]) -> int:
     """The fewest people whose shuffled reports may be released; 0 where nobody needs others to hide her."""
-    return max((part.channel.least for part in round.parts if isinstance(part.channel, Hiding)), default=0)
+    return max(
+        (part.channel.min_honest_users for part in round.parts if isinstance(part.channel, NeedsHonestUsers)), default=0
+    )
 
 
 def refuse_few(round: Round[Any], population: object, gathered: bool = False) -> None:
@@ -68,9 +71,9 @@ def refuse_few(round: Round[Any], population: object, gathered: bool = False) ->
         gathered: whether the round's answers are in, so that the population must know.
 
     Raises:
-        Refused: fewer people than ``least``, or a population that cannot say how many.
+        Refused: fewer people than ``min_honest_users``, or a population that cannot say how many.
     """
-    needed = least(round)
+    needed = min_honest_users(round)
     if not needed:
         return
     people = population.people if isinstance(population, Counted) else None
@@ -95,9 +98,9 @@ def check_shuffled(part: OpenedQuestion) -> None:
         Refused: it does not say how many people it needs; it needs a share of the noise from everybody, and asks some.
     """
     name = ", ".join(event.mechanism for event in part.channel.events)
-    if not isinstance(part.channel, Hiding):
+    if not isinstance(part.channel, NeedsHonestUsers):
         raise Refused(f"'{name}' is Shuffled and does not say how many people its guarantee needs (attribute least)")
-    if isinstance(part.channel, Mixing) and part.among is not None:
+    if isinstance(part.channel, MultiMessageChannel) and part.user_share is not None:
         raise Refused(
             f"'{name}' asks everybody for messages and a share of the noise: split the budget, not the users (--set share=budget)"
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol, final
 
-from cloister.core.aggregated import Words
+from cloister.core.aggregated import RingVector
 from cloister.core.lattice import CAP
 from cloister.core.marks import marking
 from cloister.core.questions import Round
@@ -86,7 +86,7 @@ class Joined:
         """By which a run that goes on knows this party's rows again (``core.marks``)."""
         return marking(self._rows)(key)
 
-    def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[Words, ...]:
+    def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[RingVector, ...]:
         shape = outline(round, self._party.agreement.parties)
         sums = self._party.known(round.index, shape)
         if sums is None:

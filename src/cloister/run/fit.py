@@ -20,7 +20,7 @@ from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
 from cloister.accounting.total import Total
 from cloister.core.aggregated import most_rows
-from cloister.core.capabilities import Joining, Mixing, Pooling
+from cloister.core.capabilities import Joining, MultiMessageChannel, Pooling
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
@@ -265,7 +265,7 @@ def fit(
         seeded=session.seeded,
         private=plan.composed.private,
         simulated=trust in {"Local", "Shuffled"} or (isinstance(population, Pooling) and population.simulated),
-        alone=accountant.spent.alone,
+        epsilon_without_shuffler=accountant.spent.epsilon_without_shuffler,
     )
     result = Result(
         clustering.centers,
@@ -300,8 +300,8 @@ def _clustered(plan: PreparedRun, session: Session[Any], seed: PublicRng) -> Clu
 
 
 def _ideal(session: Session[Any]) -> dict[str, Any]:
-    """What a result says where messages were not made, but drawn in law (``Mixing.pooled``)."""
-    mixed = any(isinstance(part.channel, Mixing) for round in session.rounds for part in round.parts)
+    """What a result says where messages were not made, but drawn in law (``MultiMessageChannel.pooled``)."""
+    mixed = any(isinstance(part.channel, MultiMessageChannel) for round in session.rounds for part in round.parts)
     return {"simulated": "ideal functionality"} if mixed else {}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from cloister.core.questions import Round
-from cloister.core.shuffling import least
+from cloister.core.shuffling import min_honest_users
 from cloister.core.trust import TRUSTS
 
 UNITS = {"pure": "epsilon", "gaussian": "mu^2", "zcdp": "rho", "exact": "unlimited"}
@@ -39,6 +39,10 @@ class Spend:
     delta: float = 0.0
 
 
+WRITTEN = {"min_honest_users": "least", "epsilon_without_shuffler": "alone"}
+"""What a file of results calls a field, where it has another name today."""
+
+
 @attrs.frozen
 class PrivacyStatement:
     """Who learns what, and how that was paid for.
@@ -63,8 +67,8 @@ class PrivacyStatement:
     seeded: bool = False
     private: bool = True
     simulated: bool = False
-    least: int = 0
-    alone: float | None = None
+    min_honest_users: int = 0
+    epsilon_without_shuffler: float | None = None
 
     @property
     def relation(self) -> str:
@@ -113,23 +117,24 @@ class PrivacyStatement:
     def without(self) -> list[str]:
         """What the guarantee rests on, under Shuffled trust, and what is left without it."""
         lines = [
-            f"It holds if the shuffler is honest (it mixes all messages and forgets who sent them) and at least {self.least:,} people, "
+            f"It holds if the shuffler is honest (it mixes all messages and forgets who sent them) and at least {self.min_honest_users:,} people, "
             "whoever they are, follow the protocol and keep their messages to themselves; fewer reports are not released.",
         ]
-        if self.alone is None:
+        if self.epsilon_without_shuffler is None:
             return [
                 *lines,
                 "Without that nothing holds: whoever sees who sent which messages can add a person's up to her answer.",
             ]
         return [
             *lines,
-            f"Without that each person's messages alone still cost her at most epsilon = {self.alone:.4g}, delta = 0.",
+            f"Without that each person's messages alone still cost her at most epsilon = {self.epsilon_without_shuffler:.4g}, delta = 0.",
         ]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the derived sentences for readers of JSON."""
         spends = [attrs.asdict(s) for s in self.spends]
-        return {**attrs.asdict(self), "spends": spends, "relation": self.relation, "headline": self.headline}
+        facts = {WRITTEN.get(name, name): value for name, value in attrs.asdict(self).items()}
+        return {**facts, "spends": spends, "relation": self.relation, "headline": self.headline}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> PrivacyStatement:
@@ -174,7 +179,7 @@ def state(
     seeded: bool,
     private: bool,
     simulated: bool = False,
-    alone: float = math.inf,
+    epsilon_without_shuffler: float = math.inf,
 ) -> PrivacyStatement:
     """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta).
 
@@ -198,8 +203,8 @@ def state(
                         event.delta,
                     )
                 )
-    needed = max((least(round) for round in rounds), default=0)
-    left = alone if math.isfinite(alone) else None
+    needed = max((min_honest_users(round) for round in rounds), default=0)
+    left = epsilon_without_shuffler if math.isfinite(epsilon_without_shuffler) else None
     return PrivacyStatement(
         trust, epsilon, delta, tuple(spends), rows, seeded, private, simulated, needed, left if needed else None
     )

@@ -68,7 +68,7 @@ def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
         )
     central, private = oracle.trust in (Central, Aggregated), oracle.measure != "exact"
     found = [the_guarantee_is_documented, *EVENTS, *ROWS]
-    if central and role == "FrequencyOracle" and oracle.failing:
+    if central and role == "FrequencyOracle" and oracle.uses_delta:
         return (*found, *LARGE, *THRESHOLD)
     if central and role == "VectorSumOracle":
         found += CENTRAL_SUMS
@@ -84,7 +84,7 @@ def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
     if oracle.trust is Local:
         found += (*LOCAL, *(LOCAL_PURE if oracle.measure == "pure" else ()))
     if oracle.trust is Shuffled:
-        found += (*MIXING, *JOINT) if oracle.everybody else LOCAL_PURE
+        found += (*MIXING, *JOINT) if oracle.asks_all_users else LOCAL_PURE
     return tuple(found)
 
 

@@ -10,9 +10,9 @@ import attrs
 import numpy as np
 
 from cloister.core.aggregated import Pooled, whole_noise
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Measure
-from cloister.core.capabilities import Mixing
+from cloister.core.capabilities import MultiMessageChannel
 from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Local, Shuffled
@@ -85,7 +85,7 @@ class Probe:
 
     @classmethod
     def of(cls, oracle: Any, shape: Shape, budget: Budget, rows: int = 1000, seed: int = 1) -> Probe:
-        rows = max(rows, CROWD) if oracle.everybody else rows
+        rows = max(rows, CROWD) if oracle.asks_all_users else rows
         return cls(oracle, shape, budget, rows, oracle.open(*_arguments(shape, budget, rows, seed)))
 
     @property
@@ -97,26 +97,26 @@ class Probe:
         """What the oracle's ``variance`` says of this channel."""
         return float(self.oracle.variance(*_arguments(self.shape, self.budget, self.rows, 1)))
 
-    def items(self, buckets: Ints, vectors: Ints | None = None) -> Ints | Placed:
+    def items(self, buckets: Ints, vectors: Ints | None = None) -> Ints | BucketedVectors:
         """What an encoder takes: ids (n, levels), and for sums the vectors (n, dimension)."""
-        return buckets if self.shape.bound is None or vectors is None else Placed(buckets, vectors)
+        return buckets if self.shape.bound is None or vectors is None else BucketedVectors(buckets, vectors)
 
-    def summary(self, items: Ints | Placed, rng: NoiseRng, users: Ids | None = None) -> Any:
+    def summary(self, items: Ints | BucketedVectors, rng: NoiseRng, users: Ids | None = None) -> Any:
         """Encoded and absorbed, users numbered from 0 unless they are given."""
         who = np.arange(length(items), dtype=np.uint64) if users is None else users
         return self.channel.absorb(self.channel.encode(items, who, rng.child("encode")))
 
-    def released(self, items: Ints | Placed, rng: NoiseRng) -> Any:
+    def released(self, items: Ints | BucketedVectors, rng: NoiseRng) -> Any:
         """The same, but where all users owe a share of the noise: then of these rows and as many in no bucket as the public number of
         users leaves, drawn at once if there would be many messages."""
-        if not isinstance(self.channel, Mixing):
+        if not isinstance(self.channel, MultiMessageChannel):
             return self.summary(items, rng)
         more = max(0, self.rows - length(items))
         nowhere, zeros = np.full((more, len(self.shape.sizes)), -1), np.zeros((more, self.width), np.int64)
         who = np.arange(length(items) + more, dtype=np.uint64)
-        every: Ints | Placed
-        if isinstance(items, Placed):
-            every = Placed(np.concatenate([items.buckets, nowhere]), np.concatenate([items.values, zeros]))
+        every: Ints | BucketedVectors
+        if isinstance(items, BucketedVectors):
+            every = BucketedVectors(np.concatenate([items.buckets, nowhere]), np.concatenate([items.values, zeros]))
         else:
             every = np.concatenate([items, nowhere])
         if len(who) * self.channel.messages <= ON_THE_WIRE:
@@ -145,9 +145,11 @@ class Probe:
             found.append(np.repeat(values[:, None], self.width, axis=1))
         return np.concatenate(found)
 
-    def exact(self, items: Ints | Placed) -> Floats:
+    def exact(self, items: Ints | BucketedVectors) -> Floats:
         """What would be released without noise (buckets of all levels, width)."""
-        placed = items if isinstance(items, Placed) else Placed(items, np.ones((len(items), 1), np.int64))
+        placed = (
+            items if isinstance(items, BucketedVectors) else BucketedVectors(items, np.ones((len(items), 1), np.int64))
+        )
         unit, found = 1.0 if self.shape.bound is None else UNIT, []
         for level, size in enumerate(self.shape.sizes):
             total = np.zeros((size + 1, self.width), np.int64)
@@ -155,7 +157,7 @@ class Probe:
             found.append(total[:-1])
         return np.concatenate(found).astype(np.float64) * unit
 
-    def releases(self, items: Ints | Placed, repeats: int, rng: NoiseRng) -> Iterator[Floats]:
+    def releases(self, items: Ints | BucketedVectors, repeats: int, rng: NoiseRng) -> Iterator[Floats]:
         """Independent releases of the same rows, ``values`` each. Where users draw, all coins are thrown again, public ones too:
         hashes are part of what makes their answers unbiased."""
         drawn_by_users = self.oracle.trust in (Local, Shuffled)
@@ -165,7 +167,7 @@ class Probe:
             probe = Probe.of(self.oracle, self.shape, self.budget, self.rows, i) if drawn_by_users else self
             yield probe.values(probe.table(probe.released(items, mine) if summary is None else summary, mine))
 
-    def noise(self, items: Ints | Placed, repeats: int, rng: NoiseRng) -> Floats:
+    def noise(self, items: Ints | BucketedVectors, repeats: int, rng: NoiseRng) -> Floats:
         """Releases less the truth: (repeats, buckets of all levels, width)."""
         return np.stack(list(self.releases(items, repeats, rng))) - self.exact(items)
 
@@ -188,17 +190,17 @@ def noised(channel: Any, summary: Any, rng: NoiseRng) -> Any:
 
 def _arguments(shape: Shape, budget: Budget, rows: int, seed: int) -> tuple[Any, ...]:
     """What ``open`` and ``variance`` take."""
-    setting = Setting(rows, UNIT, PublicRng.from_seed(seed).child("probe"))
+    context = QuestionContext(rows, UNIT, PublicRng.from_seed(seed).child("probe"))
     where = (Space(shape.sizes),) if shape.bound is None else (Space(shape.sizes), shape.bound)
-    return (*where, budget, setting)
+    return (*where, budget, context)
 
 
-def length(items: Ints | Placed) -> int:
+def length(items: Ints | BucketedVectors) -> int:
     """How many rows there are."""
-    return len(items.buckets if isinstance(items, Placed) else items)
+    return len(items.buckets if isinstance(items, BucketedVectors) else items)
 
 
-def spread(shape: Shape, seed: int = 0, most: int = 100) -> Ints | Placed:
+def spread(shape: Shape, seed: int = 0, most: int = 100) -> Ints | BucketedVectors:
     """Rows whose buckets hold 0 .. most - 1 rows, evenly, in an order of their own at every level; vectors at random. One in nine
     or more is in no bucket of a level."""
     g = np.random.default_rng(seed)
@@ -210,7 +212,7 @@ def spread(shape: Shape, seed: int = 0, most: int = 100) -> Ints | Placed:
     if bound is None:
         return buckets
     wide = g.integers(-bound.l2, bound.l2, (n, bound.dimension), endpoint=True)
-    return Placed(buckets, shrink(wide, bound))
+    return BucketedVectors(buckets, shrink(wide, bound))
 
 
 def worst_vectors(bound: Bound | None) -> Ints:

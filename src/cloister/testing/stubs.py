@@ -12,7 +12,7 @@ from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import summarise_rows
 from cloister.core.lattice import Bound
-from cloister.core.questions import Question, Round, add_up, count
+from cloister.core.questions import Question, Round, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
@@ -105,6 +105,6 @@ def _question(oracle: Any, shape: Shape, epsilon: float = 0.2) -> Question[Any, 
     cells = Dealt(shape.sizes)
     spend = budget_of(PAYABLE[oracle.measure][0], epsilon)
     if role_of(oracle) == "FrequencyOracle":
-        return count(cells, via=oracle, spend=spend)
+        return count(cells, oracle=oracle, budget=spend)
     assert shape.bound is not None
-    return add_up(Carried(cells, shape.bound), via=oracle, spend=spend)
+    return vector_sum(Carried(cells, shape.bound), oracle=oracle, budget=spend)

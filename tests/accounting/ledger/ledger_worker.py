@@ -11,7 +11,7 @@ import numpy as np
 
 from cloister.accounting import Ledger, Run, Total
 from cloister.core.errors import BudgetExceeded, CloisterError
-from cloister.core.record import Look
+from cloister.core.record import Lookup
 
 TOTAL = Total(0.01)
 
@@ -50,7 +50,7 @@ def compete(ledger: Ledger, start: Barrier, outcomes: SimpleQueue[list[str]]) ->
         except BudgetExceeded:
             continue
         run.open_round(0, "digest")
-        run.write(Look(0, 0, 0, False, np.arange(3), np.arange(3.0)))
+        run.write(Lookup(0, 0, 0, False, np.arange(3), np.arange(3.0)))
         admitted.append(run.id)
     outcomes.put(admitted)
 
@@ -64,7 +64,7 @@ def work(ledger: Ledger) -> None:
         say("opened", i)
         for _ in range(3):
             values = np.random.default_rng().standard_normal((4, 2))
-            run.write(Look(i, 1, 0, False, np.arange(4) * 2**40, values))
+            run.write(Lookup(i, 1, 0, False, np.arange(4) * 2**40, values))
             say("wrote", values.tobytes().hex())
         run.close_round(i)
         say("closed", i)
@@ -80,10 +80,10 @@ def fill(ledger: Ledger) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     run.open_round(0, "digest")
     try:
-        run.write(Look(0, 0, 0, False, np.zeros(2**20, np.int64), np.zeros(2**20)))
+        run.write(Lookup(0, 0, 0, False, np.zeros(2**20, np.int64), np.zeros(2**20)))
     except CloisterError as error:
         say("error", type(error).__name__, error)
-    run.write(Look(0, 0, 0, False, np.zeros(1, np.int64), np.ones(1)))
+    run.write(Lookup(0, 0, 0, False, np.zeros(1, np.int64), np.ones(1)))
     say("run", run.id)
 
 

@@ -19,7 +19,7 @@ from cloister.accounting.ledger import database
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused, UnknownName
 from cloister.core.marks import Marking, inside, mark_of
-from cloister.core.record import Journal, Look
+from cloister.core.record import Journal, Lookup
 
 PURE = Total(0.25)
 
@@ -43,9 +43,9 @@ def reserve(
     return book.reserve(dataset, total, total.measured(found), plan, b"public seed")
 
 
-def look(values: Any, round: int = 0) -> Look:
+def look(values: Any, round: int = 0) -> Lookup:
     array = np.asarray(values, np.float64)
-    return Look(round, 2, 1, False, np.arange(len(array), dtype=np.int64), array)
+    return Lookup(round, 2, 1, False, np.arange(len(array), dtype=np.int64), array)
 
 
 # lifetimes
@@ -138,7 +138,7 @@ def test_a_lifetime_in_zcdp_admits_no_run_with_a_delta_of_its_own(tmp_path: Path
     book.declare("people", 1.0, 1e-6, "zcdp")
     for measures in (["pure"], ["pure", "gaussian"]):
         with pytest.raises(Refused, match="no delta left for thresholds"):
-            book.reserve("people", Total(0.1, 1e-7), Total(0.1, 1e-7).measured(measures, failing=True), "plan", b"")
+            book.reserve("people", Total(0.1, 1e-7), Total(0.1, 1e-7).measured(measures, uses_delta=True), "plan", b"")
     assert book.runs() == ()
 
 
@@ -294,8 +294,8 @@ def test_values_come_back_bit_for_bit(tmp_path_factory: Any, rows: int, width: i
     ids = np.array([rng.getrandbits(62) for _ in range(rows)], np.int64)
     run = reserve(book)
     run.open_round(0, "digest")
-    run.write(Look(0, 3, 7, error, ids, values))
-    (back,) = book.resume(run.id, "people", "plan").record.looks
+    run.write(Lookup(0, 3, 7, error, ids, values))
+    (back,) = book.resume(run.id, "people", "plan").record.lookups
     assert (back.round, back.question, back.level, back.error) == (0, 3, 7, error)
     assert (back.values.shape, back.values.dtype, back.ids.dtype) == (shape, np.float64, np.int64)
     assert back.values.tobytes() == values.tobytes()
@@ -314,7 +314,7 @@ def test_a_resumed_run_has_the_record_the_seed_and_the_data_set_of_the_first(led
     again = ledger.resume(run.id, "people", "plan")
     assert (again.id, again.dataset, again.seed) == (run.id, "people", b"public seed")
     assert (again.record.digests, again.record.closed) == (["first", "second"], 1)
-    assert [x.values.tolist() for x in again.record.looks] == [[1.0, 2.0], [-0.0]]
+    assert [x.values.tolist() for x in again.record.lookups] == [[1.0, 2.0], [-0.0]]
     assert run.record.digests == []
 
 
@@ -343,7 +343,7 @@ def test_a_look_with_a_value_missing_is_refused(ledger: Ledger) -> None:
     run = reserve(ledger)
     run.open_round(0, "first")
     with pytest.raises(InvalidInput, match=r"\(3,\) and \(2,\)"):
-        run.write(Look(0, 0, 0, False, np.arange(3), np.zeros(2)))
+        run.write(Lookup(0, 0, 0, False, np.arange(3), np.zeros(2)))
 
 
 ENTRIES: list[Callable[[Run], None]] = [
@@ -362,7 +362,7 @@ def test_a_process_that_was_replaced_can_write_nothing_more(ledger: Ledger, entr
     new = ledger.resume(old.id, "people", "plan")
     with pytest.raises(Refused, match="resumed by another process"):
         entry(old)
-    assert (ledger.runs()[0].rounds, ledger.runs()[0].looks, ledger.runs()[0].state) == (1, 0, "open")
+    assert (ledger.runs()[0].rounds, ledger.runs()[0].lookups, ledger.runs()[0].state) == (1, 0, "open")
     entry(new)
 
 
@@ -385,7 +385,7 @@ def test_runs_tell_what_happened(ledger: Ledger) -> None:
     first.write(look([1.0]))
     first.finish()
     one, two = ledger.runs("people")
-    assert (one.id, one.state, one.plan, one.rounds, one.looks) == (first.id, "done", "plan", 1, 1)
+    assert (one.id, one.state, one.plan, one.rounds, one.lookups) == (first.id, "done", "plan", 1, 1)
     assert (two.id, two.state, two.plan, two.finished) == (second.id, "open", "other", None)
     assert one.started.endswith("Z")
     assert one.finished is not None
@@ -492,7 +492,7 @@ def test_a_finished_run_is_replayed_as_it_was_and_cannot_write(ledger: Ledger) -
     again = ledger.replay(run.id, "people", "plan")
     assert again is not None
     assert (again.seed, again.record.digests, again.record.closed) == (b"public seed", ["first"], 1)
-    assert [x.values.tolist() for x in again.record.looks] == [[1.0, 2.0]]
+    assert [x.values.tolist() for x in again.record.lookups] == [[1.0, 2.0]]
     with pytest.raises(Refused, match="finished"):
         again.write(look([3.0]))
     assert ledger.status() == before
@@ -544,7 +544,7 @@ def test_a_ledger_of_version_1_becomes_one_of_version_2_when_it_is_written_to(ve
     (old, _) = book.runs()
     run = book.resume(old.id, "people", "plan")
     assert version_of(version_1) == 2
-    assert [x.values.tolist() for x in run.record.looks] == [[1.5, -2.0]]
+    assert [x.values.tolist() for x in run.record.lookups] == [[1.5, -2.0]]
     new = begun(book, **PAPER)
     book.resume(new.id, "people", "plan", rows(**PAPER))
     assert Ledger.open(version_1, create=True).status()[0].spent.epsilon == 0.625

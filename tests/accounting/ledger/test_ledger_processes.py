@@ -51,7 +51,7 @@ def test_fifty_processes_at_once_never_overspend_and_lose_no_row(ledger: Ledger,
     assert len(admitted) == 100
     assert {run.id for run in status.runs} == set(admitted)
     assert status.spent.epsilon == pytest.approx(1.0, abs=1e-12)
-    assert all((run.rounds, run.looks) == (1, 1) for run in status.runs)
+    assert all((run.rounds, run.lookups) == (1, 1) for run in status.runs)
 
 
 def test_a_killed_process_leaves_at_least_what_it_spent_and_is_resumed_with_the_same_values(
@@ -92,14 +92,14 @@ def killed_at_random(ledger: Ledger, folder: Path, rng: random.Random) -> list[l
 def check(run: Run, words: list[list[str]]) -> None:
     """Everything that was said is on record, in order; at most one entry more, whose confirmation was cut off."""
     seen = [bytes.fromhex(rest) for what, rest in words if what == "wrote"]
-    looks = [look.values.tobytes() for look in run.record.looks]
+    looks = [look.values.tobytes() for look in run.record.lookups]
     assert looks[: len(seen)] == seen
     assert len(looks) <= len(seen) + 1
     opened = sum(what == "opened" for what, _ in words)
     assert opened <= len(run.record.digests) <= opened + 1
     closed = sum(what == "closed" for what, _ in words)
     assert closed <= run.record.closed <= closed + 1
-    for look in run.record.looks:
+    for look in run.record.lookups:
         assert look.values.shape == (4, 2)
         assert np.array_equal(look.ids, np.arange(4) * 2**40)
 
@@ -110,4 +110,4 @@ def test_a_full_disk_is_one_clear_error_and_the_run_goes_on_when_there_is_room(l
     lines = (tmp_path / "output").read_text().splitlines()
     assert lines[0].startswith("error CloisterError the ledger")
     (run,) = ledger.runs()
-    assert (run.state, run.epsilon, run.rounds, run.looks) == ("open", 0.01, 1, 1)
+    assert (run.state, run.epsilon, run.rounds, run.lookups) == ("open", 0.01, 1, 1)

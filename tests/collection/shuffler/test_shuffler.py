@@ -106,7 +106,7 @@ def test_below_the_least_number_of_people_nothing_is_released(
     plan: CollectionPlan, theirs: Messages, tmp_path: Path
 ) -> None:
     assert plan.crowd is not None
-    assert plan.crowd.least == 0.9 * N
+    assert plan.crowd.min_honest_users == 0.9 * N
     for people, fine in ((int(0.9 * N) - 1, False), (int(0.9 * N), True)):
         path = write(tmp_path / f"r{people}" / "a.parquet", plan, theirs.of(slice(0, people)))
         if fine:

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from cloister.collection.wire.user_set import Roll, first_of
+from cloister.collection.wire.user_set import UserSet, first_of
 from cloister.core.errors import InvalidInput
 
 
-def entered(*numbers: int) -> Roll:
-    roll = Roll(1000)
+def entered(*numbers: int) -> UserSet:
+    roll = UserSet(1000)
     roll.add(np.array(numbers, np.uint64))
     return roll
 
 
 def test_a_roll_holds_what_was_entered() -> None:
-    roll, g = Roll(1000), np.random.default_rng(0)
+    roll, g = UserSet(1000), np.random.default_rng(0)
     numbers = g.permutation(1000)[:700].astype(np.uint64)
     for some in np.array_split(numbers, 9):
         roll.add(some)

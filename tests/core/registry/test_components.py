@@ -49,10 +49,10 @@ def test_a_component_is_frozen_and_takes_keywords_only() -> None:
 def test_facts_that_a_component_leaves_out_are_false() -> None:
     @component
     class Fails(Thing):
-        failing = True
+        uses_delta = True
 
-    assert (Thing.failing, Thing.everybody, Thing.biased) == (False, False, False)
-    assert (Fails.failing, Fails.everybody, Fails.biased) == (True, False, False)
+    assert (Thing.uses_delta, Thing.asks_all_users, Thing.biased) == (False, False, False)
+    assert (Fails.uses_delta, Fails.asks_all_users, Fails.biased) == (True, False, False)
 
 
 def test_a_spec_takes_the_trust_that_is_listed_and_no_other() -> None:

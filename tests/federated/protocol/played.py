@@ -8,8 +8,8 @@ import attrs
 import numpy as np
 
 from cloister.additive.ring_channel import RingChannel
-from cloister.core.aggregated import Words, to_words
-from cloister.core.buckets import Setting, Space
+from cloister.core.aggregated import RingVector, to_words
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.domains import Box
 from cloister.core.questions import OpenedQuestion, Round
@@ -106,7 +106,7 @@ def play(
         if oracle == "skellam"
         else MaskedGaussianCounts(parties=parties, most_rows=10**6)
     )
-    channel = made.open(Space((NUMBERS,)), Budget("gaussian", 0.04), Setting(1000, 1.0, PublicRng.from_seed(1)))
+    channel = made.open(Space((NUMBERS,)), Budget("gaussian", 0.04), QuestionContext(1000, 1.0, PublicRng.from_seed(1)))
     asked = Round(0, Aggregated, Box((-1.0,), (1.0,)), (OpenedQuestion(None, None, None, channel),) * 2)  # type: ignore[arg-type]
     rng = NoiseRng.secret() if seed is None else NoiseRng.for_tests(seed)
     keys, shape, noise = Keys(masks, NAMES[:parties]), outline(asked, parties), coordinator_noise(asked, parties, rng)
@@ -114,7 +114,9 @@ def play(
     coordinator.expect(shape, lambda: noise)
     join(coordinator, machines)
     exact = [_counted(channel, i) for i in range(parties)]
-    words = [party_words(asked, tuple(Words(to_words(t), 10) for t in e), i, parties, rng) for i, e in enumerate(exact)]
+    words = [
+        party_words(asked, tuple(RingVector(to_words(t), 10) for t in e), i, parties, rng) for i, e in enumerate(exact)
+    ]
     messages = dict[tuple[int, int], tuple[Ids, ...]]()
     for attempt in range(aborted + 1):
         for party in machines if attempt == aborted else machines[:-1]:

@@ -19,13 +19,13 @@ from cloister.federated.protocol.collusion import Masks
 from cloister.federated.protocol.keys import Keyring
 from cloister.federated.protocol.masking import mask
 from cloister.federated.protocol.messages import HEAD, TAG
-from cloister.federated.protocol.ring import Tensor, unpack
+from cloister.federated.protocol.ring import VectorShape, unpack
 from cloister.federated.protocol.streams import Place
 from cloister.run.fit import Request, fit
 from tests.federated.federated_session import Keys, chi_square, join, opened
 
 MODES: tuple[Masks, ...] = ("shared", "pairwise")
-WIDE = (Tensor(500, 64), Tensor(300, 64))
+WIDE = (VectorShape(500, 64), VectorShape(300, 64))
 
 
 def zero() -> tuple[Ids, ...]:
@@ -148,7 +148,10 @@ def test_the_coordinator_holds_no_key_and_no_unmasked_value() -> None:
     """All bytes and arrays that it can reach, against the group's secret, every party's exact words and the noised sums."""
     coordinator, parties = opened()
     secret = parties[1]._ring.group
-    words = [tuple(np.full(t.size, 10**9 + p.me, np.uint64) for t in (Tensor(3, 64), Tensor(6, 40))) for p in parties]
+    words = [
+        tuple(np.full(t.size, 10**9 + p.me, np.uint64) for t in (VectorShape(3, 64), VectorShape(6, 40)))
+        for p in parties
+    ]
     from tests.federated.federated_session import SHAPE
 
     for party, own in zip(parties, words, strict=True):

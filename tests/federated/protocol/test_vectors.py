@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.core.aggregated import Words, to_integers
-from cloister.core.buckets import Setting, Space
+from cloister.core.aggregated import RingVector, to_integers
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
@@ -22,7 +22,7 @@ from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCo
 from cloister.plugins.oracles.aggregated.skellam import SkellamCounts
 
 SIZE, CAP = 4000, 100
-BUDGET, SETTING = Budget("gaussian", 0.04), Setting(1000, 1.0, PublicRng.from_seed(1))
+BUDGET, SETTING = Budget("gaussian", 0.04), QuestionContext(1000, 1.0, PublicRng.from_seed(1))
 MASKED, SHARES = MaskedGaussianCounts(parties=3, most_rows=CAP), SkellamCounts(parties=3, most_rows=CAP)
 
 
@@ -31,8 +31,8 @@ def round_of(*oracles: Any, index: int = 0) -> Any:
     return Round(index, Aggregated, Box((-1.0,), (1.0,)), parts)
 
 
-def sums(*rows: int) -> tuple[Words, ...]:
-    return tuple(Words(np.zeros(SIZE, np.uint64), n) for n in rows)
+def sums(*rows: int) -> tuple[RingVector, ...]:
+    return tuple(RingVector(np.zeros(SIZE, np.uint64), n) for n in rows)
 
 
 @pytest.mark.parametrize("oracle", [MASKED, SHARES], ids=["masked-gaussian", "skellam"])

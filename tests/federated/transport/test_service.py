@@ -21,7 +21,7 @@ from cloister.federated.protocol.coordinator import CLOSED
 from cloister.federated.protocol.journal import FileJournal, Journal, Memory
 from cloister.federated.protocol.messages import Kind, Reason, Rejected
 from cloister.federated.protocol.vectors import coordinator_noise, outline
-from cloister.federated.transport.service import Desk
+from cloister.federated.transport.service import CoordinatorService
 from cloister.run.fit import Account, Request, fit, prepare
 from tests.federated.federated_session import Keys
 
@@ -46,18 +46,18 @@ def central() -> Any:
     return fit(plain, arrays(ROWS), noise=NoiseRng.for_tests(2)).centers
 
 
-def desk(keys: Keys, journal: Journal | None = None, **clocks: Any) -> Desk:
+def service(keys: Keys, journal: Journal | None = None, **clocks: Any) -> CoordinatorService:
     plan = prepare(request(), ("0", "1"))
     coordinator, rounds = keys.coordinate(journal), plan.forecast(PublicRng.from_seed(7))
     for round in rounds:
         coordinator.expect(outline(round, 3), lambda round=round: coordinator_noise(round, 3, NoiseRng.for_tests(2)))
-    return Desk(coordinator, len(rounds), **{"patience": 30.0, "timeout": 30.0, **clocks})
+    return CoordinatorService(coordinator, len(rounds), **{"patience": 30.0, "timeout": 30.0, **clocks})
 
 
 class Direct:
     """A party's line to whatever desk there is at the moment. Dies (as a process would) when ``before`` or ``after`` says so."""
 
-    def __init__(self, name: str, to: Callable[[], Desk]) -> None:
+    def __init__(self, name: str, to: Callable[[], CoordinatorService]) -> None:
         self.name, self.to, self.count = name, to, 0
         self.before: Callable[[bytes], None] = lambda data: None
         self.after: Callable[[bytes], None] = lambda data: None
@@ -84,7 +84,7 @@ def kill_at(round: int, kind: Kind = Kind.VECTOR) -> Callable[[bytes], None]:
 class Run:
     """Three parties in threads; results and errors by name."""
 
-    def __init__(self, keys: Keys, to: Callable[[], Desk], journals: list[Journal] | None = None) -> None:
+    def __init__(self, keys: Keys, to: Callable[[], CoordinatorService], journals: list[Journal] | None = None) -> None:
         self.keys, self.results, self.errors = keys, dict[str, Any](), dict[str, BaseException]()
         self.journals = journals or [Memory() for _ in NAMES]
         self.lines = [Direct(name, to) for name in NAMES]
@@ -118,7 +118,7 @@ class Run:
 
 def test_three_parties_get_the_curators_centres() -> None:
     keys = Keys()
-    here = desk(keys)
+    here = service(keys)
     run = Run(keys, lambda: here)
     for i in range(3):
         run.start(i)
@@ -130,7 +130,7 @@ def test_three_parties_get_the_curators_centres() -> None:
 @pytest.mark.parametrize("when", ["before sending", "after sending", "before joining", "after joining"])
 def test_a_party_that_is_killed_and_comes_back_with_its_journal_goes_on(when: str, tmp_path: Path) -> None:
     keys = Keys()
-    here = desk(keys)
+    here = service(keys)
     journal = FileJournal(tmp_path / "west")
     run = Run(keys, lambda: here, [Memory(), Memory(), journal])
     kind, round = (Kind.HELLO, 0) if "joining" in when else (Kind.VECTOR, 2)
@@ -152,7 +152,7 @@ def test_a_party_that_is_killed_and_comes_back_with_its_journal_goes_on(when: st
 
 def test_a_party_that_comes_and_goes_holds_one_call_at_a_time() -> None:
     keys, replies = Keys(), list[bytes]()
-    here = desk(keys)
+    here = service(keys)
     hello = keys.party(0).hello()
     calls = [
         threading.Thread(target=lambda: replies.append(here.handle("north", hello)), daemon=True) for _ in range(20)
@@ -172,7 +172,7 @@ def test_a_party_that_comes_and_goes_holds_one_call_at_a_time() -> None:
 def test_a_party_that_is_late_for_an_attempt_takes_part_in_the_next() -> None:
     keys = Keys()
     log = list[dict[str, Any]]()
-    here = desk(keys, timeout=0.3, attempts=50, log=log.append)
+    here = service(keys, timeout=0.3, attempts=50, log=log.append)
     run = Run(keys, lambda: here)
 
     def slow(data: bytes) -> None:
@@ -191,7 +191,7 @@ def test_a_party_that_never_comes_back_ends_the_session_in_time_with_its_name_an
     tmp_path: Path,
 ) -> None:
     keys = Keys()
-    here = desk(keys, timeout=0.3, attempts=2)
+    here = service(keys, timeout=0.3, attempts=2)
     run = Run(keys, lambda: here)
     run.lines[2].before = kill_at(2)
     ledgers = []
@@ -217,7 +217,7 @@ def test_a_party_that_never_comes_back_ends_the_session_in_time_with_its_name_an
 
 def test_a_party_with_a_ledger_resumes_its_run_and_pays_once(tmp_path: Path) -> None:
     keys = Keys()
-    here = desk(keys)
+    here = service(keys)
     run = Run(keys, lambda: here)
     run.lines[2].after = kill_at(2)
     ledger = Ledger.open(tmp_path / "west.db", create=True)
@@ -244,7 +244,7 @@ def test_a_coordinator_whose_journal_cannot_be_written_tells_everybody_and_answe
             super().write(kind, body)
 
     keys = Keys()
-    here, replies = desk(keys, Full()), list[bytes]()
+    here, replies = service(keys, Full()), list[bytes]()
     handle = here.handle
 
     def heard(sender: str, data: bytes) -> bytes:
@@ -264,11 +264,11 @@ def test_a_coordinator_whose_journal_cannot_be_written_tells_everybody_and_answe
 
 
 def test_a_coordinator_that_restarts_from_its_journal_goes_on(tmp_path: Path) -> None:
-    keys, desks, gone, again = Keys(), list[Desk](), threading.Event(), list[FileJournal]()
+    keys, desks, gone, again = Keys(), list[CoordinatorService](), threading.Event(), list[FileJournal]()
     journal = FileJournal(tmp_path / "coordinator")
-    desks.append(desk(keys, journal))
+    desks.append(service(keys, journal))
 
-    def to() -> Desk:
+    def to() -> CoordinatorService:
         return desks[-1]
 
     run = Run(keys, to)
@@ -297,7 +297,7 @@ def test_a_coordinator_that_restarts_from_its_journal_goes_on(tmp_path: Path) ->
                 gone.set()
                 journal.close()
                 again.append(FileJournal(tmp_path / "coordinator"))
-                desks.append(desk(keys, again[0]))
+                desks.append(service(keys, again[0]))
 
     original = run.lines[1].exchange
 
@@ -321,7 +321,7 @@ def test_a_coordinator_that_restarts_from_its_journal_goes_on(tmp_path: Path) ->
 def test_parties_with_other_bounds_are_refused_before_a_masked_value_is_sent() -> None:
     keys, other = Keys(), Keys(plan="other bounds")
     log = list[dict[str, Any]]()
-    here = desk(keys, log=log.append)
+    here = service(keys, log=log.append)
     joined = Joined(arrays(PARTS[0]), other.party(0), Direct("north", lambda: here))
     with pytest.raises(Refused, match="agreed to something else"):
         fit(request(), joined, noise=NoiseRng.for_tests(2))
@@ -330,7 +330,7 @@ def test_parties_with_other_bounds_are_refused_before_a_masked_value_is_sent() -
 
 def test_those_who_do_not_join_in_time_are_named() -> None:
     keys = Keys()
-    here = desk(keys, patience=0.3)
+    here = service(keys, patience=0.3)
     run = Run(keys, lambda: here)
     run.start(0)
     run.end()
@@ -339,7 +339,7 @@ def test_those_who_do_not_join_in_time_are_named() -> None:
 
 def test_log_lines_hold_no_value() -> None:
     keys, log = Keys(), list[dict[str, Any]]()
-    here = desk(keys, log=log.append)
+    here = service(keys, log=log.append)
     run = Run(keys, lambda: here)
     for i in range(3):
         run.start(i)

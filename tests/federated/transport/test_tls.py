@@ -32,24 +32,24 @@ class Echo:
 def echo(tmp_path: Path) -> Iterator[tuple[Echo, int, Path]]:
     make_test_certificates(tmp_path / "ours", ("north", "south"))
     make_test_certificates(tmp_path / "theirs", ("north",))
-    desk = Echo()
-    server = Server(desk, "127.0.0.1:0", Credentials.read(tmp_path / "ours" / "coordinator.pem"), 3, 2**16)  # type: ignore[arg-type]
+    service = Echo()
+    server = Server(service, "127.0.0.1:0", Credentials.read(tmp_path / "ours" / "coordinator.pem"), 3, 2**16)  # type: ignore[arg-type]
     server.start()
-    yield desk, server.port, tmp_path
+    yield service, server.port, tmp_path
     server.stop(0)
 
 
 def test_a_sender_is_who_its_certificate_says(echo: tuple[Echo, int, Path]) -> None:
-    desk, port, folder = echo
+    service, port, folder = echo
     line = Line(f"127.0.0.1:{port}", Credentials.read(folder / "ours" / "south.pem"), 10)
     assert line.exchange(b"hello") == b"hello"
-    assert desk.heard == [("south", b"hello")]
+    assert service.heard == [("south", b"hello")]
     line.close()
 
 
 @pytest.mark.parametrize("wrong", ["all", "own", "authority"])
 def test_a_wrong_certificate_is_refused_before_anything_is_sent(echo: tuple[Echo, int, Path], wrong: str) -> None:
-    desk, port, folder = echo
+    service, port, folder = echo
     ours, theirs = (Credentials.read(folder / side / "north.pem") for side in ("ours", "theirs"))
     credentials = {
         "all": theirs, "own": attrs.evolve(theirs, authority=ours.authority), "authority": attrs.evolve(ours, authority=theirs.authority),
@@ -57,30 +57,30 @@ def test_a_wrong_certificate_is_refused_before_anything_is_sent(echo: tuple[Echo
     line = Line(f"127.0.0.1:{port}", credentials, 30)
     with pytest.raises(Refused, match="certificates"):
         line.exchange(b"secret")
-    assert not desk.heard
+    assert not service.heard
     line.close()
 
 
 def test_a_party_cannot_pass_for_the_coordinator(echo: tuple[Echo, int, Path]) -> None:
     _, _, folder = echo
-    desk = Echo()
-    server = Server(desk, "127.0.0.1:0", Credentials.read(folder / "ours" / "south.pem"), 3, 2**16)  # type: ignore[arg-type]
+    service = Echo()
+    server = Server(service, "127.0.0.1:0", Credentials.read(folder / "ours" / "south.pem"), 3, 2**16)  # type: ignore[arg-type]
     server.start()
     line = Line(f"127.0.0.1:{server.port}", Credentials.read(folder / "ours" / "north.pem"), 10)
     with pytest.raises(Refused, match="certificates"):
         line.exchange(b"secret")
-    assert not desk.heard
+    assert not service.heard
     line.close()
     server.stop(0)
 
 
 def test_oversized_messages_and_silence_end_in_an_error(echo: tuple[Echo, int, Path]) -> None:
-    desk, port, folder = echo
+    service, port, folder = echo
     credentials = Credentials.read(folder / "ours" / "north.pem")
     line = Line(f"127.0.0.1:{port}", credentials, 10)
     with pytest.raises(Unreachable, match="resource_exhausted"):
         line.exchange(bytes(2**17))
-    assert not desk.heard
+    assert not service.heard
     line.close()
     nobody = Line("127.0.0.1:9", credentials, 0.5)
     with pytest.raises(Unreachable, match="did not answer within"):

@@ -29,11 +29,11 @@ from cloister.federated.protocol.messages import HEAD, Kind, Message, Reason, Re
 from cloister.federated.transport.certificates import make_test_certificates
 from cloister.federated.transport.grpc_client import Line
 from cloister.federated.transport.grpc_server import Server
-from cloister.federated.transport.service import Desk, Stopped
+from cloister.federated.transport.service import CoordinatorService, Stopped
 from cloister.federated.transport.tls import Credentials
 from cloister.run.fit import fit
 from tests.federated.federated_session import Keys, opened, vector
-from tests.federated.transport.test_service import NAMES, PARTS, Run, arrays, desk, kill_at, request
+from tests.federated.transport.test_service import NAMES, PARTS, Run, arrays, kill_at, request, service
 from tests.in_process import cloister
 
 HOUR = 3600.0
@@ -50,7 +50,7 @@ def said(reply: bytes) -> Rejected:
 def test_the_first_round_waits_for_timeout_and_not_for_patience(again: bool) -> None:
     """Also after a party that had joined has asked once more to."""
     keys = Keys()
-    here = desk(keys, patience=HOUR, timeout=0.3, attempts=2)
+    here = service(keys, patience=HOUR, timeout=0.3, attempts=2)
     run = Run(keys, lambda: here)
     run.lines[2].before = kill_at(0)
     if again:
@@ -78,7 +78,7 @@ def test_the_first_round_waits_for_timeout_and_not_for_patience(again: bool) -> 
 
 def test_a_party_that_stops_waiting_is_told_who_is_missing() -> None:
     keys = Keys()
-    here = desk(keys, patience=HOUR, timeout=HOUR)
+    here = service(keys, patience=HOUR, timeout=HOUR)
     error = said(here.handle("north", keys.party(0).hello(), 0.2))
     assert (error.reason, error.party) == (Reason.TIMEOUT, "south, west")
     assert "south, west" in str(error)
@@ -86,7 +86,7 @@ def test_a_party_that_stops_waiting_is_told_who_is_missing() -> None:
     run = Run(keys, lambda: here)
     run.lines[0].exchange = lambda data: here.handle("north", data, 30 if data[5] == Kind.HELLO else 0.2)  # type: ignore[method-assign]
     run.lines[2].before = kill_at(1)
-    here = desk(keys, patience=HOUR, timeout=HOUR)
+    here = service(keys, patience=HOUR, timeout=HOUR)
     for i in range(3):
         run.start(i)
     run.threads[0].join(30)
@@ -99,7 +99,7 @@ def test_a_party_that_stops_waiting_is_told_who_is_missing() -> None:
 
 
 @contextmanager
-def serving(here: Desk, folder: Path, port: int = 0) -> Iterator[int]:
+def serving(here: CoordinatorService, folder: Path, port: int = 0) -> Iterator[int]:
     """A desk on a port; whoever waits there at the end is let go, so that no thread outlives a test that fails."""
     server = Server(here, f"127.0.0.1:{port}", Credentials.read(folder / "coordinator.pem"), 3, 2**20)
     server.start()
@@ -113,7 +113,7 @@ def serving(here: Desk, folder: Path, port: int = 0) -> Iterator[int]:
 def test_a_line_whose_patience_ends_names_the_missing_parties_and_not_the_coordinator(tmp_path: Path) -> None:
     make_test_certificates(tmp_path / "certs", NAMES)
     keys = Keys()
-    with serving(desk(keys, patience=HOUR), tmp_path / "certs") as port:
+    with serving(service(keys, patience=HOUR), tmp_path / "certs") as port:
         line = Line(f"127.0.0.1:{port}", Credentials.read(tmp_path / "certs" / "north.pem"), 2.0)
         with pytest.raises(Refused, match="south, west did not") as error:
             fit(request(), Joined(arrays(PARTS[0]), keys.party(0), line), noise=NoiseRng.for_tests(2))
@@ -126,7 +126,7 @@ def test_a_coordinator_that_is_stopped_and_comes_back_is_waited_for(tmp_path: Pa
     """Parties cannot tell it from one that was killed: they send again."""
     make_test_certificates(tmp_path / "certs", NAMES)
     keys, log, replies = Keys(), list[dict[str, Any]](), list[bytes]()
-    first, second = desk(keys, patience=HOUR, log=log.append), desk(keys, patience=0.5)
+    first, second = service(keys, patience=HOUR, log=log.append), service(keys, patience=0.5)
     with serving(first, tmp_path / "certs") as port:
         line = Line(f"127.0.0.1:{port}", Credentials.read(tmp_path / "certs" / "north.pem"), 30)
         party = threading.Thread(target=lambda: replies.append(line.exchange(keys.party(0).hello())), daemon=True)
@@ -150,7 +150,7 @@ def until(true: Callable[[], object]) -> None:
 
 def test_the_coordinator_shows_who_has_joined_and_who_has_sent_what_as_it_happens() -> None:
     keys, log = Keys(), list[dict[str, Any]]()
-    here = desk(keys, log=log.append)
+    here = service(keys, log=log.append)
     run = Run(keys, lambda: here)
     shown = lambda: [in_words(e, 3, 4) for e in log]  # noqa: E731
     for i, name in enumerate(NAMES):
@@ -183,7 +183,7 @@ def test_rounds_and_attempts_count_from_1_in_words() -> None:
 
 def test_given_up_attempts_and_refusals_are_shown_with_the_party_that_they_are_about() -> None:
     keys, log = Keys(), list[dict[str, Any]]()
-    here = desk(keys, timeout=0.2, attempts=2, log=log.append)
+    here = service(keys, timeout=0.2, attempts=2, log=log.append)
     refusal = said(here.handle("north", Keys(plan="other").party(0).hello()))
     run = Run(keys, lambda: here)
     run.lines[2].before = kill_at(1)
@@ -195,7 +195,7 @@ def test_given_up_attempts_and_refusals_are_shown_with_the_party_that_they_are_a
     assert "round 2 of 4: given up, for want of west" in shown
     assert "round 2 of 4, attempt 2: given up, for want of west" in shown
     assert any(words.startswith("round 2 of 4, attempt 2: south has sent") for words in shown)
-    late = desk(keys, patience=0.1, log=log.append)
+    late = service(keys, patience=0.1, log=log.append)
     late.handle("north", keys.party(0).hello())
     assert "south, west did not join in time" in [in_words(e, 3, 4) for e in log]
 
@@ -204,7 +204,7 @@ def test_a_session_that_was_given_up_goes_on_when_all_come_back_with_their_journ
     """What a coordinator says when it ends: start again with the same journals."""
     keys = Keys()
     journals = [FileJournal(tmp_path / name) for name in (*NAMES, "coordinator")]
-    here = desk(keys, journals[3], timeout=0.2, attempts=2)
+    here = service(keys, journals[3], timeout=0.2, attempts=2)
     run = Run(keys, lambda: here, list(journals[:3]))
     run.lines[2].before = kill_at(2)
     for i in range(3):
@@ -213,7 +213,7 @@ def test_a_session_that_was_given_up_goes_on_when_all_come_back_with_their_journ
     journals[3].close()
     assert set(run.errors) == set(NAMES)
     journals = [FileJournal(tmp_path / name) for name in (*NAMES, "coordinator")]
-    there = desk(keys, journals[3])
+    there = service(keys, journals[3])
     run = Run(keys, lambda: there, list(journals[:3]))
     for i in range(3):
         run.start(i)

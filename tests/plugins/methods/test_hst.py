@@ -78,7 +78,7 @@ def test_rows_nearest_to_a_badly_cut_centre_fall_in_no_cell() -> None:
     problem = Problem(6, domain, 500, Budget("gaussian", 1.0))
     tree = ShiftedQuadtree(depth=5).open(problem, SEED)
     lattice = domain.snap(rows)
-    near, bad = NearestCenter(lattice[:4], domain.reach), np.array([True, False, False, True])
+    near, bad = NearestCenter(lattice[:4], domain.max_norm), np.array([True, False, False, True])
     ids = Spared(tree, near, bad).locate(lattice)
     spared = np.isin(near.locate(lattice)[:, 0], [0, 3])
     assert spared.any()

@@ -227,7 +227,7 @@ def test_absolute_updates_have_the_domain_as_their_sensitivity() -> None:
         round = forecast(method, problem_of(method, 2, domain, 1000), SEED)[0]
         vectors = round.parts[1].vectors
         assert vectors is not None
-        assert vectors.bound.l2 == domain.reach
+        assert vectors.bound.l2 == domain.max_norm
         assert vectors.bound.l1 * domain.unit == pytest.approx(l1, rel=1e-5)
         assert round.parts[0].cells.within is None  # type: ignore[attr-defined]
 
@@ -325,7 +325,7 @@ class Told:
     error: float = 0.0
     trust = Central
     measure = "exact"
-    failing = everybody = biased = False
+    uses_delta = asks_all_users = biased = False
     events = ()
 
     def open(self, *_: Any) -> Any:
@@ -531,7 +531,7 @@ def places(domain: Any, round: Round[Any], g: np.random.Generator) -> np.ndarray
     centers, d = domain.real(cells.centers), domain.dimension
     direction = g.normal(0, 1, (len(centers), 12, d))
     direction /= np.linalg.norm(direction, axis=2, keepdims=True)
-    within = (cells.within or domain.reach) * domain.unit
+    within = (cells.within or domain.max_norm) * domain.unit
     rim = centers[:, None] + direction * (within * np.array([1 - 1e-6, 1, 1 + 1e-6] * 4)[:, None])
     far = domain.middle + domain.diameter * g.choice([-1.0, 0.0, 1.0], (20, d)) * g.choice([0.5, 1.0, 1e9], (20, 1))
     return np.vstack([domain.sample(g, 40, 0.0), far, centers, rim.reshape(-1, d)])
@@ -568,7 +568,7 @@ def test_one_row_changes_no_more_than_the_events_say(method: Lloyd[Central], dom
                 (event,) = channel.events
                 buckets = np.flatnonzero(np.array(change).reshape(4, -1).any(axis=1))
                 assert len(buckets) <= 1
-                assert sum(c > 0 for c in change) <= event.touched
+                assert sum(c > 0 for c in change) <= event.l0_sensitivity
                 l1, l2 = sum(change), sum(c**2 for c in change)
                 if part.vectors is None:
                     assert l1 <= 1

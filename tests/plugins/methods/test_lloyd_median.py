@@ -94,8 +94,8 @@ class Asking:
 
     def cluster(self, problem: Problem, session: Session[Central], rng: PublicRng) -> Clustering:
         centers = sphere_packing(problem.k, problem.domain, rng)
-        near = NearestCenter(problem.domain.snap(centers), problem.domain.reach)
-        session.ask(count(near, via=DiscreteGaussianCounts(), spend=problem.budget))
+        near = NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
+        session.ask(count(near, oracle=DiscreteGaussianCounts(), budget=problem.budget))
         return Clustering(centers, None, {"asked": 1})
 
 

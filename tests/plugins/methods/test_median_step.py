@@ -84,11 +84,11 @@ def smoothed_cost(rows: Floats, centers: Floats, s: float) -> float:
 
 def some_pulls(domain: Domain, rng: PublicRng, within: int | None = None) -> Pulls:
     centers = domain.snap(domain.sample(rng.generator(), 7, 0.0))
-    return Pulls(NearestCenter(centers, domain.reach, within), max(1, domain.reach // 20))
+    return Pulls(NearestCenter(centers, domain.max_norm, within), max(1, domain.max_norm // 20))
 
 
 def pulls_within(domain: Domain, rng: PublicRng) -> Pulls:
-    return some_pulls(domain, rng, domain.reach // 3)
+    return some_pulls(domain, rng, domain.max_norm // 3)
 
 
 def sharp_pulls(domain: Domain, rng: PublicRng) -> Pulls:
@@ -97,7 +97,7 @@ def sharp_pulls(domain: Domain, rng: PublicRng) -> Pulls:
 
 def blunt_pulls(domain: Domain, rng: PublicRng) -> Pulls:
     """Everything is within the smoothing length."""
-    return Pulls(some_pulls(domain, rng).cells, 3 * domain.reach)
+    return Pulls(some_pulls(domain, rng).cells, 3 * domain.max_norm)
 
 
 @parametrize(some_pulls, pulls_within, sharp_pulls, blunt_pulls, role="Vectors")

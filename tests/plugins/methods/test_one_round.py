@@ -44,10 +44,10 @@ def mixture(n: int, k: int, d: int, seed: int, spread: float = 0.01) -> tuple[Fl
 def test_share_of_the_counts_and_expected_error_are_those_of_the_study(epsilon: float, q: float, v: float) -> None:
     made = plan(epsilon=epsilon, options={"partitions": 1})
     counts, vectors = made.forecast(SEED)[0].parts
-    assert counts.among is not None
-    assert counts.among.fraction == pytest.approx(q, abs=0.002)
-    assert vectors.among is not None
-    assert vectors.among.fraction == pytest.approx(1 - counts.among.fraction)
+    assert counts.user_share is not None
+    assert counts.user_share.fraction == pytest.approx(q, abs=0.002)
+    assert vectors.user_share is not None
+    assert vectors.user_share.fraction == pytest.approx(1 - counts.user_share.fraction)
     assert made.composed.value.expected_error(made.problem) == pytest.approx(v, rel=0.03)
 
 
@@ -67,7 +67,7 @@ def test_every_user_answers_exactly_one_question_with_all_of_epsilon(partitions:
 def test_shares_of_the_budget_add_up_to_epsilon() -> None:
     (asked,) = plan(method="one-round-lsh").forecast(SEED)
     assert [event.spent.epsilon for event in asked.events] == pytest.approx([0.1, 0.9])
-    assert all(part.among is None for part in asked.parts)
+    assert all(part.user_share is None for part in asked.parts)
 
 
 def test_two_partitions_only_where_little_noise_is_expected() -> None:
@@ -201,7 +201,7 @@ def test_bounds_of_the_rows_are_those_of_the_domain() -> None:
     made = plan(rows=1000, d=5, k=2)
     part = next(part for part in made.forecast(SEED)[0].parts if part.vectors is not None)
     assert part.vectors is not None
-    assert part.vectors.bound.l2 == made.problem.domain.reach
+    assert part.vectors.bound.l2 == made.problem.domain.max_norm
 
 
 def test_share_follows_the_trust_model() -> None:
@@ -210,7 +210,7 @@ def test_share_follows_the_trust_model() -> None:
                 components={"counts": "discrete-gaussian", "sums": "discrete-gaussian"}), [str(j) for j in range(6)],
     )  # fmt: skip
     (asked,) = central.forecast(SEED)
-    assert all(part.among is None for part in asked.parts)
+    assert all(part.user_share is None for part in asked.parts)
     assert math.isclose(sum(event.spent.amount for event in asked.events), central.problem.budget.amount)
 
 

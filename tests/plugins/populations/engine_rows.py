@@ -18,7 +18,7 @@ from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
-from cloister.core.questions import Rows, add_up, count
+from cloister.core.questions import Rows, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
@@ -93,8 +93,8 @@ def answers(population: Any, cells: Any = None, counts: Any = None, sums: Any = 
     measure = counts.measure
     problem = Problem(2, SQUARE, 1000, Budget(measure, 1.0, delta=1e-3))
     session: Session[Any] = Session(problem, PublicRng.from_seed(3), population, noise=NoiseRng.for_tests(4))
-    asked = [count(cells, via=counts, spend=problem.budget)]
+    asked = [count(cells, oracle=counts, budget=problem.budget)]
     if sums.trust is counts.trust and sums.measure == measure:
-        asked.append(add_up(Rows.of(cells, SQUARE), via=sums, spend=problem.budget))
+        asked.append(vector_sum(Rows.of(cells, SQUARE), oracle=sums, budget=problem.budget))
     every = [(np.arange(size), level) for level, size in enumerate(cells.space.sizes)]
     return [table.at(ids, level).ravel().tolist() for table in session.ask(*asked) for ids, level in every]

@@ -38,5 +38,5 @@ def test_files_of_too_few_people_are_refused_whatever_reads_them(
 
     with pytest.raises(Refused, match="there are 900 people, and the guarantee needs at least 909"):
         fit(asked(1010), population())
-    assert fit(asked(1000), population()).privacy.least == 900
+    assert fit(asked(1000), population()).privacy.min_honest_users == 900
     assert population().people == 900, "without a check"

@@ -77,7 +77,7 @@ def test_ids_are_the_formula_in_python_integers(domain: Box) -> None:
 def test_cells_of_a_ball_are_kept_exactly_if_a_row_can_be_in_them(d: int, side: int) -> None:
     """The lattice point of each cell that is nearest to the middle, in integers, against what ``grow`` looks at."""
     domain = Ball((0.5,) * d, 2.0)
-    tree, reach = opened(domain, side=side), domain.reach
+    tree, reach = opened(domain, side=side), domain.max_norm
     spans = [(first_of(c, side, reach), first_of(c + 1, side, reach) - 1) for c in range(side)]
     nearest = [0 if low <= 0 <= high else min(abs(low), abs(high)) for low, high in spans]
     held = [i for i, xs in enumerate(itertools.product(nearest, repeat=d)) if sum(x * x for x in xs) <= reach**2]

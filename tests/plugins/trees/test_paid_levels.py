@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.core.buckets import Setting
+from cloister.core.buckets import QuestionContext
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
@@ -31,7 +31,7 @@ def opened(depth: int, top: int) -> Quadtree:
 
 def noise(tree: Quadtree, rows: Ints, oracle: Any, budget: Budget) -> Floats:
     """Noise (draws, levels) in the counts of the cells that the middle of the domain is in."""
-    channel = oracle.open(tree.space, budget, Setting(1000, BOX.unit, SEED))
+    channel = oracle.open(tree.space, budget, QuestionContext(1000, BOX.unit, SEED))
     users = np.arange(len(rows), dtype=np.uint64)
     ids = tree.locate(rows)
     summary = channel.absorb(channel.encode(ids, users, NoiseRng.for_tests(0)))
@@ -72,5 +72,5 @@ def test_every_asked_level_has_the_noise_that_all_of_them_together_pay_for(
 def test_a_budget_per_level_would_be_too_small() -> None:
     """The mutant: noise as if one level were asked. It is caught by the bounds above on every tree of more than two levels."""
     tree = opened(3, 0)
-    channel = DiscreteLaplaceCounts().open(tree.space, Budget("pure", 1.0), Setting(1000, BOX.unit, SEED))
+    channel = DiscreteLaplaceCounts().open(tree.space, Budget("pure", 1.0), QuestionContext(1000, BOX.unit, SEED))
     assert channel.deviation > 2.5 * math.sqrt(0.5) / math.sinh(0.5)

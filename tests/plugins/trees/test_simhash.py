@@ -27,10 +27,10 @@ class Told:
     digest_tag = "tests.test_simhash.Told"
 
     levels: list[Floats]
-    looks: list[tuple[int, tuple[int, ...]]] = attrs.field(factory=list)
+    lookups: list[tuple[int, tuple[int, ...]]] = attrs.field(factory=list)
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
-        self.looks.append((level, tuple(ids.tolist())))
+        self.lookups.append((level, tuple(ids.tolist())))
         return self.levels[level][ids]
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
@@ -61,7 +61,7 @@ def test_growth_is_the_paper_s_recursion(seed: int) -> None:
     assert sorted(found) == sorted(leaves_by_recursion(tree, counts, 0, 0) + leaves_by_recursion(tree, counts, 0, 1))
     assert grown.weights.tolist() == [counts[level][node] for level, node in found]
     assert grown.errors.weights.tolist() == [node / 100 for _, node in found]
-    looked = [(level, node) for level, nodes in told.looks for node in nodes]
+    looked = [(level, node) for level, nodes in told.lookups for node in nodes]
     assert len(looked) == len(set(looked))  # no count is looked at twice
 
 

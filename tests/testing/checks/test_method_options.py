@@ -54,7 +54,7 @@ def test_one_round_spends_its_budget_once_however_many_partitions(name: str, sha
 @pytest.mark.parametrize("share", ["users", "budget"])
 def test_stemmers_steps_share_the_delta_of_those_that_spend_one(share: str) -> None:
     made = method("weighted-centers", {"sums": "ldp-average"}, divide_steps=share, divide_radii=share, radii=3)
-    assert any(currency.failing for currency in currencies_of(made))
+    assert any(currency.uses_delta for currency in currencies_of(made))
     assert paid(made) == (pytest.approx(1, rel=1e-9), pytest.approx(1, rel=1e-9))
 
 
@@ -65,7 +65,7 @@ def test_steps_that_may_fail_share_the_whole_delta(failing_steps: set[Step], pai
     weights: dict[Step, float] = {"hashes": 1.0, "sums": 2.0, "check": 3.0, "weigh": 0.5}
     groups = groups_of(
         Budget("pure", 1.0, delta=1e-6), weights, 3, 2, radii_by=pairs_by, repetitions_by=pairs_by, steps_by="budget",
-        failing=failing_steps, seed=SEED,
+        uses_delta=failing_steps, seed=SEED,
     )  # fmt: skip
     for group in groups:
         spent = [of_pair(groups, pair)[step] for step in weights for pair in group.pairs]

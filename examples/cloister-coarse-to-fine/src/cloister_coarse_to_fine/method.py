@@ -21,11 +21,11 @@ from cloister.plugin import (
     T,
     TreeBuilder,
     VectorSumOracle,
-    add_up,
     component,
     count,
     option,
     slot,
+    vector_sum,
 )
 
 
@@ -43,14 +43,14 @@ class CoarseToFine(Generic[T]):
         coarse, fine = problem.budget.split(self.coarse_share, 1 - self.coarse_share)
         # round 1: one question, how many rows are in each cell
         tree = self.tree.open(problem, rng.child("tree"))
-        (cells,) = session.ask(count(tree, via=self.counts, spend=coarse))
+        (cells,) = session.ask(count(tree, oracle=self.counts, budget=coarse))
         rough = self.solver.solve(session.release(tree.grow(cells)), problem.k, rng.child("solve"))
         # round 2: two questions about the rows nearest to each centre, which share what is left of the budget
-        near = NearestCenter(problem.domain.snap(rough), problem.domain.reach)
+        near = NearestCenter(problem.domain.snap(rough), problem.domain.max_norm)
         per_count, per_sum = fine.split(1, 2)
         counts, sums = session.ask(
-            count(near, via=self.counts, spend=per_count),
-            add_up(near.offsets(), via=self.sums, spend=per_sum),
+            count(near, oracle=self.counts, budget=per_count),
+            vector_sum(near.offsets(), oracle=self.sums, budget=per_sum),
         )
         every = np.arange(problem.k)
         weights = np.maximum(counts.at(every), counts.standard_error(every))  # noise may make a count negative

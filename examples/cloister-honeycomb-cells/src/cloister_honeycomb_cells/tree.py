@@ -62,4 +62,4 @@ class HoneycombCells:
         steps = np.stack([place + line % 2 / 2, line * 0.75**0.5], axis=-1).reshape(-1, 2)
         middles = np.rint(steps * (2 * domain.sides.max() / self.across)).astype(np.int64)
         inside = (domain.snap(domain.real(middles)) == middles).all(axis=1)
-        return HoneycombCellsTree(domain, NearestCenter(middles[inside], domain.reach), problem.k)
+        return HoneycombCellsTree(domain, NearestCenter(middles[inside], domain.max_norm), problem.k)

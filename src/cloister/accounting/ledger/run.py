@@ -15,7 +15,7 @@ from cloister.accounting.ledger.database import NOW, transaction
 from cloister.accounting.ledger.privacy_filter import Cost
 from cloister.core.budget import Event
 from cloister.core.errors import Damaged, InvalidInput, Refused
-from cloister.core.record import Look, Record
+from cloister.core.record import Lookup, Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,21 +71,21 @@ class Run:
             self._opened(db, index)
             db.execute("update rounds set closed = 1 where run = ? and number = ?", [self.id, index])
 
-    def write(self, look: Look) -> None:
+    def write(self, lookup: Lookup) -> None:
         """These values are about to be released: bit for bit what a resumed run will be given.
 
         Raises:
             Refused: the look's round was never opened. InvalidInput: one row of values per id is missing.
         """
-        if look.ids.ndim != 1 or look.values.ndim not in (1, 2) or len(look.values) != len(look.ids):
+        if lookup.ids.ndim != 1 or lookup.values.ndim not in (1, 2) or len(lookup.values) != len(lookup.ids):
             raise InvalidInput(
-                f"a look has ids (m,) and values (m,) or (m, d), not {look.ids.shape} and {look.values.shape}"
+                f"a look has ids (m,) and values (m,) or (m, d), not {lookup.ids.shape} and {lookup.values.shape}"
             )
-        place = [look.round, look.question, look.level, int(look.error)]
-        shape = " ".join(map(str, look.values.shape))
-        entry = [_bytes(look.ids, "<i8"), shape, _bytes(look.values, "<f8")]
+        place = [lookup.round, lookup.question, lookup.level, int(lookup.error)]
+        shape = " ".join(map(str, lookup.values.shape))
+        entry = [_bytes(lookup.ids, "<i8"), shape, _bytes(lookup.values, "<f8")]
         with self._held() as db:
-            self._opened(db, look.round)
+            self._opened(db, lookup.round)
             number = "(select coalesce(max(number) + 1, 0) from looks where run = ?1)"
             db.execute(
                 f"insert into looks values (?1, {number}, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", [self.id, *place, *entry]
@@ -146,7 +146,9 @@ def recorded(db: sqlite3.Connection, run: str) -> Record:
     return Record([digest for digest, _ in rounds], closed, [_look(run, *row) for row in rows])
 
 
-def _look(run: str, round: int, question: int, level: int, error: int, ids: bytes, shape: str, answers: bytes) -> Look:
+def _look(
+    run: str, round: int, question: int, level: int, error: int, ids: bytes, shape: str, answers: bytes
+) -> Lookup:
     try:
         values = _array(answers, "<f8").reshape([int(n) for n in shape.split()])
         keys = _array(ids, "<i8")
@@ -154,7 +156,7 @@ def _look(run: str, round: int, question: int, level: int, error: int, ids: byte
         raise Damaged(
             f"run {run} has a look whose bytes do not fit its shape: restore a backup of the ledger"
         ) from None
-    return Look(round, question, level, bool(error), keys, values)
+    return Lookup(round, question, level, bool(error), keys, values)
 
 
 def _bytes(array: NDArray[Any], dtype: str) -> bytes:

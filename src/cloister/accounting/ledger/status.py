@@ -32,7 +32,7 @@ class RunStatus:
     started: str
     finished: str | None
     rounds: int
-    looks: int
+    lookups: int
 
     @property
     def cost(self) -> Cost:

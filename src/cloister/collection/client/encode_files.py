@@ -25,7 +25,7 @@ from cloister.collection.client.state import State
 from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, private, sync, writing
 from cloister.collection.wire import messages
 from cloister.collection.wire import reports as wire
-from cloister.collection.wire.user_set import Roll
+from cloister.collection.wire.user_set import UserSet
 from cloister.core.errors import InvalidInput
 from cloister.core.trust import Shuffled
 from cloister.core.types import Floats, Ids
@@ -118,13 +118,13 @@ class Table:
         """Whether rows come in the order of their users' numbers."""
         return self._naming.column is None
 
-    def check(self) -> Roll:
+    def check(self) -> UserSet:
         """Read everything; who of those whose rows there are is asked in this round.
 
         Raises:
             InvalidInput: nothing may be encoded.
         """
-        everybody, asked = Roll(self._encoder.plan.rows), Roll(self._encoder.plan.rows)
+        everybody, asked = UserSet(self._encoder.plan.rows), UserSet(self._encoder.plan.rows)
         for users, _ in self.chunks():
             everybody.add(users)
             asked.add(users[self._encoder.asked(users)])
@@ -216,7 +216,7 @@ def _drawn(encoder: PlanEncoder, table: Table) -> Iterator[tuple[Ids, Records]]:
         yield users, encoder.draw(rows, users)
 
 
-def _kept(encoder: PlanEncoder, roll: Roll, store: State) -> Iterator[tuple[Ids, Records]]:
+def _kept(encoder: PlanEncoder, roll: UserSet, store: State) -> Iterator[tuple[Ids, Records]]:
     for users in roll.pieces(piece_rows(encoder.plan.dimension, encoder.width)):
         yield users, store.records(encoder.transcript, users, encoder.width)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import numpy as np
 
 from cloister.collection.intake.refusals import Intake, Kind
-from cloister.collection.wire.user_set import Roll, first_of
+from cloister.collection.wire.user_set import UserSet, first_of
 from cloister.core.encoding import Progress
 from cloister.core.errors import MissingExtra, Refused
 from cloister.core.types import Bools, Ids, Ints
@@ -101,7 +101,12 @@ class SentFiles:
         return rows[good]
 
     def _once(
-        self, seen: Roll, users: Ids, left: Ints, possible: Callable[[Ints], Iterable[tuple[Ints, T]]], origin: Origin
+        self,
+        seen: UserSet,
+        users: Ids,
+        left: Ints,
+        possible: Callable[[Ints], Iterable[tuple[Ints, T]]],
+        origin: Origin,
     ) -> Iterator[T]:
         """What is possible of the rows that are left, each user number once.
 

@@ -11,7 +11,7 @@ from cloister.accounting.composition import Spent
 from cloister.collection.wire.columns import report_types
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
-from cloister.core.shuffling import least, messages, roles
+from cloister.core.shuffling import messages, min_honest_users, roles
 
 MOST_MESSAGES, MOST_BYTES = 2**16, 2**22
 """What a plan may ask a person to send."""
@@ -32,8 +32,8 @@ class Crowd:
         bytes: most that her messages have, without the envelope.
     """
 
-    least: int
-    alone: float
+    min_honest_users: int
+    epsilon_without_shuffler: float
     messages: int
     bytes: int
 
@@ -54,7 +54,7 @@ class Crowd:
                 f"every person would send {count:,} messages of {size:,} bytes in all; a plan asks for at most {MOST_MESSAGES:,} and "
                 f"{MOST_BYTES:,}: choose fewer buckets, fewer columns, or other oracles (amplified-counts and amplified-vectors send one)"
             )
-        return cls(least(round), Spent.on(round.events).alone, count, size)
+        return cls(min_honest_users(round), Spent.on(round.events).epsilon_without_shuffler, count, size)
 
     def lines(self) -> list[str]:
         """For people."""
@@ -64,7 +64,7 @@ class Crowd:
     def as_dict(self) -> dict[str, Any]:
         """Plain data; None where nothing holds."""
         return {
-            "least honest people": self.least, "epsilon alone": self.alone if self.alone < math.inf else None,
+            "least honest people": self.min_honest_users, "epsilon alone": self.epsilon_without_shuffler if self.epsilon_without_shuffler < math.inf else None,
             "messages per user": self.messages, "message bytes per user": self.bytes,
         }  # fmt: skip
 

@@ -99,9 +99,9 @@ def asked_share(round: Round[Any]) -> float:
     """Share of the users (expected, over keys) who are asked anything in a round."""
     shares = dict[PublicRng, list[Share]]()
     for part in round.parts:
-        if part.among is None:
+        if part.user_share is None:
             return 1.0
-        shares.setdefault(part.among.rng, []).append(part.among)
+        shares.setdefault(part.user_share.rng, []).append(part.user_share)
     missing = 1.0
     for group in shares.values():
         missing *= 1 - covered(group)
@@ -117,7 +117,7 @@ def covered(shares: Sequence[Share]) -> float:
 
 
 def _plain(event: Event) -> dict[str, Any]:
-    spent, among = event.spent, event.spent.among
+    spent, among = event.spent, event.spent.user_share
     users = None if among is None else {"key": among.rng.key.hex(), "from": among.low, "to": among.high}
     return {
         "mechanism": event.mechanism, "measure": spent.measure, "amount": spent.amount, "delta": event.delta, "users": users,

@@ -53,7 +53,7 @@ TRUSTS = ("Local", "Shuffled")
 @final
 @attrs.frozen
 class Outlook:
-    """How well the method will do. Args: error (v of ``Predicting``), rows_needed (for v = 0.1, at most: v falls as 1 / n or faster)."""
+    """How well the method will do. Args: error (v of ``PredictsError``), rows_needed (for v = 0.1, at most: v falls as 1 / n or faster)."""
 
     error: float
     rows_needed: int

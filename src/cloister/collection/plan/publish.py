@@ -14,7 +14,7 @@ from cloister.accounting.composition import Spent
 from cloister.collection.plan.anonymity import Crowd
 from cloister.collection.plan.costs import Size, Step
 from cloister.collection.plan.plan import TRUSTS, CollectionPlan, Outlook, loud
-from cloister.core.capabilities import Predicting
+from cloister.core.capabilities import PredictsError
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
@@ -77,7 +77,7 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     columns = "any" if plan.columns is None else ", ".join(plan.columns)
     privacy = state(
         rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True,
-        alone=math.inf if plan.crowd is None else plan.crowd.alone,
+        epsilon_without_shuffler=math.inf if plan.crowd is None else plan.crowd.epsilon_without_shuffler,
     )  # fmt: skip
     lines = [
         f"A plan to find {plan.k} centres of {plan.rows:,} people's rows, of {plan.dimension} columns ({columns}), by {plan.method['name']}.",
@@ -154,7 +154,7 @@ def warnings(plan: PreparedRun, outlook: Outlook | None) -> tuple[str, ...]:
 
 def _outlook(plan: PreparedRun) -> Outlook | None:
     method: Any = plan.composed.value
-    if not isinstance(method, Predicting):
+    if not isinstance(method, PredictsError):
         return None
     error = float(method.expected_error(plan.problem))
     if not 0 <= error < math.inf:

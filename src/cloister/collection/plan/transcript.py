@@ -29,7 +29,7 @@ from cloister.collection.plan import canonical_json as sealed
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.questions import Round
-from cloister.core.record import Look, Record
+from cloister.core.record import Lookup, Record
 from cloister.core.strict_json import parsed
 from cloister.core.types import AnyArray
 
@@ -60,7 +60,7 @@ class Answers:
     previous: str
     digest: str
     following: str | None
-    looks: tuple[Look, ...] = attrs.field(repr=False)
+    lookups: tuple[Lookup, ...] = attrs.field(repr=False)
     reports: Mapping[str, Any] = attrs.field(repr=False)
 
     @property
@@ -82,13 +82,13 @@ class Answers:
         return cls(
             plan=sealed.text(given["plan"]), round=sealed.whole(given["round"]) - 1, previous=sealed.text(given["previous"]),
             digest=sealed.text(given["digest"]), following=None if following is None else sealed.text(following),
-            looks=tuple(_look(one) for one in given["looks"]), reports=dict(given["reports"]),
+            lookups=tuple(_look(one) for one in given["looks"]), reports=dict(given["reports"]),
         )  # fmt: skip
 
     def _facts(self) -> dict[str, Any]:
         return {
             "format": FORMAT, "plan": self.plan, "round": self.round + 1, "previous": self.previous, "digest": self.digest,
-            "next": self.following, "reports": dict(self.reports), "looks": [_plain(look) for look in self.looks],
+            "next": self.following, "reports": dict(self.reports), "looks": [_plain(lookup) for lookup in self.lookups],
         }  # fmt: skip
 
 
@@ -133,7 +133,7 @@ class Transcript:
     def record(self) -> Record:
         """The closed rounds and the open one, for a replay."""
         digests = [self.plan.digest, *(a.following for a in self.closed if a.following is not None)]
-        return Record(digests, self.index, [look for answers in self.closed for look in answers.looks])
+        return Record(digests, self.index, [lookup for answers in self.closed for lookup in answers.lookups])
 
     def round(self) -> Round[Any]:
         """The open round, worked out anew from the plan and the answers.
@@ -226,20 +226,20 @@ def _answers(content: bytes) -> Answers:
     return found
 
 
-def _plain(look: Look) -> dict[str, Any]:
+def _plain(lookup: Lookup) -> dict[str, Any]:
     return {
-        "round": look.round + 1, "question": look.question + 1, "level": look.level, "error": look.error,
-        "shape": list(look.values.shape), "ids": _packed(look.ids, "<i8"), "values": _packed(look.values, "<f8"),
+        "round": lookup.round + 1, "question": lookup.question + 1, "level": lookup.level, "error": lookup.error,
+        "shape": list(lookup.values.shape), "ids": _packed(lookup.ids, "<i8"), "values": _packed(lookup.values, "<f8"),
     }  # fmt: skip
 
 
-def _look(given: Mapping[str, Any]) -> Look:
+def _look(given: Mapping[str, Any]) -> Lookup:
     shape = tuple(sealed.whole(n) for n in given["shape"])
     ids, values = _unpacked(given["ids"], "<i8"), _unpacked(given["values"], "<f8").reshape(shape)
     if len(shape) not in (1, 2) or len(ids) != shape[0] or not isinstance(given["error"], bool):
         raise ValueError("a look has ids (m,) and values (m,) or (m, d)")
     at = (sealed.whole(given["round"]) - 1, sealed.whole(given["question"]) - 1, sealed.whole(given["level"]))
-    return Look(*at, given["error"], ids, values)
+    return Lookup(*at, given["error"], ids, values)
 
 
 def _packed(array: AnyArray, dtype: str) -> str:

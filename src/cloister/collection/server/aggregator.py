@@ -149,7 +149,7 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
     plan = transcript.plan
     privacy = state(
         session.rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True,
-        alone=math.inf if plan.crowd is None else plan.crowd.alone,
+        epsilon_without_shuffler=math.inf if plan.crowd is None else plan.crowd.epsilon_without_shuffler,
     )  # fmt: skip
     reports = [answers.reports for answers in transcript.closed]
     details = {**found.details, "plan": plan.hash, "reports": reports[0] if plan.length == 1 else reports}
@@ -174,7 +174,7 @@ def _closed(
         )
     answers = Answers(
         plan=transcript.plan.hash, round=index, previous=transcript.head, digest=before.digests[index], following=following,
-        looks=tuple(record.looks[len(before.looks) :]), reports=collected.intake.as_dict(transcript.plan.rows),
+        lookups=tuple(record.lookups[len(before.lookups) :]), reports=collected.intake.as_dict(transcript.plan.rows),
     )  # fmt: skip
     return answers, session, found
 

@@ -13,7 +13,7 @@ from cloister.collection.intake.refusals import REPORTS
 from cloister.collection.intake.sent import Origin, SentFiles, isolated
 from cloister.collection.wire import reports as wire
 from cloister.collection.wire.columns import ReportType, numbers, report_types, valid, with_arrow
-from cloister.collection.wire.user_set import Roll
+from cloister.collection.wire.user_set import UserSet
 from cloister.core.encoding import absorb, keep_memory, merge_summaries
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import OpenedQuestion, Round
@@ -55,7 +55,7 @@ class Collected(SentFiles):
         """
         keep_memory()
         self.intake = self._nothing(len(round.parts))
-        schema, seen = wire.schema(round, self._plan), Roll(self._users)
+        schema, seen = wire.schema(round, self._plan), UserSet(self._users)
         nothing = absorb(round, wire.from_batch(with_arrow().RecordBatch.from_pylist([], schema=schema), round))
         counted = (self._counted(round, piece, origin, seen) for piece, origin in self._pieces(schema))
         total = reduce(merge_summaries, chain.from_iterable(counted), nothing)
@@ -77,7 +77,7 @@ class Collected(SentFiles):
             yield _joined(held)
 
     def _counted(
-        self, round: Round[Any], piece: pa.RecordBatch, origin: Origin, seen: Roll
+        self, round: Round[Any], piece: pa.RecordBatch, origin: Origin, seen: UserSet
     ) -> Iterator[tuple[Any, ...]]:
         """Summaries of the reports of a piece that count."""
         users, left = numbers(piece.column(0)), np.arange(piece.num_rows)

@@ -14,7 +14,7 @@ from cloister.collection.intake.sent import SentFiles, isolated
 from cloister.collection.plan.costs import covered
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.wire.messages import Messages, from_batch, schema
-from cloister.collection.wire.user_set import Roll
+from cloister.collection.wire.user_set import UserSet
 from cloister.core.capabilities import Sorting
 from cloister.core.questions import Round
 from cloister.core.shuffling import messages as each
@@ -42,7 +42,7 @@ class Senders(SentFiles):
         self._round, self._schema = round, schema(round, plan.hash, senders=True)
         self._asked = [(numbers, _everybody(round, numbers)) for numbers in roles(round)]
         self._most = sum(max(each(round.parts[j]) for j in numbers) for numbers, _ in self._asked)
-        self._seen = Roll(plan.rows)
+        self._seen = UserSet(plan.rows)
 
     def accepted(self) -> Iterator[Messages]:
         """The messages of everybody who counts, a bounded number at a time.
@@ -167,5 +167,5 @@ def _starts(messages: Messages) -> Bools:
 
 def _everybody(round: Round[Any], numbers: tuple[int, ...]) -> bool:
     """Whether everybody is asked one of these questions."""
-    shares = [share for share in (round.parts[j].among for j in numbers) if share is not None]
+    shares = [share for share in (round.parts[j].user_share for j in numbers) if share is not None]
     return len(shares) < len(numbers) or covered(shares) >= 1.0

@@ -99,10 +99,10 @@ def shuffle(
         try:
             for messages in senders.accepted():
                 scattered.add(_records(messages))
-            if senders.intake.accepted < opened.crowd.least:
+            if senders.intake.accepted < opened.crowd.min_honest_users:
                 raise Refused(
                     f"{senders.intake.accepted:,} people have sent messages that can be used, and the plan's guarantee needs "
-                    f"{opened.crowd.least:,}: nothing is released{''.join(f'; {line}' for line in senders.intake.lines())}"
+                    f"{opened.crowd.min_honest_users:,}: nothing is released{''.join(f'; {line}' for line in senders.intake.lines())}"
                 )
             files = _write(scattered, folder / "release", opened, round, told)
         finally:

@@ -109,8 +109,8 @@ def from_batch(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Messages, Bool
             good &= valid(array) == mine
             if mine.any():
                 bodies[mine, place] = raw(array, column.bytes)[mine]
-            if part.among is not None and column.name == "users":
-                good[mine] &= part.among.holds(column.unpacked(bodies[mine, place]).astype(np.uint64))
+            if part.user_share is not None and column.name == "users":
+                good[mine] &= part.user_share.holds(column.unpacked(bodies[mine, place]).astype(np.uint64))
     return Messages(wide.astype(np.uint16), bodies, senders), good
 
 

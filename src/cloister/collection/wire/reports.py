@@ -23,7 +23,9 @@ USER = "user"
 
 def asked(round: Round[Any], users: Ids) -> list[Bools]:
     """Who of the users (n,) is asked each question: public."""
-    return [np.ones(len(users), bool) if part.among is None else part.among.holds(users) for part in round.parts]
+    return [
+        np.ones(len(users), bool) if part.user_share is None else part.user_share.holds(users) for part in round.parts
+    ]
 
 
 def schema(round: Round[Any], plan_hash: str) -> pa.Schema:

@@ -15,7 +15,7 @@ BLOCK = 2**20
 
 
 @final
-class Roll:
+class UserSet:
     """A set of numbers 0 <= user < size, in size / 8 bytes.
 
     Attributes:

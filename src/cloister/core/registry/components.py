@@ -191,7 +191,7 @@ def _full(component: object, attribute: attrs.Attribute[Any], value: Any) -> Non
         )
 
 
-FACTS: dict[str, Any] = {"failing": False, "everybody": False, "biased": False}
+FACTS: dict[str, Any] = {"uses_delta": False, "asks_all_users": False, "biased": False}
 """What a component says of itself unless its class has another attribute: see ``core.roles.FrequencyOracle``."""
 
 

@@ -61,9 +61,9 @@ class Composed:
         return frozenset(currency.measure for currency in self.currencies)
 
     @property
-    def failing(self) -> bool:
+    def uses_delta(self) -> bool:
         """Whether an oracle in here spends a delta of its own, asked or not."""
-        return any(currency.failing for currency in self.currencies)
+        return any(currency.uses_delta for currency in self.currencies)
 
     @property
     def private(self) -> bool:

@@ -13,8 +13,10 @@ from cloister.core.types import Ids
 
 @final
 @attrs.frozen
-class Tensor:
+class VectorShape:
     """The outline of one masked vector. Args: size (words), bits (of the ring: a multiple of 8)."""
+
+    digest_tag = "cloister.Tensor"
 
     size: int
     bits: int
@@ -28,7 +30,7 @@ class Tensor:
         return self.size * self.bits // 8
 
 
-Shape = tuple[Tensor, ...]
+Shape = tuple[VectorShape, ...]
 """The outlines of one round's vectors, question by question."""
 
 

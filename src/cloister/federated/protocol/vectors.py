@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from cloister.core.aggregated import Pooled, Words, pooled
+from cloister.core.aggregated import Pooled, RingVector, pooled
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ids
-from cloister.federated.protocol.ring import Shape, Tensor
+from cloister.federated.protocol.ring import Shape, VectorShape
 
 
 def channels_of(round: Round[Any], parties: int) -> tuple[Pooled, ...]:
@@ -25,7 +25,7 @@ def channels_of(round: Round[Any], parties: int) -> tuple[Pooled, ...]:
 
 def outline(round: Round[Any], parties: int) -> Shape:
     """What a message of this round holds. The same for all answers (law 2), so that a coordinator has it from a forecast."""
-    return tuple(Tensor(c.size, c.bits) for c in channels_of(round, parties))
+    return tuple(VectorShape(c.size, c.bits) for c in channels_of(round, parties))
 
 
 def coordinator_noise(round: Round[Any], parties: int, rng: NoiseRng) -> tuple[Ids, ...]:
@@ -38,7 +38,7 @@ def coordinator_noise(round: Round[Any], parties: int, rng: NoiseRng) -> tuple[I
 
 
 def party_words(
-    round: Round[Any], summaries: tuple[Words, ...], me: int, parties: int, rng: NoiseRng
+    round: Round[Any], summaries: tuple[RingVector, ...], me: int, parties: int, rng: NoiseRng
 ) -> tuple[Ids, ...]:
     """One party's words: its exact sums, with its share of the noise where parties draw it.
 
@@ -59,6 +59,6 @@ def party_words(
     return tuple(words)
 
 
-def released(sums: tuple[Ids, ...]) -> tuple[Words, ...]:
+def released(sums: tuple[Ids, ...]) -> tuple[RingVector, ...]:
     """Unmasked sums, which hold their noise, as what channels decode."""
-    return tuple(Words(vector, noised=True) for vector in sums)
+    return tuple(RingVector(vector, noised=True) for vector in sums)

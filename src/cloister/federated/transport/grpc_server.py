@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, final
 
 from cloister.core.errors import InvalidInput, MissingExtra
-from cloister.federated.transport.service import Desk, Stopped
+from cloister.federated.transport.service import CoordinatorService, Stopped
 from cloister.federated.transport.tls import ALIVE, METHOD, SERVICE, Credentials
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log lines are not ours: errors arrive as exceptions
@@ -40,8 +40,10 @@ class Server:
         InvalidInput: the port cannot be had, or the certificates cannot be used.
     """
 
-    def __init__(self, desk: Desk, listen: str, credentials: Credentials, parties: int, most: int) -> None:
-        self._desk = desk
+    def __init__(
+        self, service: CoordinatorService, listen: str, credentials: Credentials, parties: int, most: int
+    ) -> None:
+        self._service = service
         options = [
             ("grpc.max_receive_message_length", most),
             ("grpc.so_reuseport", 0),
@@ -75,7 +77,7 @@ class Server:
         if len(names) != 1:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "a certificate with one common name is needed")
         try:
-            return self._desk.handle(names[0].decode(errors="replace"), data, context.time_remaining())
+            return self._service.handle(names[0].decode(errors="replace"), data, context.time_remaining())
         except Stopped:
             context.abort(grpc.StatusCode.UNAVAILABLE, "the coordinator is going away")
             raise  # abort has raised already

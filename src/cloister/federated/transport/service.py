@@ -34,7 +34,7 @@ class Stopped(Exception):
 
 
 @final
-class Desk:
+class CoordinatorService:
     """Answers messages, one thread each.
 
     Args:

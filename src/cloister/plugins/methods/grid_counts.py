@@ -31,7 +31,7 @@ class GridCounts(Generic[T]):
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         grid = self.grid.open(problem, rng.child("tree"))
-        (counts,) = session.ask(count(grid, via=self.counts, spend=problem.budget))
+        (counts,) = session.ask(count(grid, oracle=self.counts, budget=problem.budget))
         cells = grid.grow(counts)
         centers = self.solver.solve(session.release(cells), problem.k, rng.child("solve"))
         weights = held(nearest(cells.points, centers), cells.weights, problem.k)
@@ -40,4 +40,4 @@ class GridCounts(Generic[T]):
     def expected_error(self, problem: Problem) -> float:
         """That of the noise of all cells, each within the domain's radius of its centre."""
         space, budget = self.grid.open(problem, ANY_KEY).space, problem.budget
-        return space.sizes[0] * self.counts.variance(space, budget, problem.setting(budget)) / problem.rows**2
+        return space.sizes[0] * self.counts.variance(space, budget, problem.context(budget)) / problem.rows**2

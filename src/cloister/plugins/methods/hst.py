@@ -31,10 +31,10 @@ import numpy as np
 
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget
-from cloister.core.capabilities import Costing, Cutting
+from cloister.core.capabilities import HasCostCurve, HasCutBoundaries
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem, Released
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import add_up, count
+from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Tree, TreeBuilder, VectorSumOracle
@@ -91,9 +91,9 @@ class HST(Generic[T]):
     ) -> tuple[Floats, Coreset]:
         """Algorithm 7 on one tree: its best centres, and those before (m, d) that it cuts badly."""
         domain, tree = problem.domain, self.tree.open(problem, rng.child("tree"))
-        bad = tree.badly_cut(before, self.margin) if isinstance(tree, Cutting) else np.zeros(len(before), bool)
-        cells = Spared(tree, NearestCenter(domain.snap(before), domain.reach), bad) if bad.any() else tree
-        (counts,) = session.ask(count(cells, via=self.tree_counts, spend=spend))
+        bad = tree.badly_cut(before, self.margin) if isinstance(tree, HasCutBoundaries) else np.zeros(len(before), bool)
+        cells = Spared(tree, NearestCenter(domain.snap(before), domain.max_norm), bad) if bad.any() else tree
+        (counts,) = session.ask(count(cells, oracle=self.tree_counts, budget=spend))
         grown = tree.grow(counts)
         found = self.solver.solve(session.release(grown), self.extra * problem.k, rng.child("solve"))
         return np.concatenate([found, before[bad]]), grown
@@ -107,7 +107,7 @@ class HST(Generic[T]):
             details |= {"cells": coreset.cells[drawn], "cell_weights": coreset.weights[drawn]}
         if coreset.frame is not None:
             details["projection"] = coreset.frame
-        if isinstance(self.solver, Costing):
+        if isinstance(self.solver, HasCostCurve):
             details |= {"costs": self.solver.costs(grown, most), "power": self.solver.power}
         return details
 
@@ -118,7 +118,7 @@ class HST(Generic[T]):
         vectors, origin = offsets_from(near, domain, relative=math.isfinite(radius))
         per_count, per_sum = spend.split_for(1.0, 4.0 * domain.dimension)
         counts, sums = session.ask(
-            count(near, via=self.counts, spend=per_count), add_up(vectors, via=self.sums, spend=per_sum)
+            count(near, oracle=self.counts, budget=per_count), vector_sum(vectors, oracle=self.sums, budget=per_sum)
         )
         weights, errors = counts.at(every), counts.standard_error(every)
         means = origin[every] + sums.at(every) / np.maximum(weights, np.maximum(errors, 1.0))[:, None]

@@ -30,7 +30,7 @@ import numpy as np
 from cloister.core.buckets import Bucketing, Space
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Rows, add_up, count
+from cloister.core.questions import Rows, count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, TreeBuilder, VectorSumOracle
@@ -60,8 +60,8 @@ class KVariates(Generic[T]):
         nodes = Finest(self.nodes.open(problem, rng.child("nodes")))
         per_count, per_sum = problem.budget.split_for(1.0, 4.0 * domain.dimension)
         counts, sums = session.ask(
-            count(nodes, via=self.counts, spend=per_count),
-            add_up(Rows.of(nodes, domain), via=self.sums, spend=per_sum),
+            count(nodes, oracle=self.counts, budget=per_count),
+            vector_sum(Rows.of(nodes, domain), oracle=self.sums, budget=per_sum),
         )
         every = np.arange(nodes.space.sizes[0])
         sizes, errors = counts.at(every), counts.standard_error(every)

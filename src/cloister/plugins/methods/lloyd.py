@@ -22,7 +22,7 @@ import numpy as np
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import add_up, count
+from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
@@ -98,8 +98,8 @@ class Lloyd(Generic[T]):
             near = nearest_within(radius, centers, domain)  # line 7: the assignment step
             vectors, origin = offsets_from(near, domain, relative=self.updates == "relative")
             counts, sums = session.ask(  # lines 12 to 16: the update, local and global
-                count(near, via=self.counts, spend=schedule.per_count),
-                add_up(vectors, via=self.sums, spend=schedule.per_sum),
+                count(near, oracle=self.counts, budget=schedule.per_count),
+                vector_sum(vectors, oracle=self.sums, budget=schedule.per_sum),
             )
             centers, weights = domain.real(near.centers), counts.at(every)
             size = np.maximum(weights, np.maximum(self.floor * counts.standard_error(every), 1e-9))[:, None]

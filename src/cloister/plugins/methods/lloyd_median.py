@@ -31,7 +31,7 @@ from typing import ClassVar, Generic
 import numpy as np
 
 from cloister.core.clustering import Clustering, Problem
-from cloister.core.questions import add_up, count
+from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
@@ -80,8 +80,8 @@ class LloydMedian(Generic[T]):
         for _ in range(self.rounds):
             near = nearest_within(radius, centers, domain)
             counts, pulls = session.ask(
-                count(near, via=self.counts, spend=per_count),
-                add_up(Pulls(near, smoothing), via=self.sums, spend=per_pull),
+                count(near, oracle=self.counts, budget=per_count),
+                vector_sum(Pulls(near, smoothing), oracle=self.sums, budget=per_pull),
             )
             moves = weiszfeld(
                 pulls.at(every) * scale, pulls.standard_error(every) * scale, smoothing=smoothing * domain.unit,

@@ -17,12 +17,12 @@ from typing import ClassVar, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.clustering import Clustering, Coreset, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.questions import Rows, add_up
+from cloister.core.questions import Rows, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import component, slot
 from cloister.core.roles import NonPrivateSolver
@@ -56,7 +56,7 @@ class NaiveNoise:
                 f"'naive-noise' keeps every noised row: {problem.rows} rows of {domain.dimension} are too many"
             )
         rows = Rows.of(OneBucketEach(problem.rows), domain)
-        (noised,) = session.ask(add_up(rows, via=EveryRow(self.randomiser), spend=problem.budget))
+        (noised,) = session.ask(vector_sum(rows, oracle=EveryRow(self.randomiser), budget=problem.budget))
         points = domain.truncate(noised.at(everyone) + domain.middle)
         centers = self.solver.solve(
             session.release(Coreset(points, np.ones(len(points)))), problem.k, rng.child("solve")
@@ -85,7 +85,7 @@ class EveryRow:
     """A vector-sum oracle whose buckets are user numbers. Args: randomiser."""
 
     randomiser: Randomised
-    failing = everybody = biased = False
+    uses_delta = asks_all_users = biased = False
 
     trust = Local
 
@@ -93,11 +93,11 @@ class EveryRow:
     def measure(self) -> Measure:
         return "pure"
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> EveryRowChannel:
-        return EveryRowChannel(answers("naive-noise", self.randomiser, "users", space, bound, budget, setting))
+    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> EveryRowChannel:
+        return EveryRowChannel(answers("naive-noise", self.randomiser, "users", space, bound, budget, context))
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
-        return self.open(space, bound, budget, setting).asked.variance / setting.rows
+    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, bound, budget, context).asked.variance / context.rows
 
 
 @final

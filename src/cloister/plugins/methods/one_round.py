@@ -45,7 +45,7 @@ from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem
 from cloister.core.domains import Domain
-from cloister.core.questions import Question, Rows, add_up, count
+from cloister.core.questions import Question, Rows, count, vector_sum
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Sums, TreeBuilder, VectorSumOracle
@@ -104,10 +104,10 @@ class OneRound(Generic[T]):
         trees = [self.tree.open(problem, rng.child("tree", i)) for i in range(self._partitions(problem))]
         per_count, per_sum = self.shares(problem, trees[0].space, len(trees), rng.child("share"))
         asked: list[Question[T, Any]] = [
-            count(tree, via=self.counts, spend=spend) for tree, spend in zip(trees, per_count, strict=True)
+            count(tree, oracle=self.counts, budget=spend) for tree, spend in zip(trees, per_count, strict=True)
         ]
         for tree, spend in zip(trees, per_sum, strict=True):
-            asked.append(add_up(Rows.of(tree, domain), via=self.sums, spend=spend))
+            asked.append(vector_sum(Rows.of(tree, domain), oracle=self.sums, budget=spend))
         answers = session.ask(*asked)
         counts, sums = answers[: len(trees)], answers[len(trees) :]
         cells = Cells.of([tree.grow(table) for tree, table in zip(trees, counts, strict=True)], sums)
@@ -133,10 +133,10 @@ class OneRound(Generic[T]):
 
     @property
     def _by_users(self) -> bool:
-        """Under Shuffled trust not where an oracle asks everybody for a share of its noise (``everybody``)."""
+        """Under Shuffled trust not where an oracle asks everybody for a share of its noise (``asks_all_users``)."""
         if self.share != "auto":
             return self.share == "users"
-        needed = any(oracle.everybody for oracle in (self.counts, self.sums))
+        needed = any(oracle.asks_all_users for oracle in (self.counts, self.sums))
         return self.counts.trust in (Local, Shuffled) and not needed
 
     def shares(
@@ -165,8 +165,8 @@ class OneRound(Generic[T]):
     def variances(self, problem: Problem, space: Space, per_count: Budget, per_sum: Budget) -> tuple[float, float]:
         """Of a count, in rows^2, and of a sum's coordinate, in rows^2 R^2: of all rows, if users are divided too."""
         bound, radius = Rows.bound_in(problem.domain), problem.domain.diameter / 2
-        of_count = self.counts.variance(space, per_count, problem.setting(per_count))
-        of_sum = self.sums.variance(space, bound, per_sum, problem.setting(per_sum))
+        of_count = self.counts.variance(space, per_count, problem.context(per_count))
+        of_sum = self.sums.variance(space, bound, per_sum, problem.context(per_sum))
         return of_count * (1 / per_count.fraction) ** 2, of_sum * (1 / per_sum.fraction / radius) ** 2
 
     def expected_error(self, problem: Problem) -> float:

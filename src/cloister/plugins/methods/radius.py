@@ -23,7 +23,7 @@ def equal_cells(problem: Problem, scale: float) -> float:
 
 def nearest_within(radius: float, centers: Floats, domain: Domain) -> NearestCenter:
     """Rows by their nearest centre (k, d); a row farther than the radius (inf: no limit) is in no bucket."""
-    return NearestCenter(domain.snap(centers), domain.reach, steps(radius, domain))
+    return NearestCenter(domain.snap(centers), domain.max_norm, steps(radius, domain))
 
 
 def offsets_from(near: NearestCenter, domain: Domain, *, relative: bool) -> tuple[Vectors, Floats]:

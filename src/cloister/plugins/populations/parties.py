@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, final
 
-from cloister.core.aggregated import Words
+from cloister.core.aggregated import RingVector
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
 from cloister.core.marks import inside, marking
@@ -99,7 +99,7 @@ class Parties:
             for what, found in marking(member)(inside(key, party.name)).items()
         }
 
-    def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[Words, ...]:
+    def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[RingVector, ...]:
         parties, number = len(self._members), self.coordinator.round
         shape, digest = outline(round, parties), round.digest()
         self.coordinator.expect(shape, lambda: coordinator_noise(round, parties, rng))

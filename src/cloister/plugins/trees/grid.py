@@ -129,7 +129,7 @@ class GridTree:
         held: Bools = np.logical_and.reduce(low <= high, axis=1)
         if isinstance(self.domain, Ball):
             nearest = np.maximum(np.maximum(low, -high), 0)
-            held = held & ((nearest**2).sum(axis=1) <= self.domain.reach**2)
+            held = held & ((nearest**2).sum(axis=1) <= self.domain.max_norm**2)
         return held
 
     def _lowest(self, steps: Ints) -> Ints:

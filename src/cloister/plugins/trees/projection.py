@@ -50,8 +50,8 @@ class Projection:
         """Onto m dimensions (all, where the domain has no more), by QR of a Gaussian matrix."""
         d = domain.dimension
         frame = np.eye(d) if m >= d else np.linalg.qr(seed.generator().standard_normal((d, m)))[0]
-        shift = 24 - math.ceil(math.log2(scale * 2**20 / domain.reach))
-        length = scale * 2.0 ** (26 + shift) / domain.reach
+        shift = 24 - math.ceil(math.log2(scale * 2**20 / domain.max_norm))
+        length = scale * 2.0 ** (26 + shift) / domain.max_norm
         matrix = np.rint(frame @ _hyperplane(frame.shape[1]) * length).astype(np.int64)
         return cls(domain, matrix, shift, scale)
 
@@ -69,7 +69,7 @@ class Projection:
     def back(self, images: Ints) -> Floats:
         """Points (n, d) of the domain, in the caller's units, for points of the hyperplane, given by integers (n, m + 1)."""
         centred = images - images.mean(axis=1, keepdims=True)
-        length = self.scale * 2.0**26 / self.domain.reach  # of the image of a lattice step
+        length = self.scale * 2.0**26 / self.domain.max_norm  # of the image of a lattice step
         steps = centred @ self._matrix.T / (length**2 * 2.0**self.shift)
         return self.domain.truncate(self.domain.middle + steps * self.domain.unit)
 

@@ -54,7 +54,7 @@ class Reduction:
         if m >= d:
             return cls(domain, None, domain.sides)
         frame = np.linalg.qr(seed.generator().standard_normal((d, m)))[0]
-        side = min(domain.reach, math.ceil(SPREAD * domain.reach / math.sqrt(d)))
+        side = min(domain.max_norm, math.ceil(SPREAD * domain.max_norm / math.sqrt(d)))
         return cls(domain, np.rint(frame * 2.0**BITS).astype(np.int64), np.full(m, side))
 
     @property

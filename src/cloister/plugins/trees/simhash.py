@@ -94,6 +94,6 @@ class SimHashTree:
         """A point (d,) half way out in the direction of a node: the sum of its signed directions."""
         bits = (node >> np.arange(level, -1, -1)) & 1
         toward = ((1 - 2 * bits)[:, None] * self.around[: level + 1]).sum(axis=0) / NORM
-        toward *= self.domain.reach * self.domain.unit / 2 / max(float(np.linalg.norm(toward)), 1e-9)
+        toward *= self.domain.max_norm * self.domain.unit / 2 / max(float(np.linalg.norm(toward)), 1e-9)
         point: Floats = self.domain.truncate((self.domain.middle + toward)[None, :])[0]
         return point

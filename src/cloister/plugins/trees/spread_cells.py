@@ -142,7 +142,7 @@ class SpreadTree:
     def _middles(self, ids: Ints) -> Floats:
         """A point (m, d) in each cell, half way out."""
         signed = self.around[ids >> 1] * (1 - 2 * (ids & 1))[:, None] / NORM
-        return self.domain.truncate(self.domain.middle + signed * (self.domain.reach * self.domain.unit / 2))
+        return self.domain.truncate(self.domain.middle + signed * (self.domain.max_norm * self.domain.unit / 2))
 
 
 def _largest(products: AnyArray, slack: Floats) -> tuple[Ints, Bools]:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
@@ -64,9 +64,9 @@ class FarChannel:
         events: tuple[Event, ...] = self.channel.events
         return events
 
-    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Any:
-        if isinstance(items, Placed):
-            return self.channel.encode(Placed(_moved(items.buckets), items.values), users, rng)
+    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Any:
+        if isinstance(items, BucketedVectors):
+            return self.channel.encode(BucketedVectors(_moved(items.buckets), items.values), users, rng)
         return self.channel.encode(_moved(items), users, rng)
 
     def absorb(self, report: Any) -> Any:
@@ -82,7 +82,7 @@ class _Far:
 
     oracle: Any
 
-    failing = everybody = biased = False
+    uses_delta = asks_all_users = biased = False
 
     @property
     def trust(self) -> Any:
@@ -97,21 +97,21 @@ class _Far:
 class FarCounts(_Far):
     """Counts far out."""
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> FarChannel:
-        return FarChannel(self.oracle.open(_large(space), budget, setting))
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> FarChannel:
+        return FarChannel(self.oracle.open(_large(space), budget, context))
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return float(self.oracle.variance(_large(space), budget, setting))
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        return float(self.oracle.variance(_large(space), budget, context))
 
 
 class FarSums(_Far):
     """Vector sums far out."""
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> FarChannel:
-        return FarChannel(self.oracle.open(_large(space), bound, budget, setting))
+    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> FarChannel:
+        return FarChannel(self.oracle.open(_large(space), bound, budget, context))
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
-        return float(self.oracle.variance(_large(space), bound, budget, setting))
+    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
+        return float(self.oracle.variance(_large(space), bound, budget, context))
 
 
 def _moved(buckets: Ints) -> Ints:

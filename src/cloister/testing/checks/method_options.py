@@ -67,7 +67,7 @@ def in_all(events: Sequence[Event], budget: Budget) -> tuple[float, float]:
     same = _alike(events, budget)
     every, shared = [0.0, 0.0], defaultdict[Any, dict[Share, list[float]]](lambda: defaultdict(lambda: [0.0, 0.0]))
     for event in events:
-        share = event.spent.among
+        share = event.spent.user_share
         total = every if share is None else shared[share.rng][share]
         total[0] += event.spent.amount if same else rho_of(event.spent)
         total[1] += event.delta

@@ -147,7 +147,7 @@ def replay_needs_no_rows(method: Any) -> None:
         live: Session[Any] = Session(problem, seed, rows_of(problem), record=record, noise=NoiseRng.for_tests(62))
         one = method.cluster(problem, live, seed.child("method"))
         replay: Session[Any] = Session(
-            problem, seed, None, record=Record(record.digests, record.closed, list(record.looks))
+            problem, seed, None, record=Record(record.digests, record.closed, list(record.lookups))
         )
         other = method.cluster(problem, replay, seed.child("method"))
         require(len(replay.rounds) == len(live.rounds), f"k = {problem.k}: the replay asks {len(replay.rounds)} rounds")

@@ -10,7 +10,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ints
@@ -48,14 +48,14 @@ class Nest:
         return np.concatenate([np.repeat(held, [0, 1, 2, 30, 200]), g.integers(0, size, 20), np.full(9, -1)])
 
     @cached_property
-    def items(self) -> Ints | Placed:
+    def items(self) -> Ints | BucketedVectors:
         ids = self.deepest
         buckets = np.stack([ids >> down for down in range(self.space.levels)][::-1], axis=1)
         if self.bound is None:
             return buckets
         most = math.isqrt(self.bound.l2**2 // self.bound.dimension)
         g = np.random.default_rng(71)
-        return Placed(buckets, g.integers(-most, most, (len(ids), self.bound.dimension), endpoint=True))
+        return BucketedVectors(buckets, g.integers(-most, most, (len(ids), self.bound.dimension), endpoint=True))
 
     def asked(self, level: int) -> Ints:
         """Buckets of a level: some with rows, their neighbours, and the first and last ones."""
@@ -66,7 +66,9 @@ class Nest:
     def exact(self, level: int) -> Floats:
         """What would be released of these without noise (m, width)."""
         items, asked = self.items, self.asked(level)
-        placed = items if isinstance(items, Placed) else Placed(items, np.ones((len(items), 1), np.int64))
+        placed = (
+            items if isinstance(items, BucketedVectors) else BucketedVectors(items, np.ones((len(items), 1), np.int64))
+        )
         inside = asked[:, None] == placed.buckets[:, level]
         values: Floats = (inside @ placed.values) * (1.0 if self.bound is None else UNIT)
         return values
@@ -90,14 +92,14 @@ class Nest:
     def channel(self) -> Any:
         where = (self.space,) if self.bound is None else (self.space, self.bound)
         return self.oracle.open(
-            *where, budget_of(self.oracle.measure, 0.5), Setting(1000, UNIT, PublicRng.from_seed(73))
+            *where, budget_of(self.oracle.measure, 0.5), QuestionContext(1000, UNIT, PublicRng.from_seed(73))
         )
 
     def errors(self, level: int) -> Floats:
         """Declared standard errors (m,) of these buckets."""
         rng = NoiseRng.for_tests(74)
         none = np.zeros((0, self.space.levels), np.int64)
-        items = none if self.bound is None else Placed(none, np.zeros((0, self.bound.dimension), np.int64))
+        items = none if self.bound is None else BucketedVectors(none, np.zeros((0, self.bound.dimension), np.int64))
         channel = self.channel
         table = decoded(channel, channel.absorb(channel.encode(items, np.zeros(0, np.uint64), rng)), rng)
         return np.asarray(table.standard_error(self.asked(level), level))

@@ -50,7 +50,7 @@ def probes(oracle: Any, epsilons: Sequence[float] = EPSILONS) -> list[Probe]:
 
 def events_cover_the_budget_and_no_more(oracle: Any) -> None:
     """A channel declares at least one event; they are in the budget's measure, and add up to at most the budget; so do their
-    deltas, which only an oracle that says so (``failing``) has. Only pure noise that is paid in rho says its epsilon: sqrt(2 rho)."""
+    deltas, which only an oracle that says so (``uses_delta``) has. Only pure noise that is paid in rho says its epsilon: sqrt(2 rho)."""
     for probe in probes(oracle):
         events = probe.channel.events
         require(
@@ -72,7 +72,7 @@ def events_cover_the_budget_and_no_more(oracle: Any) -> None:
             f"{probe.shape}: its events add up to {total:.6g}, it was opened with {probe.budget.amount:.6g} ({probe.budget.measure})",
         )
         delta = sum(event.delta for event in events)
-        most = probe.budget.delta if oracle.failing else 0.0
+        most = probe.budget.delta if oracle.uses_delta else 0.0
         require(
             delta <= most * ROUNDING,
             f"{probe.shape}: its events' deltas add up to {delta:.6g}, it may spend {most:.6g}",
@@ -108,12 +108,12 @@ def what_it_costs_is_known_before_any_row(oracle: Any) -> None:
 
 
 def discreteness_is_declared_truthfully(oracle: Any) -> None:
-    """``touched`` is at least the number of released integers that one row can change; ``sigma`` is at most the noise's
+    """``l0_sensitivity`` is at least the number of released integers that one row can change; ``sigma`` is at most the noise's
     standard deviation in released steps. Accounting compares the discrete law with a real Gaussian by these two."""
     for shape in wide_shapes(role_of(oracle), 300):
         probe, rng = Probe.of(oracle, shape, budget_of("gaussian", 1.0)), NoiseRng.for_tests(2)
         most = len(shape.sizes) * max(int(np.count_nonzero(v)) for v in worst_vectors(shape.bound))
-        touched = sum(event.touched for event in probe.channel.events)
+        touched = sum(event.l0_sensitivity for event in probe.channel.events)
         require(touched >= most, f"{shape}: one row can change {most} integers, touched is {touched}")
         claimed = max(event.sigma for event in probe.channel.events)
         table = probe.table(probe.summary(spread(probe.shape), rng), rng)

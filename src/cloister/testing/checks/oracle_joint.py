@@ -2,7 +2,7 @@
 total as it should be, and two of the numbers tell her row, or which messages are hers. (A report of one message is judged as a whole by
 ``one_report_hides_its_row``.)
 
-Of messages only the shuffled heap is seen (``Mixing``), and they promise nothing one person at a time. What follows from what they do promise:
+Of messages only the shuffled heap is seen (``MultiMessageChannel``), and they promise nothing one person at a time. What follows from what they do promise:
 
 (a) Let everybody be in no bucket, but for one person with row A, and let S be a set of messages. That the heap holds a message of S has at
 most the chance 1 - (1 - p)^people if she is in no bucket as well, p the chance that a person in no bucket sends one, and at least the chance q that
@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cloister.core.buckets import Placed
+from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Event
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
@@ -206,7 +206,7 @@ def _place(fixed: Sequence[AnyArray], fields: Fields) -> Ints:
     return np.asarray(np.unique(np.stack(fixed), axis=1, return_inverse=True)[1], np.int64).reshape(-1)
 
 
-def _crowds(oracle: Any, rows: int = 1) -> Iterator[tuple[Probe, list[tuple[str, Ints | Placed]]]]:
+def _crowds(oracle: Any, rows: int = 1) -> Iterator[tuple[Probe, list[tuple[str, Ints | BucketedVectors]]]]:
     """Channels, with rows that a person can have: in no bucket first."""
     counts = role_of(oracle) == "FrequencyOracle"
     for sizes in ((3,), (1, 2)):
@@ -221,11 +221,11 @@ def _crowds(oracle: Any, rows: int = 1) -> Iterator[tuple[Probe, list[tuple[str,
         yield probe, [(what, probe.items(np.array([ids]), vector)) for what, ids in where.items()]
 
 
-def _messages(probe: Probe, row: Ints | Placed, people: int, seed: int) -> Fields:
+def _messages(probe: Probe, row: Ints | BucketedVectors, people: int, seed: int) -> Fields:
     """What people with this row send, each person's messages in the order of their public places."""
     many = (
-        Placed(np.repeat(row.buckets, people, 0), np.repeat(row.values, people, 0))
-        if isinstance(row, Placed)
+        BucketedVectors(np.repeat(row.buckets, people, 0), np.repeat(row.values, people, 0))
+        if isinstance(row, BucketedVectors)
         else np.repeat(row, people, 0)
     )
     each, users = mixing(probe).messages, np.arange(people, dtype=np.uint64)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from cloister.core.buckets import Placed
+from cloister.core.buckets import BucketedVectors
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
@@ -56,7 +56,7 @@ COMPARISONS = 2**14
 
 def one_report_hides_its_row(oracle: Any) -> None:
     """No event of a person's report, all that she sends, is more probable for one row than e^epsilon times what it is for another, 'in no
-    bucket' included. Under Shuffled trust: than e^alone times, where the channel's events say a finite ``alone``."""
+    bucket' included. Under Shuffled trust: than e^alone times, where the channel's events say a finite ``epsilon_without_shuffler``."""
     for probe, items in _people(oracle):
         if not math.isfinite(_alone(probe)):
             continue
@@ -82,10 +82,14 @@ def _chance(hits: int) -> tuple[float, float]:
 def _alone(probe: Probe) -> float:
     """What one report by itself spends: under Shuffled trust more than the shuffled reports do, and it says how much."""
     events = probe.channel.events
-    return sum(event.alone for event in events) if probe.oracle.trust is Shuffled else spent(events).epsilon
+    return (
+        sum(event.epsilon_without_shuffler for event in events)
+        if probe.oracle.trust is Shuffled
+        else spent(events).epsilon
+    )
 
 
-def _people(oracle: Any) -> Iterator[tuple[Probe, Sequence[Ints | Placed]]]:
+def _people(oracle: Any) -> Iterator[tuple[Probe, Sequence[Ints | BucketedVectors]]]:
     """Channels, with rows that a person can have: other buckets at every level, vectors at their bound, none."""
     for sizes in ((3,), (1, 2)):
         first, last, none = (
@@ -97,16 +101,18 @@ def _people(oracle: Any) -> Iterator[tuple[Probe, Sequence[Ints | Placed]]]:
             continue
         bound = Bound(1000, 2)
         vectors = [*worst_vectors(bound)[:, None], np.zeros((1, 2), np.int64), -worst_vectors(bound)[:1]]
-        rows = [Placed(buckets[0], vector) for vector in vectors] + [Placed(ids, vectors[0]) for ids in buckets[1:]]
+        rows = [BucketedVectors(buckets[0], vector) for vector in vectors] + [
+            BucketedVectors(ids, vectors[0]) for ids in buckets[1:]
+        ]
         yield Probe.of(oracle, Shape(sizes, bound), budget_of("pure", EPSILON)), rows
 
 
-def _sent(probe: Probe, row: Ints | Placed, user: int) -> list[Any]:
+def _sent(probe: Probe, row: Ints | BucketedVectors, user: int) -> list[Any]:
     """What people with this row and user number send: columns (PILOT + PEOPLE, numbers)."""
     n = PILOT + PEOPLE
     many = (
-        Placed(np.repeat(row.buckets, n, 0), np.repeat(row.values, n, 0))
-        if isinstance(row, Placed)
+        BucketedVectors(np.repeat(row.buckets, n, 0), np.repeat(row.values, n, 0))
+        if isinstance(row, BucketedVectors)
         else np.repeat(row, n, 0)
     )
     report = probe.channel.encode(many, np.full(n, user, np.uint64), NoiseRng.secret())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cloister.core.capabilities import Hiding, Mixing, Sorting
+from cloister.core.capabilities import MultiMessageChannel, NeedsHonestUsers, Sorting
 from cloister.core.lattice import shrink
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Bools, Floats
@@ -99,10 +99,13 @@ def noise_does_not_shrink_where_counts_are_large(oracle: Any) -> None:
 
 
 def it_says_whom_it_counts_on(oracle: Any) -> None:
-    """``least``, the honest people that the guarantee needs, is at least 1 and at most the public number of people."""
+    """``min_honest_users``, the honest people that the guarantee needs, is at least 1 and at most the public number of people."""
     probe = Probe.of(oracle, wide_shapes(role_of(oracle), 6)[0], budget_of(oracle.measure, 1.0))
-    least = probe.channel.least if isinstance(probe.channel, Hiding) else None
-    require(least is not None and 1 <= least <= probe.rows, f"least is {least}, with {probe.rows} people")
+    min_honest_users = probe.channel.min_honest_users if isinstance(probe.channel, NeedsHonestUsers) else None
+    require(
+        min_honest_users is not None and 1 <= min_honest_users <= probe.rows,
+        f"least is {min_honest_users}, with {probe.rows} people",
+    )
 
 
 def _sorting(channel: object) -> Callable[[Any], Bools]:
@@ -110,8 +113,8 @@ def _sorting(channel: object) -> Callable[[Any], Bools]:
     return channel.whole if isinstance(channel, Sorting) else lambda report: np.ones(1, bool)
 
 
-def mixing(probe: Probe) -> Mixing:
-    if not isinstance(probe.channel, Mixing):
+def mixing(probe: Probe) -> MultiMessageChannel:
+    if not isinstance(probe.channel, MultiMessageChannel):
         raise Broken("an oracle with 'everybody' opens channels with 'messages' and 'pooled'")
     return probe.channel
 

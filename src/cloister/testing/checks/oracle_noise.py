@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Placed
+from cloister.core.buckets import BucketedVectors
 from cloister.core.lattice import shrink
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Aggregated, Central
@@ -43,7 +43,7 @@ class Sample:
     where: str
 
 
-def drawn(probe: Probe, items: Ints | Placed, repeats: int, rng: NoiseRng, what: str = "") -> Iterator[Sample]:
+def drawn(probe: Probe, items: Ints | BucketedVectors, repeats: int, rng: NoiseRng, what: str = "") -> Iterator[Sample]:
     """One sample per level: the buckets of a level are samples of each of its coordinates."""
     noise = probe.by_level(probe.noise(items, repeats, rng))
     errors = probe.by_level(probe.errors(probe.table(probe.summary(items, rng), rng)))
@@ -206,7 +206,7 @@ def multiplied(summary: Any, times: int) -> Any:
     return found
 
 
-def alike(probe: Probe, held: int) -> Ints | Placed:
+def alike(probe: Probe, held: int) -> Ints | BucketedVectors:
     """Rows that put the same number in every bucket; their vectors are as long as the bound allows, along the diagonal."""
     ids = np.repeat(np.arange(probe.shape.sizes[0], dtype=np.int64), held)
     buckets = np.repeat(ids[:, None], len(probe.shape.sizes), axis=1)
@@ -261,7 +261,7 @@ def check_correlations(where: str, a: Floats, b: Floats) -> None:
 
 def noise_comes_from_the_rng_it_is_given(oracle: Any) -> None:
     """All noise is drawn from the ``NoiseRng`` handed in: the same seed repeats a release, secret noise never repeats."""
-    shape = wide_shapes(role_of(oracle), 8 if oracle.everybody else 16)[-1]
+    shape = wide_shapes(role_of(oracle), 8 if oracle.asks_all_users else 16)[-1]
     probe, items = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2)), spread(shape)
 
     def released(rng: NoiseRng) -> Floats:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from cloister.accounting.gaussian import delta_of_mu
-from cloister.core.buckets import Placed
+from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget, Measure
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ints
@@ -113,11 +113,11 @@ def _check_events(probe: Probe, vector: Ints) -> None:
         for rows, seed in ((base, 21), (added, 22))
     )
     given += change[touched]
-    for happening in _happenings(change[touched], errors[touched]):
-        hits = [int(happening.holds(some).sum()) for some in (given, without)]
+    for distinguisher in _distinguishers(change[touched], errors[touched]):
+        hits = [int(distinguisher.holds(some).sum()) for some in (given, without)]
         for way, (one, other) in (("with", hits), ("without", hits[::-1])):
             low, high = proportion(one, len(given), COMPARISONS)[0], proportion(other, len(given), COMPARISONS)[1]
-            _check_event(probe, low, high, f"{happening.name} (likelier {way} the row whose vector is {vector})")
+            _check_event(probe, low, high, f"{distinguisher.name} (likelier {way} the row whose vector is {vector})")
 
 
 def _check_event(probe: Probe, low: float, high: float, name: str) -> None:
@@ -136,7 +136,7 @@ def _check_event(probe: Probe, low: float, high: float, name: str) -> None:
         require(found <= delta, f"{where}, so delta at epsilon {a:g} is at least {found:.4g}, not {delta:.4g}")
 
 
-def _happenings(change: Floats, errors: Floats) -> Iterator[Happening]:
+def _distinguishers(change: Floats, errors: Floats) -> Iterator[Happening]:
     """Quadrants beyond the change or short of it, and half-spaces along it: chosen before any sample is seen."""
     sign, size = np.sign(change), np.abs(change)
     for share in (0.5, 1.0):
@@ -149,7 +149,7 @@ def _happenings(change: Floats, errors: Floats) -> Iterator[Happening]:
         yield HalfSpace(f"the sum along the change short of {t:g} deviations", along, t * width, turned=True)
 
 
-def _rows(probe: Probe, vector: Ints, wide: bool) -> Ints | Placed:
+def _rows(probe: Probe, vector: Ints, wide: bool) -> Ints | BucketedVectors:
     """Three rows per bucket of the wide table (of the first narrow buckets); one more with this vector, unless it is zero."""
     levels = len(probe.shape.sizes)
     ids = np.arange(min(probe.shape.sizes) if wide else 1, dtype=np.int64)

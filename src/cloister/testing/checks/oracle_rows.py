@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Placed
+from cloister.core.buckets import BucketedVectors
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.questions import OpenedQuestion, Round
@@ -58,11 +58,15 @@ def rows_count_the_same_in_any_chunk_and_order(oracle: Any) -> None:
             require(same, f"{probe.shape}: {how}, the same {n} rows give another summary")
 
 
-def _pieces(probe: Probe, items: Ints | Placed, pieces: list[Ints]) -> Any:
+def _pieces(probe: Probe, items: Ints | BucketedVectors, pieces: list[Ints]) -> Any:
     """Rows encoded in pieces, each by a machine with noise of its own, and merged."""
     merged = None
     for i, piece in enumerate(pieces):
-        some = Placed(items.buckets[piece], items.values[piece]) if isinstance(items, Placed) else items[piece]
+        some = (
+            BucketedVectors(items.buckets[piece], items.values[piece])
+            if isinstance(items, BucketedVectors)
+            else items[piece]
+        )
         rng = SEED.child("machine", i) if probe.oracle.trust in (Central, Aggregated) else SEED
         summary = probe.summary(some, rng, piece.astype(np.uint64))
         merged = summary if merged is None else merged.merge(summary)

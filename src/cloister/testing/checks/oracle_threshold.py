@@ -1,4 +1,4 @@
-"""Checks of oracles that release occupied buckets only, and pay for it by a delta of their own (``failing``)."""
+"""Checks of oracles that release occupied buckets only, and pay for it by a delta of their own (``uses_delta``)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def counts_are_hard_to_tell_apart(oracle: Any) -> None:
         factor, delta = math.exp(probe.budget.epsilon), _declared(probe)
         for held in (0, 1, 2, 5, 20):
             one, other = _levels(probe, held, 82), _levels(probe, held + 1, 83)
-            for name, event in _happenings(held):
+            for name, event in _distinguishers(held):
                 hits = [int(event(some).sum()) for some in (one, other)]
                 for a, b in (hits, hits[::-1]):
                     low, high = proportion(a, len(one), COMPARISONS)[0], proportion(b, len(one), COMPARISONS)[1]
@@ -72,7 +72,7 @@ def counts_are_hard_to_tell_apart(oracle: Any) -> None:
                     )
 
 
-def _happenings(held: int) -> Iterator[tuple[str, Callable[[Floats], Bools]]]:
+def _distinguishers(held: int) -> Iterator[tuple[str, Callable[[Floats], Bools]]]:
     """Events of the levels' values (n, levels)."""
     yield "all are released", _all_released
     yield "none is released", _none_released

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Setting
+from cloister.core.buckets import QuestionContext
 from cloister.core.budget import Budget, Event
 from cloister.core.capabilities import Counted
 from cloister.core.encoding import absorb, encode_rows
@@ -33,15 +33,15 @@ def rows(n: int = 40_000) -> Floats:
 
 def exact_round() -> Round[Central]:
     """A round of exact counts and sums, which shows every row that was missed or read twice."""
-    setting, budget = Setting(1000, 1.0, PublicRng.from_seed(81)), Budget("exact", 1.0)
+    context, budget = QuestionContext(1000, 1.0, PublicRng.from_seed(81)), Budget("exact", 1.0)
     counts, sums = (
         registry().load(registry().spec(role, "exact"))() for role in ("FrequencyOracle", "VectorSumOracle")
     )
     cells, bound = Dealt((50, 7)), Bound(2**20, WIDTH)
     vectors = Carried(cells, bound)
     parts = (
-        OpenedQuestion(cells, None, None, counts.open(cells.space, budget, setting)),
-        OpenedQuestion(cells, vectors, None, sums.open(cells.space, bound, budget, setting)),
+        OpenedQuestion(cells, None, None, counts.open(cells.space, budget, context)),
+        OpenedQuestion(cells, vectors, None, sums.open(cells.space, bound, budget, context)),
     )
     return Round(0, Central, carrying(WIDTH), parts)
 

@@ -25,11 +25,11 @@ BALL = Ball((0.0,) * 5, 1.0)
 
 
 def hash_of(domain: Domain, rng: PublicRng, bits: int = 6) -> PStableHash:
-    return PStable(domain.reach / 3, 0.6, 0.01, 3).sample(domain.dimension, bits, rng.child("hash"))
+    return PStable(domain.max_norm / 3, 0.6, 0.01, 3).sample(domain.dimension, bits, rng.child("hash"))
 
 
 def intervals_of(domain: Domain, rng: PublicRng) -> Intervals:
-    return Intervals.of(domain, domain.reach / 4, rng.child("intervals"))
+    return Intervals.of(domain, domain.max_norm / 4, rng.child("intervals"))
 
 
 def some_rows(domain: Domain, rng: PublicRng, n: int) -> Ints:
@@ -50,7 +50,7 @@ def regions(domain: Domain, rng: PublicRng) -> Regions:
 def created(domain: Domain, rng: PublicRng, start: str = "created") -> Created:
     h, rows = hash_of(domain, rng.child(start)), some_rows(domain, rng.child(start), 5)
     values, first = np.unique(h.of(rows), return_index=True)
-    return Created(h, values, rows[first], domain.reach // 2, 8)
+    return Created(h, values, rows[first], domain.max_norm // 2, 8)
 
 
 def assigned(domain: Domain, rng: PublicRng) -> Assigned:
@@ -58,7 +58,7 @@ def assigned(domain: Domain, rng: PublicRng) -> Assigned:
     one, other, rest = created(domain, rng, "one"), created(domain, rng, "other"), some_rows(domain, rng, 3)
     centers = np.concatenate([one.places, other.places, rest])
     ranks = np.repeat([0, 1, 1], [len(one.places), len(other.places), 3])
-    return Assigned((Own(0, 0, one), Own(1, len(one.places), other)), centers, ranks, domain.reach, 16)
+    return Assigned((Own(0, 0, one), Own(1, len(one.places), other)), centers, ranks, domain.max_norm, 16)
 
 
 def reassigned(domain: Domain, rng: PublicRng) -> Reassigned:

@@ -56,7 +56,7 @@ def test_sampled_functions_collide_as_often_as_the_family_says() -> None:
 def test_hash_values_are_spread_over_all_their_bits() -> None:
     """Far points fill a range of 2^12 about as balls fill bins. False alarm: 6 deviations of the number of empty bins."""
     domain, n, bins = Ball((0.0,) * 8, 1.0), 8000, 4096
-    h = PStable(domain.reach / 1e4, 0.5, 0.01, 8).sample(8, 12, SEED.child("spread"))
+    h = PStable(domain.max_norm / 1e4, 0.5, 0.01, 8).sample(8, 12, SEED.child("spread"))
     empty = bins - len(np.unique(h.of(some_rows(domain, SEED, n))))
     mean = bins * (1 - 1 / bins) ** n
     deviation = math.sqrt(bins * (math.exp(-n / bins) - (1 + n / bins) * math.exp(-2 * n / bins)))
@@ -83,7 +83,7 @@ def test_a_box_holds_a_cluster_that_fits_in_an_interval_and_no_row_is_far_from_i
     intervals = intervals_of(domain, SEED)
     g = np.random.default_rng(602)
     rows = some_rows(domain, SEED, 4000)
-    near = rows + g.integers(-1, 2, rows.shape) * (domain.reach // 12 // domain.dimension)
+    near = rows + g.integers(-1, 2, rows.shape) * (domain.max_norm // 12 // domain.dimension)
     found, moved = intervals.of_rows(rows), intervals.of_rows(near)
     assert inside(moved, found).all()
     assert (found >= 0).all()
@@ -163,14 +163,14 @@ def test_reassigned_users_are_at_the_nearest_centre_that_is_left_and_others_stay
 
 def test_where_nothing_was_found_nobody_is_in_a_bucket() -> None:
     none, rows = np.zeros((0, 5), np.int64), some_rows(BALL, SEED, 10)
-    cells = Reassigned(Assigned((), none, np.zeros(0, np.int64), BALL.reach, 4), np.zeros(0, bool))
+    cells = Reassigned(Assigned((), none, np.zeros(0, np.int64), BALL.max_norm, 4), np.zeros(0, bool))
     assert (cells.locate(rows) == -1).all()
     assert cells.space.sizes == (4,)
 
 
 def test_without_procedures_of_their_own_all_are_at_the_nearest() -> None:
     places, rows = some_rows(BALL, SEED.child("places"), 7), some_rows(BALL, SEED, 500)
-    cells = Assigned((), places, np.zeros(7, np.int64), BALL.reach, 16)
+    cells = Assigned((), places, np.zeros(7, np.int64), BALL.max_norm, 16)
     squares = ((rows[:, None] - places) ** 2).sum(axis=2)
     assert np.array_equal(cells.chosen(rows), squares.argmin(axis=1))
 

@@ -18,10 +18,10 @@ class Exact:
     """Counts without noise, which notes how much it is asked."""
 
     def __init__(self, buckets: Ints) -> None:
-        self.buckets, self.looks = buckets, 0
+        self.buckets, self.lookups = buckets, 0
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
-        self.looks += len(ids)
+        self.lookups += len(ids)
         found, counts = np.unique(self.buckets[:, level], return_counts=True)
         known = dict(zip(found.tolist(), counts.tolist(), strict=True))
         return np.array([known.get(i, 0) for i in ids.tolist()], np.float64)
@@ -42,7 +42,7 @@ def test_without_noise_the_heavy_values_come_back_in_order_and_few_buckets_are_l
     ids, found = TREE.heavy(counts, most=10)
     assert ids.tolist() == [2**47 + 5, 77, 2**40 + 1]
     assert found.tolist() == [900, 500, 40]
-    assert counts.looks <= 64 * 4 * 8
+    assert counts.lookups <= 64 * 4 * 8
     assert TREE.heavy(Exact(TREE.of(values)), most=1)[0].tolist() == [2**47 + 5]
 
 

@@ -87,9 +87,9 @@ def test_shares_of_a_pair_are_those_of_its_group() -> None:
     one = of_pair(groups, (2, 1))["sums"]
     assert one.amount == pytest.approx(1 / 3)
     assert one.delta == pytest.approx(1e-6 / 3)
-    assert one.among is not None
-    assert one.among.fraction == pytest.approx(3 / 8)  # of the users, in each of two groups
-    assert groups[1].spend["sums"].among == one.among
+    assert one.user_share is not None
+    assert one.user_share.fraction == pytest.approx(3 / 8)  # of the users, in each of two groups
+    assert groups[1].spend["sums"].user_share == one.user_share
 
 
 def test_rounds_are_five_and_four_without_reassignment() -> None:
@@ -193,7 +193,7 @@ def test_noise_of_an_average_is_in_proportion_to_the_radius_not_to_the_domain() 
     sums = [part for part in made.forecast(SEED)[1].parts if part.vectors is not None]
     bounds = [part.vectors.bound.l2 for part in sums if part.vectors is not None]
     assert bounds[0] == bounds[1] == pytest.approx(2 * bounds[2], abs=2)
-    assert bounds[0] < made.problem.domain.reach
+    assert bounds[0] < made.problem.domain.max_norm
 
 
 def test_what_is_published_is_plain_data_of_a_public_length() -> None:

@@ -15,7 +15,7 @@ from scipy import stats
 
 from cloister.accounting import Accountant, Cost, Ledger, Spent, Total, epsilon_of_rho
 from cloister.additive.sparse import SparseChannel
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -24,7 +24,7 @@ from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianC
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts, delta_of, least_threshold
 
-SETTING = Setting(1000, 1.0, PublicRng.from_seed(1))
+SETTING = QuestionContext(1000, 1.0, PublicRng.from_seed(1))
 NOBODY = np.zeros(0, np.uint64)
 ORACLE = ThresholdedCounts()
 
@@ -181,7 +181,7 @@ def test_without_a_delta_it_is_refused_with_what_to_do() -> None:
     with pytest.raises(InvalidInput, match=r"pass delta .* or count with discrete-laplace"):
         opened(3, 1.0, 0.0)
     with pytest.raises(InvalidInput, match=r"pass delta .* or take .*discrete-laplace for thresholded"):
-        Total(1.0).measured({"pure"}, failing=True)
+        Total(1.0).measured({"pure"}, uses_delta=True)
 
 
 def test_a_budget_shares_its_delta_as_it_shares_itself() -> None:
@@ -198,14 +198,14 @@ def test_a_budget_shares_its_delta_as_it_shares_itself() -> None:
 def test_a_pure_total_gives_all_of_delta_and_others_half() -> None:
     total = Total(1.0, 1e-6)
     assert total.measured({"pure"}) == Budget("pure", 1.0)
-    assert total.measured({"pure"}, failing=True) == Budget("pure", 1.0, delta=1e-6)
-    mixed = total.measured({"pure", "gaussian"}, failing=True)
+    assert total.measured({"pure"}, uses_delta=True) == Budget("pure", 1.0, delta=1e-6)
+    mixed = total.measured({"pure", "gaussian"}, uses_delta=True)
     assert (mixed.measure, mixed.delta) == ("zcdp", 5e-7)
     assert epsilon_of_rho(mixed.amount, 5e-7) <= 1.0
 
 
 def books(total: Total, *measures: Any) -> Accountant:
-    return Accountant(total, total.measured(measures, failing=True))
+    return Accountant(total, total.measured(measures, uses_delta=True))
 
 
 def events_of(budget: Budget, rounds: int, levels: int) -> list[tuple[Event, ...]]:
@@ -274,7 +274,7 @@ def test_a_ledger_in_zcdp_has_no_delta_for_thresholds(tmp_path: Any) -> None:
     ledger.declare("people", 2.0, 1e-6, "zcdp")
     total = Total(0.1, 1e-7)
     with pytest.raises(Refused, match="no delta left for thresholds"):
-        ledger.reserve("people", total, total.measured({"pure"}, failing=True), "plan", b"0" * 32)
+        ledger.reserve("people", total, total.measured({"pure"}, uses_delta=True), "plan", b"0" * 32)
     ledger.reserve("people", total, total.measured({"pure"}), "plan", b"0" * 32)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.special import erf, erfc, gammaln
 
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -58,12 +58,12 @@ def needs_numba() -> None:
 
 
 def channel(dimension: int, epsilon: float, sizes: tuple[int, ...], share: Any = "users") -> HadamardVectorChannel:
-    setting = Setting(rows=5000, unit=1 / L2, seed=SEED)
+    context = QuestionContext(rows=5000, unit=1 / L2, seed=SEED)
     oracle = HadamardVector(randomiser="one-byte", share=share)
-    return oracle.open(Space(sizes), Bound(L2, dimension), Budget("pure", epsilon), setting)
+    return oracle.open(Space(sizes), Bound(L2, dimension), Budget("pure", epsilon), context)
 
 
-def rows(n: int, dimension: int, sizes: tuple[int, ...]) -> Placed:
+def rows(n: int, dimension: int, sizes: tuple[int, ...]) -> BucketedVectors:
     """Vectors of all lengths up to and beyond the bound, in all directions, and buckets, none among them."""
     g = np.random.default_rng(902 + dimension)
     x = g.standard_normal((n, dimension))
@@ -75,7 +75,7 @@ def rows(n: int, dimension: int, sizes: tuple[int, ...]) -> Placed:
         np.full(dimension, math.isqrt(dimension) ** -1),
     ]
     values[: 4 * 9] = np.repeat(np.asarray(edges) * L2, 9, axis=0)[:n].astype(np.int64)
-    return Placed(np.stack([g.integers(-1, size, n) for size in sizes], axis=1), values)
+    return BucketedVectors(np.stack([g.integers(-1, size, n) for size in sizes], axis=1), values)
 
 
 def numbers(n: int) -> AnyArray:
@@ -104,7 +104,7 @@ def test_reports_and_sums_are_the_same_bytes(dimension: int, epsilon: float, mon
 def test_tiles_that_are_not_full_are_the_same_bytes(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     needs_numba()
     asked, items, users = channel(100, 1.0, (4, 8, 16)), rows(70, 100, (4, 8, 16)), numbers(n)
-    some = Placed(items.buckets[:n], items.values[:n])
+    some = BucketedVectors(items.buckets[:n], items.values[:n])
     monkeypatch.setenv(fast.PLAIN, "1")
     reports = asked.encode(some, users, NOISE)
     totals = asked.absorb(reports).totals
@@ -152,7 +152,7 @@ def test_buckets_asked_one_by_one_and_other_randomisers_are_the_same_bytes(monke
     for randomiser in ("one-byte", "privunit", "duchi"):
         opened: list[HadamardVectorChannel | ExplicitVectorChannel] = [
             oracle(randomiser=randomiser).open(
-                Space((7,)), Bound(L2, 10), Budget("pure", 1.0), Setting(rows=500, unit=1 / L2, seed=SEED)
+                Space((7,)), Bound(L2, 10), Budget("pure", 1.0), QuestionContext(rows=500, unit=1 / L2, seed=SEED)
             )
             for oracle in (HadamardVector, ExplicitHistogramVector)
         ]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from cloister.accounting.amplification import delta_of_shuffled, epsilon_of_shuffled, local_of_shuffled
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Share
-from cloister.core.capabilities import Hiding
+from cloister.core.capabilities import NeedsHonestUsers
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -41,57 +41,59 @@ def vectors(honest: float = 0.9) -> AmplifiedVectors:
     return AmplifiedVectors(report=HadamardVector(), honest=honest)
 
 
-def setting(people: int, asked: int | None = None) -> Setting:
-    return Setting(people if asked is None else asked, 0.001, SEED, people)
+def context(people: int, asked: int | None = None) -> QuestionContext:
+    return QuestionContext(people if asked is None else asked, 0.001, SEED, people)
 
 
 def test_an_answer_of_some_is_amplified_by_all_people_however_few_are_asked() -> None:
     for channel in (
-        counts().open(Space((64,)), HALF, setting(10**5, 500)), vectors().open(Space((64,)), BOUND, HALF, setting(10**5, 500)),
+        counts().open(Space((64,)), HALF, context(10**5, 500)), vectors().open(Space((64,)), BOUND, HALF, context(10**5, 500)),
     ):  # fmt: skip
         assert channel.local.amount == coarse(local_of_shuffled(1.0, 1e-6, 90_000))
-        assert channel.local.among == HALF.among
+        assert channel.local.user_share == HALF.user_share
 
 
 def test_plain_response_of_everybody_has_the_tighter_bound() -> None:
     space = Space((64,))
     for report, most in ((AdaptiveResponse(), 1.0), (OptimisedLocalHashing(), 1.5)):
-        channel = counts(report).open(space, BUDGET, setting(10**5))
+        channel = counts(report).open(space, BUDGET, context(10**5))
         k, eps0 = channel.inner.values, channel.local.amount
         assert local_of_shuffled(1.0, 1e-6, 90_000) + 0.005 < eps0 < local_of_shuffled(1.0, 1e-6, 90_000) + most
         assert delta_of_shuffled(eps0, 1.0, 90_000, k) <= 1e-6
-    assert counts(SubsetSelection()).open(space, BUDGET, setting(10**5)).local.amount == coarse(
+    assert counts(SubsetSelection()).open(space, BUDGET, context(10**5)).local.amount == coarse(
         local_of_shuffled(1.0, 1e-6, 90_000)
     )
 
 
 def test_the_event_is_the_whole_budget_and_what_holds_alone() -> None:
-    channel = counts(honest=0.5).open(Space((8,)), HALF, setting(20_001))
+    channel = counts(honest=0.5).open(Space((8,)), HALF, context(20_001))
     (event,) = channel.events
     assert (event.spent, event.delta, event.mechanism) == (HALF, 1e-6, "amplified-counts")
-    assert event.alone == channel.local.amount > 1
-    assert isinstance(channel, Hiding)
-    assert channel.least == 10_001
-    assert epsilon_of_shuffled(event.alone, 1e-6, channel.least) == pytest.approx(1.0, rel=1e-3)
+    assert event.epsilon_without_shuffler == channel.local.amount > 1
+    assert isinstance(channel, NeedsHonestUsers)
+    assert channel.min_honest_users == 10_001
+    assert epsilon_of_shuffled(event.epsilon_without_shuffler, 1e-6, channel.min_honest_users) == pytest.approx(
+        1.0, rel=1e-3
+    )
 
 
 def test_fewer_honest_people_may_spend_less() -> None:
-    spent = [counts(honest=h).open(Space((8,)), HALF, setting(10**4)).local.amount for h in (0.1, 0.5, 1.0)]
+    spent = [counts(honest=h).open(Space((8,)), HALF, context(10**4)).local.amount for h in (0.1, 0.5, 1.0)]
     assert spent == sorted(spent)
     assert spent[0] < spent[2] - 2
 
 
 def test_variances_are_those_of_the_reports() -> None:
     for oracle, where in ((counts(), (Space((64,)),)), (vectors(), (Space((64,)), BOUND))):
-        channel = oracle.open(*where, HALF, setting(10**5, 1000))
-        assert oracle.variance(*where, HALF, setting(10**5, 1000)) == channel.inner.asked.variance
+        channel = oracle.open(*where, HALF, context(10**5, 1000))
+        assert oracle.variance(*where, HALF, context(10**5, 1000)) == channel.inner.asked.variance
         assert channel.inner.asked.rows == 1000
 
 
 def test_answers_are_those_of_the_local_channel() -> None:
-    channel = vectors().open(Space((4,)), BOUND, HALF, setting(10**4))
+    channel = vectors().open(Space((4,)), BOUND, HALF, context(10**4))
     users, g = np.arange(300, dtype=np.uint64), np.random.default_rng(5)
-    items = Placed(g.integers(0, 4, (300, 1)), g.integers(-200, 200, (300, 10)))
+    items = BucketedVectors(g.integers(0, 4, (300, 1)), g.integers(-200, 200, (300, 10)))
     one, other = (c.encode(items, users, NoiseRng.for_tests(1)) for c in (channel, channel.inner))
     assert (one.answers == other.answers).all()
     tables = (c.decode(c.absorb(r), NoiseRng.for_tests(2)) for c, r in ((channel, one), (channel.inner, other)))
@@ -103,12 +105,12 @@ def test_answers_are_those_of_the_local_channel() -> None:
 def test_reports_that_are_not_pure_and_local_are_refused(report: Any) -> None:
     inner = counts() if report is AmplifiedCounts else report()
     with pytest.raises(InvalidInput):
-        counts(inner).open(Space((8,)), BUDGET, setting(1000))
+        counts(inner).open(Space((8,)), BUDGET, context(1000))
 
 
 def test_without_a_delta_nothing_is_amplified() -> None:
     with pytest.raises(InvalidInput, match="--delta"):
-        counts().open(Space((8,)), Budget("pure", 1.0), setting(1000))
+        counts().open(Space((8,)), Budget("pure", 1.0), context(1000))
 
 
 def test_one_round_is_far_better_shuffled_than_local() -> None:
@@ -160,14 +162,14 @@ class Understated:
     share: float
     trust = AmplifiedCounts.trust
     measure = "pure"
-    failing = everybody = biased = False
-    failing = True
+    uses_delta = asks_all_users = biased = False
+    uses_delta = True
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> Any:
-        channel = counts(OptimisedLocalHashing()).open(space, budget, setting)
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Any:
+        channel = counts(OptimisedLocalHashing()).open(space, budget, context)
         return attrs.evolve(channel, local=attrs.evolve(channel.local, amount=channel.local.amount * self.share))
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
         return 1.0
 
 

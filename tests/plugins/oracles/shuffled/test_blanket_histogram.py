@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -24,7 +24,7 @@ BUDGET = Budget("pure", 1.0, delta=1e-6)
 
 
 def opened(sizes: tuple[int, ...], people: int = 2000, budget: Budget = BUDGET, seed: int = 1) -> BlanketChannel:
-    return BlanketHistogram().open(Space(sizes), budget, Setting(people, 1.0, PublicRng.from_seed(seed)))
+    return BlanketHistogram().open(Space(sizes), budget, QuestionContext(people, 1.0, PublicRng.from_seed(seed)))
 
 
 def users(n: int) -> Ids:
@@ -51,7 +51,7 @@ def test_counts_are_unbiased_and_as_noisy_as_declared(size: int) -> None:
     assert abs(empty.mean()) < 5.5 * channel.deviation / math.sqrt(len(empty))
     assert abs(empty.var() / channel.deviation**2 - 1) < 5.5 * math.sqrt(2.2 / len(empty))
     assert channel.deviation**2 == BlanketHistogram().variance(
-        Space((size,)), BUDGET, Setting(n, 1.0, PublicRng.from_seed(9))
+        Space((size,)), BUDGET, QuestionContext(n, 1.0, PublicRng.from_seed(9))
     )
 
 
@@ -81,7 +81,7 @@ def test_listed_levels_and_single_looks_agree() -> None:
         small.budget,
         Space((2**20,)),
         n,
-        small.least,
+        small.min_honest_users,
         small.blankets,
         small.values,
         small.delta,
@@ -109,7 +109,7 @@ def test_few_users_send_more_blankets() -> None:
     assert channel.blankets > 4
     assert channel.delta <= 1e-6
     with pytest.raises(InvalidInput, match="cannot hide"):
-        BlanketHistogram(blankets=4).open(Space((100,)), BUDGET, Setting(10, 1.0, PublicRng.from_seed(1)))
+        BlanketHistogram(blankets=4).open(Space((100,)), BUDGET, QuestionContext(10, 1.0, PublicRng.from_seed(1)))
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ def test_no_event_tells_neighbours_apart_better_than_declared() -> None:
     one are elsewhere; lower bound of delta by Clopper and Pearson at 1e-6. With a quarter of the blankets it is found out."""
     budget = Budget("pure", 1.0, delta=0.02)
     channel = BlanketHistogram(honest=1.0, blankets=4).open(
-        Space((3,)), budget, Setting(60, 1.0, PublicRng.from_seed(1))
+        Space((3,)), budget, QuestionContext(60, 1.0, PublicRng.from_seed(1))
     )
     few = BlanketChannel(
         channel.mechanism, budget, channel.space, 60, 60, 1, channel.values, channel.delta, channel.seed
@@ -170,9 +170,9 @@ def test_levels_pay_for_each_other() -> None:
     one, three = opened((50,)), opened((50, 50, 50))
     for channel, levels in ((one, 1), (three, 3)):
         (event,) = channel.events
-        blankets = channel.blankets * channel.least
+        blankets = channel.blankets * channel.min_honest_users
         assert event.delta == delta_of(BUDGET.epsilon, blankets, channel.values, levels) <= BUDGET.delta
-    assert delta_of(BUDGET.epsilon, one.blankets * one.least, one.values, 3) > BUDGET.delta
+    assert delta_of(BUDGET.epsilon, one.blankets * one.min_honest_users, one.values, 3) > BUDGET.delta
     assert three.values < one.values / 2
 
 
@@ -220,6 +220,6 @@ def test_what_no_user_sends_is_refused() -> None:
 
 def test_questions_that_it_cannot_answer_are_refused() -> None:
     with pytest.raises(InvalidInput, match="share=budget"):
-        BlanketHistogram().open(Space((4,)), BUDGET, Setting(500, 1.0, PublicRng.from_seed(1), 1000))
+        BlanketHistogram().open(Space((4,)), BUDGET, QuestionContext(500, 1.0, PublicRng.from_seed(1), 1000))
     with pytest.raises(InvalidInput, match="delta of its own"):
-        BlanketHistogram().open(Space((4,)), Budget("pure", 1.0), Setting(500, 1.0, PublicRng.from_seed(1)))
+        BlanketHistogram().open(Space((4,)), Budget("pure", 1.0), QuestionContext(500, 1.0, PublicRng.from_seed(1)))

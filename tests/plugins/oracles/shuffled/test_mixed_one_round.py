@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cloister.accounting import epsilon_of_mu, mu_of
-from cloister.core.capabilities import Mixing
+from cloister.core.capabilities import MultiMessageChannel
 from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats
@@ -65,7 +65,7 @@ def test_it_costs_hardly_more_than_a_curator_who_hides_a_replaced_row(d: int) ->
 
 def test_counts_and_vectors_divide_the_budget_since_everybody_owes_noise() -> None:
     (round,) = prepare(asked(MIXED), [str(i) for i in range(10)]).forecast(PublicRng.from_seed(1))
-    assert all(part.among is None and isinstance(part.channel, Mixing) for part in round.parts)
+    assert all(part.user_share is None and isinstance(part.channel, MultiMessageChannel) for part in round.parts)
     with pytest.raises(CloisterError, match="share=budget"):
         prepare(asked(MIXED, share="users"), [str(i) for i in range(10)]).forecast(PublicRng.from_seed(1))
 
@@ -73,8 +73,8 @@ def test_counts_and_vectors_divide_the_budget_since_everybody_owes_noise() -> No
 def test_a_result_says_what_its_promise_rests_on() -> None:
     rows, _ = mixture(10, 0)
     result = fit(asked(MIXED), source(rows, None, "refuse"))
-    assert result.privacy.least == 9000
-    assert result.privacy.alone is None
+    assert result.privacy.min_honest_users == 9000
+    assert result.privacy.epsilon_without_shuffler is None
     assert "nothing holds" in result.privacy.without()[1]
     assert result.details["simulated"] == "ideal functionality"
 

@@ -13,7 +13,7 @@ import pytest
 from cloister.accounting.composition import Spent
 from cloister.accounting.gaussian import delta_of_mu, mu_of
 from cloister.core.aggregated import to_integers
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
@@ -30,12 +30,12 @@ BUDGET = Budget("gaussian", mu_of(EPSILON, DELTA / 2) ** 2, delta=DELTA / 2)
 BOUND = Bound(1000, 3)
 
 
-def setting(people: int = 1000, seed: int = 1) -> Setting:
-    return Setting(people, 0.5, PublicRng.from_seed(seed))
+def context(people: int = 1000, seed: int = 1) -> QuestionContext:
+    return QuestionContext(people, 0.5, PublicRng.from_seed(seed))
 
 
 def opened(sizes: tuple[int, ...] = (5, 3), people: int = 1000, bound: Bound = BOUND, **options: Any) -> MixingChannel:
-    return SplitAndMix(**options).open(Space(sizes), bound, BUDGET, setting(people))
+    return SplitAndMix(**options).open(Space(sizes), bound, BUDGET, context(people))
 
 
 def silent(channel: MixingChannel) -> MixingChannel:
@@ -43,18 +43,18 @@ def silent(channel: MixingChannel) -> MixingChannel:
     return attrs.evolve(channel, sigma=1e-9)
 
 
-def rows(sizes: tuple[int, ...], n: int, bound: Bound = BOUND, seed: int = 0) -> Placed:
+def rows(sizes: tuple[int, ...], n: int, bound: Bound = BOUND, seed: int = 0) -> BucketedVectors:
     g = np.random.default_rng(seed)
     buckets = np.stack([g.integers(-1, size, n) for size in sizes], axis=1)
     most = int(bound.l2 / math.sqrt(bound.dimension))
-    return Placed(buckets, g.integers(-most, most, (n, bound.dimension), endpoint=True))
+    return BucketedVectors(buckets, g.integers(-most, most, (n, bound.dimension), endpoint=True))
 
 
 def users(n: int) -> Any:
     return np.arange(n, dtype=np.uint64) * np.uint64(7919) + np.uint64(5)
 
 
-def truth(items: Placed, level: int, size: int) -> Ints:
+def truth(items: BucketedVectors, level: int, size: int) -> Ints:
     total = np.zeros((size + 1, items.values.shape[1]), np.int64)
     np.add.at(total, items.buckets[:, level], items.values)
     return total[:-1]
@@ -94,7 +94,7 @@ def test_every_number_has_noise_of_its_own() -> None:
     """Else the difference of two numbers is exact. What 4,000 people in no bucket send for each two of 8 numbers is uncorrelated, in size
     too (56 correlations within 6 standard errors; false alarm: 2e-7)."""
     channel, n = opened((2, 2), people=4000, bound=Bound(1000, 2)), 4000
-    nowhere = Placed(np.full((n, 2), -1), np.zeros((n, 2), np.int64))
+    nowhere = BucketedVectors(np.full((n, 2), -1), np.zeros((n, 2), np.int64))
     shares = channel.encode(nowhere, users(n), NoiseRng.for_tests(8)).shares.reshape(n, channel.slots, channel.each)
     numbers = to_integers(shares.astype(np.uint64).sum(axis=2, dtype=np.uint64), channel.bits).astype(np.float64)
     assert numbers.std() > 0.9 * channel.share
@@ -110,7 +110,7 @@ def test_the_shares_of_all_numbers_together_cost_the_delta() -> None:
         (event,) = channel.events
         numbers = sum(sizes) * BOUND.dimension
         assert channel.slots == numbers
-        assert log2_distance(channel.least, channel.bits, channel.each) <= -channel.security
+        assert log2_distance(channel.min_honest_users, channel.bits, channel.each) <= -channel.security
         assert numbers * 2.0**-channel.security <= most_distance(BUDGET.delta, BUDGET.mu)
         assert event.delta >= price(numbers * 2.0**-channel.security, BUDGET.mu)
         assert 0.999 * BUDGET.delta <= event.delta <= BUDGET.delta
@@ -121,10 +121,11 @@ def test_as_many_integers_as_a_replaced_row_can_change_are_declared() -> None:
     channel = opened((5, 3))
     vectors = np.array([[400, -300, 200]])
     before, after = (
-        channel.pooled(Placed(np.array([ids]), vectors), users(1), NoiseRng.secret()) for ids in ((0, 0), (4, 2))
+        channel.pooled(BucketedVectors(np.array([ids]), vectors), users(1), NoiseRng.secret())
+        for ids in ((0, 0), (4, 2))
     )
     (event,) = channel.events
-    assert event.touched == np.count_nonzero(before.vector != after.vector) == 12
+    assert event.l0_sensitivity == np.count_nonzero(before.vector != after.vector) == 12
 
 
 def test_without_noise_the_shuffled_messages_add_up_to_exact_sums() -> None:
@@ -167,7 +168,7 @@ def test_messages_come_in_any_pieces() -> None:
 def normalised(on_the_wire: bool) -> AnyArray:
     """Noise of every number, over 60 runs with 200 users, in declared standard deviations."""
     channel, people, repeats = opened((20,), people=200), 200, 60
-    nobody = Placed(np.full((people, 1), -1), np.zeros((people, BOUND.dimension), np.int64))
+    nobody = BucketedVectors(np.full((people, 1), -1), np.zeros((people, BOUND.dimension), np.int64))
     found = []
     for i in range(repeats):
         rng = NoiseRng.for_tests(100 + i)
@@ -186,7 +187,7 @@ def test_messages_and_the_ideal_functionality_have_the_declared_noise(on_the_wir
     channel, noise = opened((20,), people=200), normalised(on_the_wire)
     assert abs(noise.mean()) < 5.5 / math.sqrt(len(noise))
     assert abs(noise.var() - 1) < 5.5 * math.sqrt(2 / len(noise))
-    assert channel.deviation**2 == pytest.approx(SplitAndMix().variance(Space((20,)), BOUND, BUDGET, setting(200)))
+    assert channel.deviation**2 == pytest.approx(SplitAndMix().variance(Space((20,)), BOUND, BUDGET, context(200)))
 
 
 def test_messages_and_the_ideal_functionality_have_one_law() -> None:
@@ -209,10 +210,10 @@ def test_the_honest_share_of_the_noise_meets_the_stated_guarantee(honest: bool) 
     """All noise of the others is taken off: what is left, with the secrecy of the least number of shares, is within (epsilon, delta)."""
     for channel, moved in (
         (opened((5, 3), honest=honest), 2 * BOUND.l2),
-        (SplitAndMixCounts(honest=honest).open(Space((5, 3)), BUDGET, setting()), math.sqrt(2)),
+        (SplitAndMixCounts(honest=honest).open(Space((5, 3)), BUDGET, context()), math.sqrt(2)),
     ):
-        assert channel.least == math.ceil(honest * 1000)
-        left = channel.share * math.sqrt(channel.least)
+        assert channel.min_honest_users == math.ceil(honest * 1000)
+        left = channel.share * math.sqrt(channel.min_honest_users)
         mu = moved * math.sqrt(2) * 2.0**channel.shift / left
         (event,) = channel.events
         assert event.sigma == pytest.approx(left)
@@ -225,14 +226,14 @@ def test_a_replaced_row_is_hidden_as_declared() -> None:
     """Worst neighbours, a vector and its opposite in one bucket: no half-space tells them apart better than mu allows, at 1e-6, with the
     noise of the honest users only. Half the noise would be found out."""
     budget = Budget("gaussian", 1.0, delta=1e-3)
-    channel = SplitAndMix().open(Space((4000,)), Bound(1000, 1), budget, setting(1000))
-    alone = attrs.evolve(channel, people=channel.least)
+    channel = SplitAndMix().open(Space((4000,)), Bound(1000, 1), budget, context(1000))
+    alone = attrs.evolve(channel, people=channel.min_honest_users)
     for noise, caught in ((1.0, False), (0.7, True)):
         found = attrs.evolve(alone, sigma=alone.sigma * noise)
         sides = []
         for sign in (1, -1):
-            items = Placed(np.arange(4000)[:, None], np.full((4000, 1), sign * 1000))
-            summary = attrs.evolve(found.pooled(items, users(4000), NoiseRng.for_tests(1)), owed=found.least)
+            items = BucketedVectors(np.arange(4000)[:, None], np.full((4000, 1), sign * 1000))
+            summary = attrs.evolve(found.pooled(items, users(4000), NoiseRng.for_tests(1)), owed=found.min_honest_users)
             summary = attrs.evolve(summary, counts=summary.counts // 4)
             sides.append(found.decode(summary, NoiseRng.for_tests(3 + sign)).at(np.arange(4000))[:, 0] > 0)
         low, high = proportion(int(sides[0].sum()), 4000, 4)[0], proportion(int(sides[1].sum()), 4000, 4)[1]
@@ -244,7 +245,7 @@ def test_a_replaced_row_is_hidden_as_declared() -> None:
 def test_no_replaced_row_moves_counts_further_than_the_noise_pays_for(buckets: int | None) -> None:
     """Every pair of buckets, also two that share a place with opposite signs, which moves it by 2 and not by sqrt(2)."""
     space = Space((40, 9))
-    channel = SplitAndMixCounts(buckets=buckets).open(space, BUDGET, setting())
+    channel = SplitAndMixCounts(buckets=buckets).open(space, BUDGET, context())
     ids = np.stack([np.arange(-1, 40), np.arange(-1, 40) % 10 - 1], axis=1)
     numbers = channel._numbers(channel.layout.placed(ids)).astype(float)
     moved = max(float(np.linalg.norm(numbers - one, axis=1).max()) for one in numbers)
@@ -258,10 +259,10 @@ def test_large_spaces_are_laid_over_fewer_places_without_bias() -> None:
     n, size, bound = 400, 2**40, Bound(1000, 1)
     g = np.random.default_rng(2)
     ids = np.where(np.arange(n) < 200, 7, g.integers(8, size, n))
-    items = Placed(ids[:, None], np.full((n, 1), 500))
+    items = BucketedVectors(ids[:, None], np.full((n, 1), 500))
     errors, places = [], 0
     for seed in range(200):
-        channel = silent(SplitAndMix(buckets=64).open(Space((size,)), bound, BUDGET, setting(n, seed)))
+        channel = silent(SplitAndMix(buckets=64).open(Space((size,)), bound, BUDGET, context(n, seed)))
         places = channel.layout.places[0]
         table = channel.decode(channel.pooled(items, users(n), NoiseRng.secret()), NoiseRng.secret())
         errors.append(table.at(np.array([7]))[0, 0] / 250 - 200)
@@ -341,11 +342,11 @@ def test_a_shuffler_can_tell_whose_messages_are_whole() -> None:
 def test_questions_that_it_cannot_answer_are_refused() -> None:
     space = Space((4,))
     with pytest.raises(InvalidInput, match="share=budget"):
-        SplitAndMix().open(space, BOUND, BUDGET, Setting(500, 0.5, PublicRng.from_seed(1), 1000))
+        SplitAndMix().open(space, BOUND, BUDGET, QuestionContext(500, 0.5, PublicRng.from_seed(1), 1000))
     with pytest.raises(InvalidInput, match="19 honest users"):
-        SplitAndMix().open(space, BOUND, BUDGET, setting(20))
+        SplitAndMix().open(space, BOUND, BUDGET, context(20))
     with pytest.raises(InvalidInput, match="delta of its own"):
-        SplitAndMix().open(space, BOUND, Budget("gaussian", 0.04), setting())
+        SplitAndMix().open(space, BOUND, Budget("gaussian", 0.04), context())
 
 
 @pytest.mark.slow
@@ -353,13 +354,15 @@ def test_the_wire_protocol_runs_end_to_end_for_ten_thousand_users() -> None:
     """K (d + 1) = 440 numbers, 4000 messages of each user: the integers are those of the ideal functionality with the same noise off."""
     n, bound = 10_000, Bound(2**17, 10)
     sums = silent(opened((40,), people=n, bound=bound))
-    counts = silent(SplitAndMixCounts().open(Space((40,)), BUDGET, setting(n)))
+    counts = silent(SplitAndMixCounts().open(Space((40,)), BUDGET, context(n)))
     items = rows((40,), n, bound)
     for channel, given in ((sums, items), (counts, items.buckets)):
         total: Mixed | None = None
         for start in range(0, n, 500):
             some = slice(start, start + 500)
-            mine: Any = Placed(items.buckets[some], items.values[some]) if channel is sums else items.buckets[some]
+            mine: Any = (
+                BucketedVectors(items.buckets[some], items.values[some]) if channel is sums else items.buckets[some]
+            )
             report = channel.encode(mine, users(n)[some], NoiseRng.for_tests(start))
             found = channel.absorb(shuffled(report, start) if start < 1000 else report)
             total = found if total is None else total.merge(found)

@@ -42,7 +42,7 @@ class Intervals:
     @classmethod
     def of(cls, domain: Domain, length: float, seed: PublicRng) -> Intervals:
         """For rows of a domain. Args: length (p), in lattice steps: more than twice the domain's width is of no use."""
-        reach = domain.reach * NORM
+        reach = domain.max_norm * NORM
         whole = max(1, min(round(length * NORM), 4 * reach))
         shifts = seed.child("shift").generator().integers(0, whole, domain.dimension)
         basis = directions(seed.child("basis"), domain.dimension, domain.dimension, "orthogonal")

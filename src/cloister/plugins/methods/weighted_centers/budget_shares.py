@@ -49,10 +49,10 @@ def groups_of(
     if steps_by == "users":
         cells = iter(_divided(budget, [w for _ in members for w in weights.values()], seed))
         return tuple(Group(pairs, {step: next(cells) for step in weights}) for pairs in members)
-    among = [cell.among for cell in _divided(budget, [1.0] * len(members), seed)]
+    among = [cell.user_share for cell in _divided(budget, [1.0] * len(members), seed)]
     amounts = _amounts(budget, weights, failing)
     return tuple(
-        Group(pairs, {step: attrs.evolve(amount, among=who) for step, amount in amounts.items()})
+        Group(pairs, {step: attrs.evolve(amount, user_share=who) for step, amount in amounts.items()})
         for pairs, who in zip(members, among, strict=True)
     )
 

@@ -35,7 +35,7 @@ from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.questions import add_up, count
+from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
@@ -166,7 +166,7 @@ class WeightedCenters(Generic[T]):
         y = Found.of(dict(zip(runs, side_by_side(list(runs.values()), session), strict=True)))  # 1. candidates
         most = self.max_hash_values * len(runs)
         own = [group.pairs if self.assignment == "created" else () for group in groups]
-        a = [y.assigned(pairs, problem.domain.reach, most) for pairs in own]  # 2. a(i, x), in each group
+        a = [y.assigned(pairs, problem.domain.max_norm, most) for pairs in own]  # 2. a(i, x), in each group
         weights, errors = self._weights(a, groups, "assign", len(y.points), session)  # 3. rows per centre
         kept = np.ones(len(weights), bool)
         if self.assignment == "created":
@@ -190,7 +190,7 @@ class WeightedCenters(Generic[T]):
         Args:
             rank: of the radius: 0 is the largest, every other one is half of the one before.
         """
-        radius = self.largest_radius * domain.reach / 2**rank
+        radius = self.largest_radius * domain.max_norm / 2**rank
         return {
             (rank, m): self.centers_procedure(domain, radius, of_pair(groups, (rank, m)), seed.child("repetition", m))
             for m in range(repetitions)
@@ -216,26 +216,26 @@ class WeightedCenters(Generic[T]):
         self._refuse_too_many(intervals.number)
         on_axes = AxisIntervals(h, intervals)
         hashes, axes = yield (  # 2., 4.
-            count(HashValues(h, self.prefixes), via=counts, spend=spend["hashes"]),
-            count(on_axes, via=counts, spend=spend["axes"]),
+            count(HashValues(h, self.prefixes), oracle=counts, budget=spend["hashes"]),
+            count(on_axes, oracle=counts, budget=spend["axes"]),
         )
         heavy, _ = self.prefixes.heavy(hashes, self.max_hash_values, self.hash_threshold)  # 2. L
         regions = Regions(h, intervals, heavy, on_axes.fullest(axes, heavy), self.max_hash_values)  # 5., 6. B(u)
         middles = intervals.middles(regions.chosen)
         vectors = Centred(regions, middles, self._bound(domain, radius, intervals))
         sizes, sums = yield (
-            count(regions, via=counts, spend=spend["sizes"]),
-            add_up(vectors, via=self.sums, spend=spend["sums"]),
+            count(regions, oracle=counts, budget=spend["sizes"]),
+            vector_sum(vectors, oracle=self.sums, budget=spend["sums"]),
         )
         ids, rows = certain(
             sizes, len(heavy), self.center_threshold
         )  # of the regions that are certainly not empty (claim A.2)
         rows = np.maximum(rows, 1.0)[:, None]
         averages = domain.truncate(middles[ids] * domain.unit + sums.at(ids) / rows + domain.middle)  # 7. y_u
-        within = min(int(self.created_within * radius), 2 * domain.reach)
+        within = min(int(self.created_within * radius), 2 * domain.max_norm)
         created = Created(h, heavy[ids], domain.snap(averages), within, self.max_hash_values)
         y = Candidates(averages - domain.middle, sums.standard_error(ids) / rows[:, 0], created)
-        (checked,) = yield (count(created, via=counts, spend=spend["check"]),)  # 8. v(u)
+        (checked,) = yield (count(created, oracle=counts, budget=spend["check"]),)  # 8. v(u)
         return y.at(certain(checked, len(ids), self.center_threshold)[0])  # 9.
 
     def _refuse_too_many(self, intervals: int) -> None:
@@ -252,7 +252,7 @@ class WeightedCenters(Generic[T]):
 
     def _bound(self, domain: Domain, radius: float, intervals: Intervals) -> Bound:
         """Of a row relative to its region's middle: public, the same for all regions."""
-        most = min(self.clip_radius * radius, intervals.half_diagonal, 2.0 * domain.reach)
+        most = min(self.clip_radius * radius, intervals.half_diagonal, 2.0 * domain.max_norm)
         return Bound(max(1, int(most)), domain.dimension)
 
     def _weights(
@@ -260,7 +260,7 @@ class WeightedCenters(Generic[T]):
     ) -> tuple[Floats, Floats]:
         """Rows of each centre (size,), each group counted by its own buckets, and their standard errors. One round."""
         spends = [group.spend[step] for group in groups]
-        asked = [count(own, via=self.counts, spend=spend) for own, spend in zip(cells, spends, strict=True)]
+        asked = [count(own, oracle=self.counts, budget=spend) for own, spend in zip(cells, spends, strict=True)]
         return added(session.ask(*asked), np.arange(size), spends)
 
     def plan(self, problem: Problem) -> tuple[int, int]:
@@ -276,7 +276,7 @@ class WeightedCenters(Generic[T]):
         """n / k rows, in standard errors of a count of step 4."""
         spend = of_pair(self.groups(problem, radii, repetitions, ANY_KEY), (0, 0))["axes"]
         space = Space((2**self.hash_bits,) * problem.domain.dimension)
-        variance = self.counts.variance(space, spend, problem.setting(spend))
+        variance = self.counts.variance(space, spend, problem.context(spend))
         return problem.rows * spend.fraction / problem.k / math.sqrt(variance) if variance else math.inf
 
     def groups(self, problem: Problem, radii: int, repetitions: int, seed: PublicRng) -> tuple[Group, ...]:
@@ -288,7 +288,7 @@ class WeightedCenters(Generic[T]):
         if self.assignment == "created":
             weights["weigh"] = self.reassign_share
         spender = {step: self.sums if step == "sums" else self.counts for step in weights}
-        failing: list[Step] = [step for step in weights if spender[step].failing]
+        failing: list[Step] = [step for step in weights if spender[step].uses_delta]
         return groups_of(
             problem.budget, weights, radii, repetitions, radii_by=self._by(self.divide_radii),
             repetitions_by=self._by(self.divide_repetitions), steps_by=self._by(self.divide_steps, rounds=True),
@@ -304,7 +304,7 @@ class WeightedCenters(Generic[T]):
             raise InvalidInput("under Shuffled trust nobody is the same user in two rounds: set steps_share=budget")
         if given != "auto":
             return given
-        everybody = any(oracle.everybody for oracle in (self.counts, self.sums))
+        everybody = any(oracle.asks_all_users for oracle in (self.counts, self.sums))
         alone = trust is Local or (trust is Shuffled and not rounds and not everybody)
         return "users" if alone else "budget"
 

@@ -58,7 +58,7 @@ class ThresholdedCounts(AdditiveCounts):
 
     trust = Central
     mechanism = "thresholded"
-    failing = True
+    uses_delta = True
 
     @property
     def measure(self) -> Measure:

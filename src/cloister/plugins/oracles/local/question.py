@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from cloister.core.buckets import Placed
+from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget, Event
 from cloister.core.digests import stamp
 from cloister.core.errors import Refused
@@ -20,7 +20,7 @@ from cloister.plugins.oracles.local.levels import Sharing
 from cloister.plugins.oracles.local.reports import Reports, Tallies
 from cloister.plugins.oracles.table import LookupTable
 
-I_contra = TypeVar("I_contra", Ints, Placed, contravariant=True)
+I_contra = TypeVar("I_contra", Ints, BucketedVectors, contravariant=True)
 
 
 class Randomiser(Protocol):
@@ -88,7 +88,7 @@ class LocalQuestion(ABC, Generic[I_contra]):
 
     @property
     def values(self) -> int | None:
-        """See ``Responding``: k, where a report is one answer of k-ary response."""
+        """See ``IsRandomisedResponse``: k, where a report is one answer of k-ary response."""
         return None
 
     @property

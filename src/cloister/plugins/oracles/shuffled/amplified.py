@@ -1,7 +1,7 @@
 """Local oracles whose reports a shuffler mixes: each person may spend far more epsilon, and hides among all the others.
 
 Guarantee (Shuffled; replace one row; (eps, delta)): the report oracle's whole report is one eps0-DP randomiser R (pure), eps0 the
-largest at which shuffling ``least`` reports of R is (eps, delta)-DP (``accounting.amplification``, computed, not approximated).
+largest at which shuffling ``min_honest_users`` reports of R is (eps, delta)-DP (``accounting.amplification``, computed, not approximated).
 In R everything that depends on who she is comes from a private number v, uniform on 64 bits and sent along: it stands where
 public user numbers stand under Local trust, and decides her role among the round's questions, her level and her hashes. v does not
 depend on her row, and given v her answer is eps0-DP; so R is. People with another role draw from R too, so that she hides among
@@ -9,7 +9,7 @@ all people of the round, however few answer this question. Another question with
 randomiser; its eps0 is set for the same budget, and the general bound holds for the largest eps0 of all. Where everyone answers this question,
 and it is plain k-ary response on given coins, the tighter bound for that is used.
 
-``least`` = ceil(honest * people): how many honest reports, hers among them, must be in the shuffle. Below that the shuffler
+``min_honest_users`` = ceil(honest * people): how many honest reports, hers among them, must be in the shuffle. Below that the shuffler
 releases nothing; those who are not honest, or collude, do not count. More reports only help. If the shuffler is not honest, or
 nobody else is, her report alone is eps0-DP.
 
@@ -26,9 +26,10 @@ from typing import Any, ClassVar, final
 import attrs
 
 from cloister.accounting.amplification import local_of_shuffled
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
-from cloister.core.capabilities import Dividing, Responding
+from cloister.core.capabilities import Dividing, IsRandomisedResponse
+from cloister.core.digests import written_as
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
@@ -61,13 +62,13 @@ class AmplifiedCounts:
 
     trust = Shuffled
     measure: ClassVar[Measure] = "pure"
-    failing: ClassVar[bool] = True
+    uses_delta: ClassVar[bool] = True
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> Amplified:
-        return opened("amplified-counts", self.report, self.honest, budget, setting, space)
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Amplified:
+        return opened("amplified-counts", self.report, self.honest, budget, context, space)
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.report.variance(space, self.open(space, budget, setting).local, setting)
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        return self.report.variance(space, self.open(space, budget, context).local, context)
 
 
 @component
@@ -79,13 +80,13 @@ class AmplifiedVectors:
 
     trust = Shuffled
     measure: ClassVar[Measure] = "pure"
-    failing: ClassVar[bool] = True
+    uses_delta: ClassVar[bool] = True
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> Amplified:
-        return opened("amplified-vectors", self.report, self.honest, budget, setting, space, bound)
+    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> Amplified:
+        return opened("amplified-vectors", self.report, self.honest, budget, context, space, bound)
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
-        return self.report.variance(space, bound, self.open(space, bound, budget, setting).local, setting)
+    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
+        return self.report.variance(space, bound, self.open(space, bound, budget, context).local, context)
 
 
 @final
@@ -102,15 +103,17 @@ class Amplified:
 
     mechanism: str
     budget: Budget
-    least: int
+    min_honest_users: int = attrs.field(metadata=written_as("least"))
     local: Budget
     inner: Channel[Any, Any, Any, Any]
 
     @property
     def events(self) -> tuple[Event, ...]:
-        return (Event(self.mechanism, self.budget, delta=self.budget.delta, alone=self.local.amount),)
+        return (
+            Event(self.mechanism, self.budget, delta=self.budget.delta, epsilon_without_shuffler=self.local.amount),
+        )
 
-    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Any:
+    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Any:
         return self.inner.encode(items, users, rng)
 
     def absorb(self, report: Any) -> Any:
@@ -123,7 +126,9 @@ class Amplified:
         return self.inner.decode(summary, rng)
 
 
-def opened(mechanism: str, report: Any, honest: float, budget: Budget, setting: Setting, *asked: Any) -> Amplified:
+def opened(
+    mechanism: str, report: Any, honest: float, budget: Budget, context: QuestionContext, *asked: Any
+) -> Amplified:
     """A report oracle's channel with the largest eps0 that the budget admits.
 
     Args:
@@ -134,32 +139,32 @@ def opened(mechanism: str, report: Any, honest: float, budget: Budget, setting: 
     Raises:
         InvalidInput: no delta, or a report oracle whose report is not pure.
     """
-    if report.trust is not Local or report.measure != "pure" or report.failing:
+    if report.trust is not Local or report.measure != "pure" or report.uses_delta:
         raise InvalidInput(
             f"'{mechanism}' shuffles reports of pure local oracles (no delta of their own), not of {report!r}"
         )
     if not budget.delta > 0:
         raise InvalidInput(f"'{mechanism}' spends a delta, and there is none: give the run one (--delta)")
-    least = math.ceil(honest * setting.people)
+    least = math.ceil(honest * context.people)
 
     def spending(values: int | None) -> Amplified:
         eps0 = coarse(local_of_shuffled(budget.epsilon, budget.delta, least, values))
-        local = Budget("pure", eps0, budget.among)
-        inner = report.open(*asked, local, setting)
+        local = Budget("pure", eps0, budget.user_share)
+        inner = report.open(*asked, local, context)
         paid = sum(event.spent.epsilon for event in inner.events)
         if not paid <= eps0 * (1 + 1e-9) or any(event.delta for event in inner.events):
             raise InvalidInput(f"'{mechanism}' shuffles pure reports; those of {report!r} declare {inner.events}")
         return Amplified(mechanism, budget, least, local, inner)
 
     found, assumed = spending(None), 2
-    if budget.among is not None:
+    if budget.user_share is not None:
         return found
     for _ in range(STEPS):
-        values = found.inner.values if isinstance(found.inner, Responding) else None
+        values = found.inner.values if isinstance(found.inner, IsRandomisedResponse) else None
         if values is None or values <= assumed:
             break
         raised = spending(values)
-        now = raised.inner.values if isinstance(raised.inner, Responding) else None
+        now = raised.inner.values if isinstance(raised.inner, IsRandomisedResponse) else None
         if now is None or now < values:  # the bound was for at least so many values
             break
         found, assumed = raised, values

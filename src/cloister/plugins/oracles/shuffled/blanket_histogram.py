@@ -3,7 +3,7 @@
 Every user sends, for each level, one message (v, h_v(x)): a private uniform number v, which names a public hash into b values, and the hash of
 her bucket x; and t *blanket* messages (v, y), both uniform, that look the same. In no bucket she sends one blanket message more.
 
-Guarantee (Shuffled; replace one row, or have none; (eps, delta)): of ``people`` users at least ``least`` = ceil(honest * people) send their blanket
+Guarantee (Shuffled; replace one row, or have none; (eps, delta)): of ``people`` users at least ``min_honest_users`` = ceil(honest * people) send their blanket
 messages and do not say which they are. Then all shuffled messages together are (eps, delta)-DP at the budget's eps and delta: ``blankets`` has the
 exact divergence for M = t * least, its proof for any hash, and the composition over levels; b is the largest for which it holds, and no asymptotic bound
 enters. If the shuffler is not honest nothing holds: her one message is among t others.
@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
 from cloister.core.registry.components import component, option
@@ -49,8 +49,8 @@ class BlanketHistogram:
 
     trust = Shuffled
     measure: ClassVar[Measure] = "pure"
-    failing = True
-    everybody = True
+    uses_delta = True
+    asks_all_users = True
     honest: float = option(
         default=0.9,
         low=0.0,
@@ -63,16 +63,16 @@ class BlanketHistogram:
         help="uniform messages that every user sends beside her own, per level; none: 4, more where few users must hide each other",
     )  # fmt: skip
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> BlanketChannel:
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> BlanketChannel:
         if not budget.delta > 0:
             raise InvalidInput(
                 f"'{NAME}' spends a delta of its own, and its budget has none: pass delta (less than one over the number of users)"
             )
-        if setting.rows < setting.people:
+        if context.rows < context.people:
             raise InvalidInput(
                 f"'{NAME}' asks everyone: divide the budget and not the users (option share=budget of the method)"
             )
-        least, epsilon = math.ceil(self.honest * setting.people), budget.epsilon
+        least, epsilon = math.ceil(self.honest * context.people), budget.epsilon
 
         def enough(blankets: int) -> bool:
             return delta_of(epsilon, blankets * least, ENOUGH, space.levels) <= budget.delta
@@ -85,8 +85,8 @@ class BlanketHistogram:
                 "share of the budget, or set the option blankets"
             )
         delta = delta_of(epsilon, blankets * least, values, space.levels)
-        seed = setting.seed.child("hash")
-        return BlanketChannel(NAME, budget, space, setting.people, least, blankets, values, delta, seed)
+        seed = context.seed.child("hash")
+        return BlanketChannel(NAME, budget, space, context.people, least, blankets, values, delta, seed)
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).deviation ** 2
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, budget, context).deviation ** 2

@@ -17,7 +17,7 @@ from typing import final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Placed, Space
+from cloister.core.buckets import BucketedVectors, Space
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import Table
 from cloister.core.types import Floats, Ids, Ints
@@ -72,10 +72,10 @@ class Layout:
         sign = 1 - 2 * Hashes(self.seed.child("sign", level), 2).of(one, asked)
         return np.where(ids >= 0, where, -1), sign
 
-    def placed(self, items: Ints | Placed) -> list[tuple[Ints, Ints]]:
+    def placed(self, items: Ints | BucketedVectors) -> list[tuple[Ints, Ints]]:
         """For every level, in which place (n,) each row is, and its vector (n, dimension), 1 for a count."""
-        buckets = items.buckets if isinstance(items, Placed) else items
-        values = items.values if isinstance(items, Placed) else np.ones((len(buckets), 1), np.int64)
+        buckets = items.buckets if isinstance(items, BucketedVectors) else items
+        values = items.values if isinstance(items, BucketedVectors) else np.ones((len(buckets), 1), np.int64)
         found = [self.place(buckets[:, level], level) for level in range(self.space.levels)]
         return [(where, values * sign[:, None]) for where, sign in found]
 

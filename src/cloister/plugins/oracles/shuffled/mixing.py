@@ -15,9 +15,9 @@ import numpy as np
 
 from cloister.additive.dense import Noised, totals_of
 from cloister.core.aggregated import to_integers, to_words
-from cloister.core.buckets import Placed
+from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget, Event
-from cloister.core.digests import stamp
+from cloister.core.digests import stamp, written_as
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
@@ -154,7 +154,7 @@ class MixingChannel:
     layout: Layout
     bound: Bound | None
     people: int
-    least: int
+    min_honest_users: int = attrs.field(metadata=written_as("least"))
     sigma: float
     shift: int
     unit: float
@@ -198,10 +198,10 @@ class MixingChannel:
         Raises:
             InvalidInput: no number of shares hides a sum of so few users.
         """
-        found = enough_shares(self.least, self.bits, self.security)
+        found = enough_shares(self.min_honest_users, self.bits, self.security)
         if found is None:
             raise InvalidInput(
-                f"'{self.mechanism}' cannot hide {self.least} users among each other, with {MOST_SHARES} shares per "
+                f"'{self.mechanism}' cannot hide {self.min_honest_users} users among each other, with {MOST_SHARES} shares per "
                 "number either"
             )
         return found
@@ -224,7 +224,7 @@ class MixingChannel:
     @property
     def share(self) -> float:
         """Standard deviation of one user's noise, in shifted integers."""
-        return self.sigma / math.sqrt(self.least)
+        return self.sigma / math.sqrt(self.min_honest_users)
 
     @property
     def deviation(self) -> float:
@@ -233,9 +233,9 @@ class MixingChannel:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """The noise of ``least`` users, and what shares say beside the sum."""
+        """The noise of ``min_honest_users`` users, and what shares say beside the sum."""
         touched = 2 * self.layout.space.levels * self.width
-        ratio = 10 * self.least * math.exp(-((math.pi * self.share) ** 2))
+        ratio = 10 * self.min_honest_users * math.exp(-((math.pi * self.share) ** 2))
         delta = price(self.slots * 2.0**-self.security, self.budget.mu)
         return (Event(self.mechanism, self.budget, touched, self.sigma, delta, ratio=ratio),)
 
@@ -244,7 +244,7 @@ class MixingChannel:
         """64 bits that tell this question from any other."""
         return stamp(self)
 
-    def encode(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Shares:
+    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Shares:
         """Algorithm 10, for users (n,), every one with a share of the noise."""
         out = np.empty((len(users), self.slots, self.each), self.share_type)
         placed, step = self.layout.placed(items), max(1, HELD // max(1, self.messages))
@@ -322,7 +322,7 @@ class MixingChannel:
         right = slots == np.repeat(np.arange(self.slots, dtype=slots.dtype), self.each)
         return np.asarray((right & inside).all(axis=1))
 
-    def pooled(self, items: Ints | Placed, users: Ids, rng: NoiseRng) -> Mixed:
+    def pooled(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Mixed:
         """What ``absorb`` makes of the shuffled messages of all these users, in law, without any message.
 
         The sum of k users' noise is, up to a factor e^(+-10^-1000), one discrete Gaussian number of k times the

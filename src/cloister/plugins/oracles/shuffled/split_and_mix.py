@@ -4,7 +4,7 @@ Every user adds to each *slot* (a coordinate of a place) her number, 0 in places
 the noise; cuts it into m shares, uniform but for their sum modulo 2^w; and sends each share with its slot. The server
 adds up.
 
-Guarantee (Shuffled; replace one row, or have none): of ``people`` users, at least ``least`` = ceil(honest * people)
+Guarantee (Shuffled; replace one row, or have none): of ``people`` users, at least ``min_honest_users`` = ceil(honest * people)
 draw their noise and shares as they should and tell nobody; the others may do and tell anything. Then whoever sees all
 shuffled messages learns what mu-GDP (or zCDP) noise on the sums allows, but for delta:
 
@@ -13,7 +13,7 @@ shuffled messages learns what mu-GDP (or zCDP) noise on the sums allows, but for
   integers; two places: sqrt(|x|^2 + |x'|^2) <= sqrt(2) C. So 2 C sqrt(levels) for sums. A count moves by sqrt(2) per
   level; by 2 where the level is hashed, since two buckets of one place may have opposite signs there. Vectors are
   integers before anything is drawn.
-* *Noise.* Each user draws N_Z(0, s^2) on every slot, s >= 22. h = ``least`` of them together are within a factor
+* *Noise.* Each user draws N_Z(0, s^2) on every slot, s >= 22. h = ``min_honest_users`` of them together are within a factor
   e^(+-tau), tau = 10 sum_{k<h} exp(-2 pi^2 s^2 k / (k + 1)) < e^-4000, of N_Z(0, h s^2) (Kairouz, Liu, Steinke 2021,
   the theorem on sums of discrete Gaussians), whose sigma = sensitivity / mu is at least 2^20 (numbers are scaled up by
   a power of two): ``cloister.accounting.discrete`` pays for the rest. A sum modulo 2^w is post-processing of the sum.
@@ -41,7 +41,7 @@ from __future__ import annotations
 import math
 
 from cloister.additive.noise import UP, enough_bits
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
@@ -62,8 +62,8 @@ class _OfEveryone:
     """What the two oracles have in common."""
 
     trust = Shuffled
-    failing = True
-    everybody = True
+    uses_delta = True
+    asks_all_users = True
     honest: float = option(
         default=0.9, low=0.01, high=1.0,
         help="at least this share of the planned users draw their noise and keep their shares to themselves",
@@ -82,14 +82,14 @@ class _OfEveryone:
     def measure(self) -> Measure:
         return "gaussian"
 
-    def _channel(self, space: Space, bound: Bound | None, budget: Budget, setting: Setting) -> MixingChannel:
+    def _channel(self, space: Space, bound: Bound | None, budget: Budget, context: QuestionContext) -> MixingChannel:
         """Noise from the joint L2 sensitivity, and the secrecy that the budget's delta pays for.
 
         Raises:
             InvalidInput: a share of the users only, too few users, no delta, or too many messages.
         """
-        name, people = "split-and-mix" if bound else "split-and-mix-counts", setting.people
-        if setting.rows < people:
+        name, people = "split-and-mix" if bound else "split-and-mix-counts", context.people
+        if context.rows < people:
             raise InvalidInput(
                 f"'{name}' asks everyone, and its noise does not shrink with the users who are asked: divide the "
                 "budget and not the users (option share=budget of the method)"
@@ -103,30 +103,30 @@ class _OfEveryone:
                 f"'{name}' spends a delta of its own, and its budget has none: pass delta (less than one over the "
                 "number of users)"
             )
-        layout, security = self._laid(space, bound, budget, setting, distance)
+        layout, security = self._laid(space, bound, budget, context, distance)
         sigma = sensitivity_of(layout.hashed, bound) / budget.mu * UP
-        shift, unit = enough_bits(sigma), setting.unit if bound else 1.0
+        shift, unit = enough_bits(sigma), context.unit if bound else 1.0
         return MixingChannel(
             name, budget, layout, bound, people, least, sigma * 2.0**shift, shift, unit, security, self.most_messages
         )
 
     def _laid(
-        self, space: Space, bound: Bound | None, budget: Budget, setting: Setting, distance: float
+        self, space: Space, bound: Bound | None, budget: Budget, context: QuestionContext, distance: float
     ) -> tuple[Layout, float]:
         """Which bucket has which place, and each slot's share of the distance, as bits: buckets keep their places where
         that takes few enough messages, else large levels share as many as ``chosen`` says."""
-        width, seed = bound.dimension if bound else 1, setting.seed.child("places")
+        width, seed = bound.dimension if bound else 1, context.seed.child("places")
 
         def bits(layout: Layout) -> float:
             return math.log2(sum(layout.places) * width / distance) + 2.0**-20
 
         if self.buckets is None:
             whole = Layout(space, space.sizes, seed)
-            shares = enough_shares(math.ceil(self.honest * setting.people), MOST_BITS, bits(whole))
+            shares = enough_shares(math.ceil(self.honest * context.people), MOST_BITS, bits(whole))
             if shares is not None and sum(space.sizes) * width * shares <= self.most_messages:
                 return whole, bits(whole)
             noise = sensitivity_of((True,) * space.levels, bound) / budget.mu / math.sqrt(self.honest)
-            places = chosen(setting.people, noise / (bound.l2 if bound else 1))
+            places = chosen(context.people, noise / (bound.l2 if bound else 1))
             layout = Layout.of(space, places, places * SMALL, seed)
         else:
             layout = Layout.of(space, self.buckets, self.buckets, seed)
@@ -137,19 +137,19 @@ class _OfEveryone:
 class SplitAndMix(_OfEveryone):
     """Vector sums of everyone's shuffled shares, with the noise of a trusted curator."""
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> MixingChannel:
-        return self._channel(space, bound, budget, setting)
+    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> MixingChannel:
+        return self._channel(space, bound, budget, context)
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
-        return self.open(space, bound, budget, setting).deviation ** 2
+    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, bound, budget, context).deviation ** 2
 
 
 @component
 class SplitAndMixCounts(_OfEveryone):
     """Counts of everyone's shuffled shares, with the noise of a trusted curator."""
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> MixingChannel:
-        return self._channel(space, None, budget, setting)
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> MixingChannel:
+        return self._channel(space, None, budget, context)
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).deviation ** 2
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, budget, context).deviation ** 2

@@ -12,7 +12,7 @@ import numpy as np
 
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
-from cloister.core.digests import stamp
+from cloister.core.digests import stamp, written_as
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
@@ -99,7 +99,7 @@ class BlanketChannel:
     budget: Budget
     space: Space
     people: int
-    least: int
+    min_honest_users: int = attrs.field(metadata=written_as("least"))
     blankets: int
     values: int
     delta: float

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray
@@ -29,7 +29,7 @@ def theirs() -> Any:
 
 def stated(oracle: Any, epsilon: float) -> float:
     """Variance of an empty bucket's count among N users."""
-    return float(oracle.variance(Space((K,)), Budget("pure", epsilon), Setting(N, 1.0, PublicRng.from_seed(1))))
+    return float(oracle.variance(Space((K,)), Budget("pure", epsilon), QuestionContext(N, 1.0, PublicRng.from_seed(1))))
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 3.0])
@@ -68,7 +68,7 @@ def test_reports_of_both_libraries_support_buckets_equally_often(name: str) -> N
     symbols = K if name == "unary" else K + 1
     other = supports([client(bucket, symbols, epsilon) for _ in range(n)], name == "unary")
     oracle: Any = OptimisedUnary() if name == "unary" else SubsetSelection()
-    channel = oracle.open(Space((K,)), Budget("pure", epsilon), Setting(n, 1.0, PublicRng.from_seed(2)))
+    channel = oracle.open(Space((K,)), Budget("pure", epsilon), QuestionContext(n, 1.0, PublicRng.from_seed(2)))
     users = np.arange(n, dtype=np.uint64)
     summary = channel.absorb(channel.encode(np.full((n, 1), bucket), users, NoiseRng.for_tests(3)))
     ours = channel.asked.levels[0].supports(summary.totals[0], n)

@@ -283,15 +283,15 @@ def test_a_whole_round_with_disjoint_users_is_answered_through_the_session(oracl
     session: Session[Any] = Session(
         problem, PublicRng.from_seed(4), People(rows), accountant=charged, noise=NoiseRng.for_tests(6)
     )
-    cells = Strips(problem.domain.reach)
+    cells = Strips(problem.domain.max_norm)
     shares = problem.budget.split_users(PublicRng.from_seed(5), 1, 2)
-    tables = session.ask(*(count(cells, via=oracle, spend=share) for share in shares))
+    tables = session.ask(*(count(cells, oracle=oracle, budget=share) for share in shares))
     located = cells.locate(problem.domain.snap(rows))
     for table, share in zip(tables, shares, strict=True):
-        assert share.among is not None
+        assert share.user_share is not None
         for level, size in enumerate(cells.space.sizes):
             truth = np.bincount(located[:, level] + 1, minlength=size + 1)[1:]
-            sampling = 2 / share.among.fraction
+            sampling = 2 / share.user_share.fraction
             error = np.sqrt(table.standard_error(np.arange(size), level) ** 2 + truth * sampling)
             assert (np.abs(table.at(np.arange(size), level) - truth) < (FAR + 1.3) * error).all()
     assert [event.spent.amount for event in charged.events] == [4.0, 4.0]

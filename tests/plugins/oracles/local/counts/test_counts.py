@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -37,7 +37,7 @@ FAR = 4.9
 
 
 def opened(oracle: Any, sizes: tuple[int, ...], epsilon: float = 1.0, n: int = 1000, seed: int = 7) -> Any:
-    return oracle.open(Space(sizes), Budget("pure", epsilon), Setting(n, 1.0, PublicRng.from_seed(seed)))
+    return oracle.open(Space(sizes), Budget("pure", epsilon), QuestionContext(n, 1.0, PublicRng.from_seed(seed)))
 
 
 def numbered(n: int) -> np.ndarray:
@@ -165,8 +165,8 @@ def test_secret_words_give_reports_that_differ_each_time(oracle):
 
 @pytest.mark.parametrize(("epsilon", "olh", "hadamard"), [(0.5, 15.67, 16.67), (1.0, 3.68, 4.68), (2.0, 0.724, 1.724)])
 def test_variances_per_user_are_the_published_ones(epsilon, olh, hadamard):
-    space, budget, setting = Space((256,)), Budget("pure", epsilon), Setting(1000, 1.0, PublicRng.from_seed(1))
-    each = {cls: cls().variance(space, budget, setting) / 1000 for cls in CLASSES}
+    space, budget, context = Space((256,)), Budget("pure", epsilon), QuestionContext(1000, 1.0, PublicRng.from_seed(1))
+    each = {cls: cls().variance(space, budget, context) / 1000 for cls in CLASSES}
     formula = 4 * math.exp(epsilon) / math.expm1(epsilon) ** 2
     assert formula == pytest.approx(olh, rel=2e-3)
     assert formula <= each[OptimisedLocalHashing] <= formula * 1.01
@@ -248,12 +248,12 @@ def test_spaces_that_are_too_large_are_refused_with_a_way_out(cls):
 )
 def test_budgets_that_randomise_nothing_or_everything_are_refused(oracle, budget):
     with pytest.raises(InvalidInput):
-        oracle.open(Space((4,)), budget, Setting(10, 1.0, PublicRng.from_seed(1)))
+        oracle.open(Space((4,)), budget, QuestionContext(10, 1.0, PublicRng.from_seed(1)))
 
 
 @each_oracle
 def test_a_budget_in_rho_buys_the_epsilon_whose_half_square_it_is(oracle):
-    setting, space = Setting(10, 1.0, PublicRng.from_seed(1)), Space((4, 5))
-    rho, pure = (oracle.variance(space, b, setting) for b in (Budget("zcdp", 0.5), Budget("pure", 1.0)))
+    context, space = QuestionContext(10, 1.0, PublicRng.from_seed(1)), Space((4, 5))
+    rho, pure = (oracle.variance(space, b, context) for b in (Budget("zcdp", 0.5), Budget("pure", 1.0)))
     assert rho == pytest.approx(pure, rel=1e-9)
     assert rho >= pure

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from cloister.accounting.composition import Spent
 from cloister.accounting.gaussian import delta_of_mu
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.domains import Ball
 from cloister.core.encoding import encode_lattice
@@ -42,10 +42,10 @@ def opened(
     budget: Budget = BUDGET, sizes: tuple[int, ...] = (3,), l2: int = 1000, d: int = 2, share: str = "users"
 ) -> LdpAverageChannel:
     oracle = LdpAverage(share=share)  # type: ignore[arg-type]
-    return oracle.open(Space(sizes), Bound(l2, d), budget, Setting(1000, 2.0**-10, SEED))
+    return oracle.open(Space(sizes), Bound(l2, d), budget, QuestionContext(1000, 2.0**-10, SEED))
 
 
-def means(channel: LdpAverageChannel, items: Placed) -> Floats:
+def means(channel: LdpAverageChannel, items: BucketedVectors) -> Floats:
     """The means of the blocks of one person's report, at level 0, in lattice steps."""
     d, out = channel.bound.dimension, np.zeros((len(items.buckets), channel.sizes[0], channel.bound.dimension))
     for i, (bucket, vector) in enumerate(zip(items.buckets[:, 0], shrink(items.values, channel.bound), strict=True)):
@@ -60,7 +60,7 @@ def test_no_two_rows_move_a_report_by_more_than_twice_the_bound() -> None:
     turn = np.linspace(0, 2 * np.pi, 9)
     vectors = np.rint(5000 * np.column_stack([np.cos(turn), np.sin(turn)])).astype(np.int64)
     rows = [(b, v) for b in (-1, 0, 2) for v in vectors]
-    items = Placed(np.array([[b] for b, _ in rows]), np.array([v for _, v in rows]))
+    items = BucketedVectors(np.array([[b] for b, _ in rows]), np.array([v for _, v in rows]))
     sent = means(channel, items).reshape(len(rows), -1)
     moved = np.linalg.norm(sent[:, None] - sent[None], axis=2)
     one = items.buckets[:, 0] == 0
@@ -96,7 +96,7 @@ def test_levels_that_share_the_budget_pay_for_all_and_levels_that_share_the_user
     assert (by_users.width, by_budget.width) == (6, 10)
     users = np.arange(50, dtype=np.uint64)
     report = by_users.encode(
-        Placed(np.zeros((50, 2), np.int64), np.zeros((50, 2), np.int64)), users, NoiseRng.for_tests(1)
+        BucketedVectors(np.zeros((50, 2), np.int64), np.zeros((50, 2), np.int64)), users, NoiseRng.for_tests(1)
     )
     shorter = by_users.sharing.answers(users)[0]
     assert not report.answers[shorter, 4:].any()
@@ -108,9 +108,9 @@ def test_levels_that_share_the_budget_pay_for_all_and_levels_that_share_the_user
 
 def far_region(domain: Ball) -> tuple[Centred, Ints]:
     """One region at the border of the domain, some fifty times smaller than it; two rows in opposite corners, and one in no region."""
-    intervals = Intervals.of(domain, domain.reach / 100, SEED.child("intervals"))
-    h = PStable(domain.reach / 3, 0.9, 0.1, 1).sample(2, 1, SEED.child("hash"))
-    middle = np.array([[round(domain.reach * 0.9), 0]])
+    intervals = Intervals.of(domain, domain.max_norm / 100, SEED.child("intervals"))
+    h = PStable(domain.max_norm / 3, 0.9, 0.1, 1).sample(2, 1, SEED.child("hash"))
+    middle = np.array([[round(domain.max_norm * 0.9), 0]])
     cells = Regions(h, intervals, np.array([0, 1]), np.repeat(intervals.of_rows(middle), 2, axis=0), 4)
     vectors = Centred(cells, intervals.middles(cells.chosen), Bound(int(intervals.half_diagonal), 2))
     corner = np.rint(0.98 * 1.5 * intervals.length / 2**60 * intervals.basis.sum(axis=0)).astype(np.int64)
@@ -123,7 +123,7 @@ def test_the_audit_finds_no_more_than_epsilon_for_rows_far_from_the_domains_midd
     domain, n = Ball((0.0, 0.0), 1.0), 40_000
     vectors, rows = far_region(domain)
     assert (vectors.cells.locate(rows)[:, 0] >= 0).tolist() == [True, True, False]
-    channel = LdpAverage().open(vectors.cells.space, vectors.bound, BUDGET, Setting(n, domain.unit, SEED))
+    channel = LdpAverage().open(vectors.cells.space, vectors.bound, BUDGET, QuestionContext(n, domain.unit, SEED))
     asked: Round[Local] = Round(0, Local, domain, (OpenedQuestion(vectors.cells, vectors, None, channel),))
     users, sent = np.arange(n, dtype=np.uint64), list[Floats]()
     for i, row in enumerate(rows):
@@ -131,7 +131,7 @@ def test_the_audit_finds_no_more_than_epsilon_for_rows_far_from_the_domains_midd
         sent.append(report.answers.view(np.int32).astype(np.float64))
     assert _told_apart(sent, math.e, 1e-6) is None
     ids = vectors.cells.locate(rows)
-    mean = means(channel, Placed(ids, vectors.values(rows, ids))).reshape(3, -1) * 2.0**channel.shift
+    mean = means(channel, BucketedVectors(ids, vectors.values(rows, ids))).reshape(3, -1) * 2.0**channel.shift
     noise = [one - m for one, m in zip(sent, mean, strict=True)]
     assert _told_apart([m + z / 6 for m, z in zip(mean, noise, strict=True)], math.e, 1e-6) is not None
     bare = np.zeros_like(mean)
@@ -160,7 +160,7 @@ def test_sums_are_unbiased_and_as_noisy_as_declared() -> None:
     """3,000 people with one vector. False alarm: 6 standard errors of a mean, and of a variance of 40 numbers 6 of its own."""
     n, channel = 3000, opened(l2=1000, sizes=(10,), d=4)
     vector = np.array([500, -300, 0, 100])
-    items = Placed(np.zeros((n, 1), np.int64), np.repeat(vector[None], n, axis=0))
+    items = BucketedVectors(np.zeros((n, 1), np.int64), np.repeat(vector[None], n, axis=0))
     report = channel.encode(items, np.arange(n, dtype=np.uint64), NoiseRng.for_tests(613))
     table = channel.decode(channel.absorb(report), NoiseRng.for_tests(0))
     error = float(table.standard_error(np.array([0]))[0])  # of the reports that came, not of the planned 1,000
@@ -173,7 +173,7 @@ def test_sums_are_unbiased_and_as_noisy_as_declared() -> None:
 def test_every_report_has_the_noise_that_the_guarantee_is_calibrated_for() -> None:
     """20,000 numbers: a standard error of 1% of the variance. Noise that is 1.2 times smaller has 31% less."""
     n, channel = 500, opened(l2=1000, sizes=(10,), d=4)
-    items = Placed(np.zeros((n, 1), np.int64), np.zeros((n, 4), np.int64))
+    items = BucketedVectors(np.zeros((n, 1), np.int64), np.zeros((n, 4), np.int64))
     report = channel.encode(items, np.arange(n, dtype=np.uint64), NoiseRng.for_tests(614))
     noise = report.answers.view(np.int32).astype(np.float64)
     assert noise.size == 20_000
@@ -245,7 +245,7 @@ def test_a_noise_that_is_too_large_is_clipped_and_shrunk_before_it_is_sent() -> 
     usual = np.random.default_rng(615).normal(0, s, (2000, 40)).astype(np.int64)
     assert np.array_equal(channel._within(usual), usual)
     users = np.arange(3, dtype=np.uint64)
-    items = Placed(np.zeros((3, 1), np.int64), np.zeros((3, 4), np.int64))
+    items = BucketedVectors(np.zeros((3, 1), np.int64), np.zeros((3, 4), np.int64))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NoiseRng, "discrete_gaussian_each", lambda self, users, sigma, each: np.full((3, each), 9 * s))
         channel.absorb(channel.encode(items, users, NoiseRng.for_tests(616)))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import Refused
 from cloister.core.lattice import Bound
@@ -23,7 +23,7 @@ from cloister.plugins.oracles.local.vectors.answers import drawing
 from cloister.plugins.oracles.local.vectors.channel import HadamardVectorChannel
 from cloister.plugins.oracles.local.vectors.normals import STEP, ZERO, astray, normals, received, words_for
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
-from cloister.plugins.oracles.local.vectors.unit_randomiser import Words
+from cloister.plugins.oracles.local.vectors.unit_randomiser import RingVector
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 from cloister.testing.statistics import proportion
 
@@ -45,14 +45,14 @@ def unit_of(size: int, seed: int = 641) -> Floats:
     return np.asarray(v / np.linalg.norm(v))
 
 
-def said(unit: PrivUnit, u: Floats, words: Words, n: int) -> AnyArray:
+def said(unit: PrivUnit, u: Floats, words: RingVector, n: int) -> AnyArray:
     """Answers (n, d) of n persons with the same row."""
     return unit.randomise(np.repeat(u[:, None], n, axis=1), users_of(n), words, SEED)
 
 
 def opened(n: int, d: int, epsilon: float = 1.0) -> HadamardVectorChannel:
     oracle = HadamardVector(randomiser="privunit")
-    return oracle.open(Space((1,)), Bound(1000, d), Budget("pure", epsilon), Setting(n, 1e-3, SEED))
+    return oracle.open(Space((1,)), Bound(1000, d), Budget("pure", epsilon), QuestionContext(n, 1e-3, SEED))
 
 
 def test_what_one_row_sends_other_rows_send_too() -> None:
@@ -64,12 +64,13 @@ def test_what_one_row_sends_other_rows_send_too() -> None:
     channel, row = opened(n, d), np.repeat(1000 * np.eye(1, d, dtype=np.int64), n, axis=0)
     nowhere = np.zeros((n, 1), np.int64)
     one, other = (
-        channel.encode(Placed(nowhere, sign * row), users_of(n), NoiseRng.for_tests(642)).answers for sign in (1, -1)
+        channel.encode(BucketedVectors(nowhere, sign * row), users_of(n), NoiseRng.for_tests(642)).answers
+        for sign in (1, -1)
     )
     assert (one == other).all(axis=1).mean() > 0.35
 
 
-def tiny(goes: AnyArray) -> Words:
+def tiny(goes: AnyArray) -> RingVector:
     """Words of the first go as given; then some that every row keeps, at an angle between two of those of ``grid``."""
     last = np.array([0, (2**31 << 32) + 32], np.uint64)
     return lambda users, go: np.repeat(last[None], len(users), axis=0) if go else goes
@@ -214,7 +215,7 @@ def test_how_often_she_draws_says_nothing_about_what_she_sends() -> None:
         asked: list[Ids] = []
         secret = drawing(NoiseRng.for_tests(647 + number), unit.each)
 
-        def words(users: Ids, go: int, asked: list[Ids] = asked, secret: Words = secret) -> Ids:
+        def words(users: Ids, go: int, asked: list[Ids] = asked, secret: RingVector = secret) -> Ids:
             asked.append(users)
             return secret(users, go)
 
@@ -233,7 +234,7 @@ def test_reports_that_are_longer_than_any_that_is_sent_are_refused() -> None:
     unit = channel.asked.randomiser
     assert isinstance(unit, PrivUnit)
     report = channel.encode(
-        Placed(np.zeros((n, 1), np.int64), np.full((n, d), 10)), users_of(n), NoiseRng.for_tests(650)
+        BucketedVectors(np.zeros((n, 1), np.int64), np.full((n, d), 10)), users_of(n), NoiseRng.for_tests(650)
     )
     channel.absorb(report)
     longest = math.sqrt(d + 1) / STEP

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.digests import digest
@@ -21,7 +21,7 @@ from cloister.core.domains import Ball
 from cloister.core.encoding import absorb, encode_rows, merge_summaries
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
-from cloister.core.questions import Round, add_up
+from cloister.core.questions import Round, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session, forecast
 from cloister.core.trust import Local
@@ -38,7 +38,7 @@ BOUND = 2**12
 
 
 def opened(oracle: Any, sizes: tuple[int, ...], d: int, n: int, epsilon: float = 1.0, seed: PublicRng = SEED) -> Any:
-    return oracle.open(Space(sizes), Bound(BOUND, d), Budget("pure", epsilon), Setting(n, UNIT, seed))
+    return oracle.open(Space(sizes), Bound(BOUND, d), Budget("pure", epsilon), QuestionContext(n, UNIT, seed))
 
 
 def points(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -48,7 +48,7 @@ def points(n: int, d: int, seed: int = 0) -> np.ndarray:
     return np.asarray(np.trunc(inside), np.int64)
 
 
-def truth(items: Placed, size: int, level: int = 0) -> np.ndarray:
+def truth(items: BucketedVectors, size: int, level: int = 0) -> np.ndarray:
     total = np.zeros((size + 1, items.values.shape[1]))
     np.add.at(total, items.buckets[:, level], items.values * UNIT)
     return total[:-1]
@@ -58,7 +58,7 @@ def users_of(n: int) -> np.ndarray:
     return np.arange(n, dtype=np.uint64)
 
 
-def released(channel: Any, items: Placed, rng: NoiseRng = NOISE) -> Any:
+def released(channel: Any, items: BucketedVectors, rng: NoiseRng = NOISE) -> Any:
     return channel.decode(channel.absorb(channel.encode(items, users_of(len(items.buckets)), rng)), rng)
 
 
@@ -68,26 +68,26 @@ def test_noise_of_all_cells_is_as_wide_as_declared(name: Randomised, epsilon: fl
     """3% on 20,000 numbers is six standard errors of the sd; a variance off by 1.2 is 9.5%."""
     n, d, size = 20_000, 100, 200
     channel = opened(HadamardVector(randomiser=name), (size,), d, n, epsilon)
-    items = Placed(np.random.default_rng(1).integers(0, size, (n, 1)), points(n, d))
+    items = BucketedVectors(np.random.default_rng(1).integers(0, size, (n, 1)), points(n, d))
     table, ids = released(channel, items), np.arange(size)
     noise = table.at(ids) - truth(items, size)
     declared = table.standard_error(ids)
     assert noise.std() == pytest.approx(declared[0], rel=0.03)
     assert abs(noise.mean()) < 5 * declared[0] / math.sqrt(noise.size)
     oracle = HadamardVector(randomiser=name)
-    asked = (Space((size,)), Bound(BOUND, d), Budget("pure", epsilon), Setting(n, UNIT, SEED))
+    asked = (Space((size,)), Bound(BOUND, d), Budget("pure", epsilon), QuestionContext(n, UNIT, SEED))
     assert declared == pytest.approx(np.full(size, math.sqrt(oracle.variance(*asked))))
     m = {"one-byte": {1.0: 0.3976, 4.0: 1.5088}, "privunit": {1.0: 0.3975, 4.0: 1.5156}}.get(name)
     if m:
         assert declared[0] == pytest.approx(math.sqrt(n) / m[epsilon], rel=0.013)
 
 
-def together(n: int, d: int, sizes: tuple[int, ...]) -> Placed:
+def together(n: int, d: int, sizes: tuple[int, ...]) -> BucketedVectors:
     """Rows whose vectors differ little within a bucket, so that there is something to find in the sums."""
     g = np.random.default_rng(2)
     buckets = np.stack([g.integers(0, size, n) for size in sizes], axis=1)
     centres = points(sizes[-1], d, 3) // 4 + np.eye(d, dtype=np.int64)[0] * (BOUND * 2 // 3)
-    return Placed(buckets, centres[buckets[:, -1]])
+    return BucketedVectors(buckets, centres[buckets[:, -1]])
 
 
 @pytest.mark.parametrize("oracle", [HadamardVector, ExplicitHistogramVector])
@@ -131,7 +131,7 @@ def test_levels_share_users_or_budget(oracle: Any, share: Share) -> None:
 def test_noise_is_as_wide_as_declared_where_a_fifth_of_the_users_report(oracle: Any) -> None:
     """3% on 20,000 numbers is six standard errors of the sd."""
     n, d, size = 4_000, 100, 200
-    items = Placed(np.random.default_rng(1).integers(0, size, (n, 1)), points(n, d))
+    items = BucketedVectors(np.random.default_rng(1).integers(0, size, (n, 1)), points(n, d))
     table, ids = released(opened(oracle(randomiser="one-byte"), (size,), d, 5 * n), items), np.arange(size)
     assert (table.at(ids) - truth(items, size)).std() == pytest.approx(table.standard_error(ids)[0], rel=0.03)
 
@@ -140,7 +140,7 @@ def test_noise_is_as_wide_as_declared_where_a_fifth_of_the_users_report(oracle: 
 def test_noise_with_levels_is_as_wide_as_declared(share: Share) -> None:
     n, d, sizes = 12_000, 50, (50, 100)
     g = np.random.default_rng(4)
-    items = Placed(np.stack([g.integers(0, size, n) for size in sizes], axis=1), points(n, d, 5))
+    items = BucketedVectors(np.stack([g.integers(0, size, n) for size in sizes], axis=1), points(n, d, 5))
     table = released(opened(HadamardVector(randomiser="one-byte", share=share), sizes, d, n), items)
     noise = np.concatenate([table.at(np.arange(s), i) - truth(items, s, i) for i, s in enumerate(sizes)])
     assert noise.std() == pytest.approx(table.standard_error(np.arange(1))[0], rel=0.05)  # 7,500 numbers: 6 se
@@ -150,7 +150,7 @@ def test_noise_with_levels_is_as_wide_as_declared(share: Share) -> None:
 def test_an_explicit_histogram_answers_for_ids_of_any_size(name: Randomised) -> None:
     n, d, far = 40_000, 4, 2**61 + 12345
     values = np.repeat(np.array([[BOUND // 2, -BOUND // 2, 0, 0]]), n, axis=0)
-    items = Placed(np.where(np.arange(n) % 2, far, 3)[:, None], values)
+    items = BucketedVectors(np.where(np.arange(n) % 2, far, 3)[:, None], values)
     table = released(opened(ExplicitHistogramVector(randomiser=name), (2**62,), d, n, 4.0), items)
     ids = np.array([far, 3, 0, far - 1, 2**62 - 1])
     se = table.standard_error(ids)[0]
@@ -166,13 +166,13 @@ def test_an_explicit_histogram_answers_for_ids_of_any_size(name: Randomised) -> 
 def test_a_report_is_the_same_alone_in_any_chunk_and_in_any_order(name: Randomised, share: Share) -> None:
     n, d, sizes = 3_000, 10, (4, 9)
     g = np.random.default_rng(6)
-    items = Placed(np.stack([g.integers(-1, size, n) for size in sizes], axis=1), points(n, d, 7))
+    items = BucketedVectors(np.stack([g.integers(-1, size, n) for size in sizes], axis=1), points(n, d, 7))
     users = g.permutation(n).astype(np.uint64) * np.uint64(977)
     channel = opened(HadamardVector(randomiser=name, share=share), sizes, d, n)
     whole = channel.encode(items, users, NOISE).answers
 
     def some(which: Any) -> np.ndarray:
-        part = Placed(items.buckets[which], items.values[which])
+        part = BucketedVectors(items.buckets[which], items.values[which])
         return np.asarray(channel.encode(part, users[which], NOISE).answers)
 
     order = g.permutation(n)
@@ -189,7 +189,10 @@ def test_summaries_merge_in_any_order_and_are_as_small_as_they_should(oracle: An
     channel, ids = opened(oracle, sizes, d, n), np.arange(6)
     items, users = together(n, d, sizes), users_of(n)
     cuts = [slice(0, 10), slice(10, 900), slice(900, n), slice(0, 0)]
-    parts = [channel.absorb(channel.encode(Placed(items.buckets[c], items.values[c]), users[c], NOISE)) for c in cuts]
+    parts = [
+        channel.absorb(channel.encode(BucketedVectors(items.buckets[c], items.values[c]), users[c], NOISE))
+        for c in cuts
+    ]
     a, b, c, nothing = parts
     whole = released(channel, items).at(ids, 1)
     for merged in (a.merge(b).merge(c), a.merge(b.merge(c)), c.merge(nothing).merge(a).merge(b)):
@@ -242,12 +245,12 @@ def test_a_row_in_no_bucket_reports_like_any_other_and_adds_nothing(name: Random
     n, d, size = 30_000, 64, 500
     channel, ids = opened(HadamardVector(randomiser=name), (size,), d, n), np.arange(size)
     nowhere = np.full((n, 1), -1)
-    table = released(channel, Placed(nowhere, np.full((n, d), 10)))
+    table = released(channel, BucketedVectors(nowhere, np.full((n, d), 10)))
     noise = table.at(ids)
     assert noise.std() == pytest.approx(table.standard_error(ids)[0], rel=0.02)
     assert np.abs(noise.mean(axis=0)).max() < 6 * table.standard_error(ids)[0] / math.sqrt(size)
     users, one, other = users_of(n), points(n, d, 8), points(n, d, 9)
-    first, second = (channel.encode(Placed(nowhere, v), users, NOISE).answers for v in (one, other))
+    first, second = (channel.encode(BucketedVectors(nowhere, v), users, NOISE).answers for v in (one, other))
     assert np.array_equal(first, second)
     assert len(first) == n
 
@@ -286,7 +289,7 @@ def test_what_cannot_be_answered_is_refused_when_it_is_opened() -> None:
     with pytest.raises(InvalidInput, match="finite"):
         opened(HadamardVector(), (4,), 10, 100, math.inf)
     with pytest.raises(InvalidInput, match="Gaussian"):
-        HadamardVector().open(Space((4,)), Bound(10, 3), Budget("gaussian", 1.0), Setting(10, 1.0, SEED))
+        HadamardVector().open(Space((4,)), Bound(10, 3), Budget("gaussian", 1.0), QuestionContext(10, 1.0, SEED))
     with pytest.raises(InvalidInput, match="laplace"):
         HadamardVector(randomiser="laplace")  # type: ignore[arg-type]
 
@@ -319,11 +322,11 @@ class TwoSums:
     """Asks shares of the users for the same sums, of two oracles, in one round."""
 
     def cluster(self, problem: Problem, session: Session[Local], rng: PublicRng) -> Clustering:
-        vectors = Whole(Halves(), Bound(problem.domain.reach, 2))
+        vectors = Whole(Halves(), Bound(problem.domain.max_norm, 2))
         few, many = problem.budget.split_users(rng.child("share"), 1, 3)
         one, other = session.ask(
-            add_up(vectors, via=ExplicitHistogramVector(), spend=few),
-            add_up(vectors, via=HadamardVector(), spend=many),
+            vector_sum(vectors, oracle=ExplicitHistogramVector(), budget=few),
+            vector_sum(vectors, oracle=HadamardVector(), budget=many),
         )
         ids = np.arange(2)
         errors = [table.standard_error(ids)[0] for table in (one, other)]

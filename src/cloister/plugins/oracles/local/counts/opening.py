@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
@@ -44,16 +44,16 @@ class LocalCounts(ABC):
             seed: public, this level's own.
         """
 
-    def open(self, space: Space, budget: Budget, setting: Setting) -> TalliedChannel | KeptChannel:
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> TalliedChannel | KeptChannel:
         """Raises: InvalidInput for more buckets than it is for, with the oracle to use instead."""
         if max(space.sizes) > self.most:
             raise InvalidInput(
                 f"'{self.mechanism}' is for at most {self.most} buckets, not {max(space.sizes)}: use {self.instead}"
             )
-        sharing = Sharing(self.share, space.levels, setting.seed.child("sharing"))
+        sharing = Sharing(self.share, space.levels, context.seed.child("sharing"))
         each = odds(budget, sharing.parts)
-        levels = tuple(self.level(n, each, setting.seed.child("hash", i)) for i, n in enumerate(space.sizes))
-        return self.channel(Answers(self.mechanism, budget, setting.rows, sharing, levels))
+        levels = tuple(self.level(n, each, context.seed.child("hash", i)) for i, n in enumerate(space.sizes))
+        return self.channel(Answers(self.mechanism, budget, context.rows, sharing, levels))
 
-    def variance(self, space: Space, budget: Budget, setting: Setting) -> float:
-        return self.open(space, budget, setting).asked.variance
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, budget, context).asked.variance

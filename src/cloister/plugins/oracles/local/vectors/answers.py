@@ -8,7 +8,7 @@ from typing import final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Placed
+from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
@@ -16,17 +16,17 @@ from cloister.plugins.oracles.local.hadamard_transform import parity
 from cloister.plugins.oracles.local.levels import Sharing
 from cloister.plugins.oracles.local.question import LocalQuestion
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
-from cloister.plugins.oracles.local.vectors.unit_randomiser import Unit, Words, lifted
+from cloister.plugins.oracles.local.vectors.unit_randomiser import RingVector, Unit, lifted
 
 
-def drawing(secret: NoiseRng, each: int) -> Words:
+def drawing(secret: NoiseRng, each: int) -> RingVector:
     """So many words a go."""
     return lambda users, go: (secret.child("go", go) if go else secret).words(users, each)
 
 
 @final
 @attrs.frozen
-class VectorAnswers(LocalQuestion[Placed]):
+class VectorAnswers(LocalQuestion[BucketedVectors]):
     """One randomised unit vector per user and level that she answers.
 
     The sign of bucket v for a user is s(v) = (-1)^|J & v| with a public 64-bit word J of hers: over J, s(v) s(b) has the mean
@@ -84,7 +84,7 @@ class VectorAnswers(LocalQuestion[Placed]):
     def error(self, level: int) -> float:
         return math.sqrt(self.variance)
 
-    def answer(self, items: Placed, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
+    def answer(self, items: BucketedVectors, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
         ids, seed, words = items.buckets[some, level], self.seeds[level], drawing(secret, self.randomiser.each)
         nowhere, signs = ids < 0, self.signs(ids, users, level)
         if isinstance(self.randomiser, Codebook):

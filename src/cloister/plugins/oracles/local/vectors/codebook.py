@@ -18,7 +18,7 @@ from cloister.plugins.oracles.local.exact_probability import WORDS
 from cloister.plugins.oracles.local.fast import ran, states
 from cloister.plugins.oracles.local.hadamard_transform import Rotations, rows_of_hadamard
 from cloister.plugins.oracles.local.vectors.largest import largest
-from cloister.plugins.oracles.local.vectors.unit_randomiser import Words
+from cloister.plugins.oracles.local.vectors.unit_randomiser import RingVector
 
 LEAST, MOST = 128, 4096
 """Sizes D of a codebook: below, three rounds are no random rotation; above, integers get large. Vectors are filled up with zeros."""
@@ -96,7 +96,7 @@ class Codebook:
         q = near * float(largest(self.size, 2)[self.inside - 1]) + every
         return (q + self.dimension * (self.size - q) / (self.size - 1)) / ((self.dimension + 1) * self.m**2)
 
-    def randomise(self, units: Floats, users: Ids, words: Words, seed: PublicRng) -> AnyArray:
+    def randomise(self, units: Floats, users: Ids, words: RingVector, seed: PublicRng) -> AnyArray:
         turned = Rotations(self.size).turn(units, users, seed)
         who, last = np.arange(len(users)), self.size - 1
         index = last - np.arange(self.size, dtype=turned.dtype)[:, None]
@@ -108,7 +108,7 @@ class Codebook:
         return answers[:, None]
 
     def swiftly(
-        self, values: Ints, where: Ints, signs: Floats, l2: int, users: Ids, words: Words, seed: PublicRng
+        self, values: Ints, where: Ints, signs: Floats, l2: int, users: Ids, words: RingVector, seed: PublicRng
     ) -> AnyArray | None:
         """What ``randomise`` makes of ``lifted`` rows, by a kernel; None if there is none.
 

@@ -41,7 +41,7 @@ import numpy as np
 
 from cloister.accounting.discrete import BEYOND, eta
 from cloister.accounting.gaussian import mu_of
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound, shrink
@@ -82,9 +82,9 @@ class LdpAverage:
 
     trust = Local
     measure: ClassVar[Measure] = "pure"
-    failing = True
+    uses_delta = True
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> LdpAverageChannel:
+    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> LdpAverageChannel:
         if not budget.delta > 0:
             raise InvalidInput(
                 f"'{NAME}' adds Gaussian noise, and its budget has no delta: pass delta (less than one over the number of rows), or "
@@ -94,16 +94,16 @@ class LdpAverage:
             raise InvalidInput(
                 f"'{NAME}' sends a vector for each of {sum(space.sizes)} buckets of {bound.dimension} numbers: use 'hadamard-vector'"
             )
-        sharing = Sharing(self.share, space.levels, setting.seed.child("sharing"))
+        sharing = Sharing(self.share, space.levels, context.seed.child("sharing"))
         mu = mu_within(min(budget.epsilon, LARGE), budget.delta, 2 * bound.dimension * sharing.parts)
         change = 2 * math.sqrt(sharing.parts) * bound.l2
         shift = math.ceil(math.log2(LEAST * mu / change))
         return LdpAverageChannel(
-            budget, setting.rows, space.sizes, bound, setting.unit, sharing, shift, change * 2.0**shift / mu
+            budget, context.rows, space.sizes, bound, context.unit, sharing, shift, change * 2.0**shift / mu
         )
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
-        return self.open(space, bound, budget, setting).error(0) ** 2
+    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, bound, budget, context).error(0) ** 2
 
 
 @lru_cache(64)
@@ -126,7 +126,7 @@ def mu_within(epsilon: float, delta: float, touched: int) -> float:
 
 @final
 @attrs.frozen
-class LdpAverageChannel(LocalQuestion[Placed]):
+class LdpAverageChannel(LocalQuestion[BucketedVectors]):
     """The opened question, both halves.
 
     Args (see ``LocalQuestion`` for the others):
@@ -187,7 +187,7 @@ class LdpAverageChannel(LocalQuestion[Placed]):
         """The most that the norm of so many numbers may be."""
         return self.sigma * math.sqrt(numbers + 2 * math.sqrt(SELDOM * numbers) + 2 * SELDOM) + self.reach
 
-    def answer(self, items: Placed, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
+    def answer(self, items: BucketedVectors, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
         noise = secret.discrete_gaussian_each(users, self.sigma, self.widths[level])
         vectors = shrink(items.values[some], self.bound) * 2.0**self.shift
         _place(noise, items.buckets[some, level], np.trunc(vectors).astype(np.int64))

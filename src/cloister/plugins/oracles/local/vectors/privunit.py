@@ -24,7 +24,7 @@ from cloister.plugins.oracles.local.vectors.normals import (
     sent,
     words_for,
 )
-from cloister.plugins.oracles.local.vectors.unit_randomiser import Words
+from cloister.plugins.oracles.local.vectors.unit_randomiser import RingVector
 
 RAREST = 2.0**-10
 """The least chance of a cap: a thousand vectors are drawn for one that is kept. Smaller caps are best above eps = 9.4."""
@@ -123,7 +123,7 @@ class PrivUnit(OnSphere):
     def moment(self) -> float:
         return 1 / self.m**2
 
-    def randomise(self, units: Floats, users: Ids, words: Words, seed: PublicRng) -> AnyArray:
+    def randomise(self, units: Floats, users: Ids, words: RingVector, seed: PublicRng) -> AnyArray:
         answers, left, go = np.empty((len(users), self.width), self.dtype), np.arange(len(users)), 0
         while len(left):
             drawn, kept = words(users[left], go), np.zeros(len(left), bool)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
 from cloister.core.registry.components import option
@@ -39,12 +39,12 @@ def randomiser_option(default: Randomised) -> Any:
 
 
 def answers(
-    mechanism: str, randomiser: Randomised, share: Share, space: Space, bound: Bound, budget: Budget, setting: Setting,
+    mechanism: str, randomiser: Randomised, share: Share, space: Space, bound: Bound, budget: Budget, context: QuestionContext,
 ) -> VectorAnswers:  # fmt: skip
     """The users' half of a question."""
-    sharing = Sharing(share, space.levels, setting.seed.child("sharing"))
+    sharing = Sharing(share, space.levels, context.seed.child("sharing"))
     unit = RANDOMISERS[randomiser](odds(budget, sharing.parts), bound.dimension)
-    seeds = tuple(setting.seed.child("level", number) for number in range(space.levels))
+    seeds = tuple(context.seed.child("level", number) for number in range(space.levels))
     return VectorAnswers(
-        mechanism, budget, setting.rows, space.sizes, bound.dimension, bound.l2, setting.unit, sharing, unit, seeds
+        mechanism, budget, context.rows, space.sizes, bound.dimension, bound.l2, context.unit, sharing, unit, seeds
     )

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cloister.core.buckets import Setting, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
@@ -43,18 +43,18 @@ class HadamardVector:
     trust = Local
     measure: ClassVar[Measure] = "pure"
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> HadamardVectorChannel:
+    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> HadamardVectorChannel:
         if sum(map(filled, space.sizes)) * bound.dimension > MOST:
             raise InvalidInput(
                 f"'hadamard-vector' keeps a vector per bucket: {sum(space.sizes)} buckets of {bound.dimension} numbers are too "
                 "many; use 'explicit-histogram-vector', which is asked bucket by bucket"
             )
         return HadamardVectorChannel(
-            answers("hadamard-vector", self.randomiser, self.share, space, bound, budget, setting)
+            answers("hadamard-vector", self.randomiser, self.share, space, bound, budget, context)
         )
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
-        return self.open(space, bound, budget, setting).asked.variance
+    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, bound, budget, context).asked.variance
 
 
 @component
@@ -67,10 +67,10 @@ class ExplicitHistogramVector:
     trust = Local
     measure: ClassVar[Measure] = "pure"
 
-    def open(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> ExplicitVectorChannel:
+    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> ExplicitVectorChannel:
         return ExplicitVectorChannel(
-            answers("explicit-histogram-vector", self.randomiser, self.share, space, bound, budget, setting)
+            answers("explicit-histogram-vector", self.randomiser, self.share, space, bound, budget, context)
         )
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, setting: Setting) -> float:
-        return self.open(space, bound, budget, setting).asked.variance
+    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, bound, budget, context).asked.variance
