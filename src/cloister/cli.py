@@ -222,8 +222,7 @@ def fit(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Release k private centres of the rows."""
-    from cloister.run.fit import Account, parties, source
-    from cloister.run.fit import fit as run
+    from cloister.run.fit import Account, fit as run, parties, source
     from cloister.run.result import checked_target
 
     given = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cloister.accounting import Spent, compose, epsilon_of_mu, epsilon_of_rho, eta, parallel
 from cloister.core.budget import Budget, Event, Measure, Share

@@ -6,8 +6,7 @@ import math
 
 import mpmath
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cloister.accounting import delta_of_mu, epsilon_of_mu, mu_of
 from cloister.core.errors import InvalidInput

@@ -7,8 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cloister.accounting import Accountant, Total, delta_of_mu, mu_of, rho_of
 from cloister.core.budget import Budget, Event, Measure, Share

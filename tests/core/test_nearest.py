@@ -6,12 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cloister.core.domains import REACH, Ball, Box
-from cloister.core.lattice import EXACT as EXACT_BELOW
-from cloister.core.lattice import Bound
+from cloister.core.lattice import EXACT as EXACT_BELOW, Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows
 

@@ -15,7 +15,7 @@ from cloister.accounting.composition import Spent
 from cloister.accounting.total import Total
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Event
-from cloister.core.capabilities import MultiMessageChannel, NeedsHonestUsers, Sorting
+from cloister.core.capabilities import ChecksWholeReports, MultiMessageChannel, NeedsHonestUsers
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import absorb, encode_lattice, encode_owned, summarise_lattice
@@ -27,8 +27,7 @@ from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Pending, Session
-from cloister.core.shuffling import min_honest_users as people_needed
-from cloister.core.shuffling import roles
+from cloister.core.shuffling import min_honest_users as people_needed, roles
 from cloister.core.trust import Shuffled, T
 from cloister.core.types import Floats, Ints
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
@@ -147,7 +146,7 @@ def test_channels_of_the_toys_are_what_they_are() -> None:
     assert not isinstance(hidden, MultiMessageChannel)
     assert isinstance(mixed, NeedsHonestUsers)
     assert isinstance(mixed, MultiMessageChannel)
-    assert isinstance(mixed, Sorting)
+    assert isinstance(mixed, ChecksWholeReports)
 
 
 def test_a_setting_says_how_many_people_there_are_besides_those_who_are_asked() -> None:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.testing import zoo_cells as cells
-from tests.testing import zoo_claims as claims
-from tests.testing import zoo_joint as joint
-from tests.testing import zoo_messages as messages
-from tests.testing import zoo_noise as noise
-from tests.testing import zoo_programs as programs
-from tests.testing import zoo_reports as reports
-from tests.testing import zoo_spaces as spaces
-from tests.testing import zoo_thresholds as thresholds
+from tests.testing import (
+    zoo_cells as cells,
+    zoo_claims as claims,
+    zoo_joint as joint,
+    zoo_messages as messages,
+    zoo_noise as noise,
+    zoo_programs as programs,
+    zoo_reports as reports,
+    zoo_spaces as spaces,
+    zoo_thresholds as thresholds,
+)
 from tests.testing.undocumented import Undocumented
 
 # (specimen, role for makers, the check that catches it)

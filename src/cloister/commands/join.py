@@ -142,8 +142,7 @@ def sign(
 ) -> None:  # fmt: skip
     """Sign the plan: this party agrees to it, and to everybody on its list. Everybody needs everybody's signature to join."""
     from cloister.federated.plan import SEEDED, read_pool_plan
-    from cloister.federated.transport.signatures import folder_of
-    from cloister.federated.transport.signatures import sign as signed
+    from cloister.federated.transport.signatures import folder_of, sign as signed
     from cloister.federated.transport.tls import Credentials
 
     pool = read_pool_plan(plan, not_private)

@@ -81,8 +81,8 @@ class MultiMessageChannel(Protocol):
 
 
 @runtime_checkable
-class Sorting(Protocol):
-    """A ``MultiMessageChannel`` channel that can tell whose messages would spoil the others': what a shuffler asks before it forgets the senders."""
+class ChecksWholeReports(Protocol):
+    """A ``MultiMessageChannel`` that can tell whose messages would spoil the others': what a shuffler asks before it forgets the senders."""
 
     def whole(self, report: Any) -> Bools:
         """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order within a user.

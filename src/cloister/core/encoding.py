@@ -16,8 +16,7 @@ from cloister.core.lattice import shrink
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Channel
-from cloister.core.shuffling import asked as whom
-from cloister.core.shuffling import numbers
+from cloister.core.shuffling import asked as whom, numbers
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 
 P = TypeVar("P")

@@ -11,8 +11,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cloister.accounting import Cost, Ledger, Lifetime, Run, Total, delta_of_rho, rho_of
 from cloister.accounting.ledger import database

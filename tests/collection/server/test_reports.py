@@ -20,8 +20,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server import reports
 from cloister.collection.server.reports import Collected
-from cloister.collection.wire import files as report_files
-from cloister.collection.wire import reports as wire
+from cloister.collection.wire import files as report_files, reports as wire
 from cloister.core.encoding import absorb
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round

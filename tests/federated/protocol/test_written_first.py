@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from cloister.core.errors import InvalidInput, Refused
-from cloister.federated.protocol import coordinator as coordinating
-from cloister.federated.protocol import party as taking_part
+from cloister.federated.protocol import coordinator as coordinating, party as taking_part
 from cloister.federated.protocol.coordinator import Coordinator, Due
 from cloister.federated.protocol.journal import Memory
 from cloister.federated.protocol.messages import Rejected

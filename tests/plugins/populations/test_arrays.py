@@ -19,8 +19,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays as any_array
 
 from cloister.core.budget import Budget

@@ -16,8 +16,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
 from cloister.core.registry.registry import registry

@@ -7,8 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cloister.core.types import Ints
 from cloister.plugins.trees.nets import Net, covering_radius, energy, packing_radius, short_vectors

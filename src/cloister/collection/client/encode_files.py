@@ -23,8 +23,7 @@ from cloister.collection.client.encoder import BYTES, Encoded, PlanEncoder
 from cloister.collection.client.records import Records
 from cloister.collection.client.state import State
 from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, private, sync, writing
-from cloister.collection.wire import messages
-from cloister.collection.wire import reports as wire
+from cloister.collection.wire import messages, reports as wire
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.errors import InvalidInput
 from cloister.core.trust import Shuffled

@@ -15,8 +15,7 @@ from cloister.core.encoding import absorb, keep_memory
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.shuffling import messages as each
-from cloister.core.shuffling import roles
+from cloister.core.shuffling import messages as each, roles
 from cloister.core.types import Ints
 
 

@@ -15,10 +15,9 @@ from cloister.collection.plan.costs import covered
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.wire.messages import Messages, from_batch, schema
 from cloister.collection.wire.user_set import UserSet
-from cloister.core.capabilities import Sorting
+from cloister.core.capabilities import ChecksWholeReports
 from cloister.core.questions import Round
-from cloister.core.shuffling import messages as each
-from cloister.core.shuffling import roles
+from cloister.core.shuffling import messages as each, roles
 from cloister.core.types import Bools, Ids, Ints
 
 
@@ -117,7 +116,7 @@ class Senders(SentFiles):
         good = np.ones(len(people.numbers), bool)
         theirs = people.rows(who)
         for j, part in enumerate(self._round.parts):
-            if isinstance(part.channel, Sorting):
+            if isinstance(part.channel, ChecksWholeReports):
                 mine = np.flatnonzero(theirs & (messages.questions == j)).reshape(-1, each(part))
                 asked = people.of_message[mine[:, 0]]
                 good[asked] &= self._whole(j, messages, mine)

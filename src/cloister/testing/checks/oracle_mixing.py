@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cloister.core.capabilities import MultiMessageChannel, NeedsHonestUsers, Sorting
+from cloister.core.capabilities import ChecksWholeReports, MultiMessageChannel, NeedsHonestUsers
 from cloister.core.lattice import shrink
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Bools, Floats
@@ -104,18 +104,18 @@ def it_says_whom_it_counts_on(oracle: Any) -> None:
     min_honest_users = probe.channel.min_honest_users if isinstance(probe.channel, NeedsHonestUsers) else None
     require(
         min_honest_users is not None and 1 <= min_honest_users <= probe.rows,
-        f"least is {min_honest_users}, with {probe.rows} people",
+        f"min_honest_users is {min_honest_users}, with {probe.rows} people",
     )
 
 
 def _sorting(channel: object) -> Callable[[Any], Bools]:
     """What tells a shuffler whose messages are whole, if the channel has it."""
-    return channel.whole if isinstance(channel, Sorting) else lambda report: np.ones(1, bool)
+    return channel.whole if isinstance(channel, ChecksWholeReports) else lambda report: np.ones(1, bool)
 
 
 def mixing(probe: Probe) -> MultiMessageChannel:
     if not isinstance(probe.channel, MultiMessageChannel):
-        raise Broken("an oracle with 'everybody' opens channels with 'messages' and 'pooled'")
+        raise Broken("an oracle with 'asks_all_users' opens channels with 'messages' and 'pooled'")
     return probe.channel
 
 

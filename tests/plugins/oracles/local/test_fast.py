@@ -213,14 +213,14 @@ for name in ("scipy", "numba", "sklearn"):
 import numpy as np
 from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
-from cloister.core.buckets import Placed, Setting, Space
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 for name in ("one-byte", "privunit", "duchi"):
     opened = HadamardVector(randomiser=name).open(
-        Space((4,)), Bound(100, 3), Budget("pure", 1.0), Setting(rows=9, unit=0.01, seed=PublicRng.from_seed(1))
+        Space((4,)), Bound(100, 3), Budget("pure", 1.0), QuestionContext(rows=9, unit=0.01, seed=PublicRng.from_seed(1))
     )
-    opened.encode(Placed(np.zeros((9, 1), np.int64), np.ones((9, 3), np.int64)), np.arange(9, dtype=np.uint64), NoiseRng.secret())
+    opened.encode(BucketedVectors(np.zeros((9, 1), np.int64), np.ones((9, 3), np.int64)), np.arange(9, dtype=np.uint64), NoiseRng.secret())
 print("encoded")
 """
 

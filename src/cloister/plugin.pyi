@@ -1,0 +1,164 @@
+"""What ``cloister.plugin`` gives: the one list of its names, which type checkers, editors and the module itself read."""
+
+from cloister.additive.channel import (
+    Threshold as Threshold,
+)
+from cloister.additive.dense import (
+    TensorChannel as TensorChannel,
+)
+from cloister.additive.noise import (
+    UP as UP,
+    Gaussian as Gaussian,
+    Laplace as Laplace,
+    Noise as Noise,
+    Sensitivity as Sensitivity,
+    Skellam as Skellam,
+    enough_bits as enough_bits,
+    wide_gaussian as wide_gaussian,
+)
+from cloister.additive.oracle import (
+    AdditiveCounts as AdditiveCounts,
+    AdditiveNoise as AdditiveNoise,
+    AdditiveSums as AdditiveSums,
+)
+from cloister.additive.ring_channel import (
+    RingChannel as RingChannel,
+    most_rows_option as most_rows_option,
+)
+from cloister.additive.sparse import (
+    SparseChannel as SparseChannel,
+    additive_channel as additive_channel,
+)
+from cloister.core.buckets import (
+    BucketedVectors as BucketedVectors,
+    Bucketing as Bucketing,
+    QuestionContext as QuestionContext,
+    Space as Space,
+    Vectors as Vectors,
+)
+from cloister.core.budget import (
+    Budget as Budget,
+    Event as Event,
+    Measure as Measure,
+)
+from cloister.core.capabilities import (
+    Counted as Counted,
+    Dividing as Dividing,
+    HasCostCurve as HasCostCurve,
+    HasCutBoundaries as HasCutBoundaries,
+    IsRandomisedResponse as IsRandomisedResponse,
+    Joining as Joining,
+    MultiMessageChannel as MultiMessageChannel,
+    NeedsHonestUsers as NeedsHonestUsers,
+    Pooling as Pooling,
+    PredictsError as PredictsError,
+)
+from cloister.core.clustering import (
+    Clustering as Clustering,
+    Coreset as Coreset,
+    Errors as Errors,
+    Leaves as Leaves,
+    Problem as Problem,
+    Released as Released,
+    TreeMetric as TreeMetric,
+)
+from cloister.core.digests import (
+    stamp as stamp,
+)
+from cloister.core.domains import (
+    Ball as Ball,
+    Box as Box,
+    Domain as Domain,
+)
+from cloister.core.encoding import (
+    Progress as Progress,
+    chunk_rows as chunk_rows,
+    keep_memory as keep_memory,
+    map_merge as map_merge,
+    merge_summaries as merge_summaries,
+    summarise_lattice as summarise_lattice,
+    summarise_rows as summarise_rows,
+)
+from cloister.core.errors import (
+    CloisterError as CloisterError,
+    InvalidInput as InvalidInput,
+    MissingExtra as MissingExtra,
+    Refused as Refused,
+    UnknownName as UnknownName,
+    WrongComposition as WrongComposition,
+)
+from cloister.core.lattice import (
+    CAP as CAP,
+    Bound as Bound,
+    shrink as shrink,
+)
+from cloister.core.marks import (
+    Marked as Marked,
+    inside as inside,
+    mark as mark,
+    mark_of as mark_of,
+    marking as marking,
+)
+from cloister.core.nearest import (
+    NearestCenter as NearestCenter,
+)
+from cloister.core.questions import (
+    Question as Question,
+    Round as Round,
+    Rows as Rows,
+    count as count,
+    vector_sum as vector_sum,
+)
+from cloister.core.randomness import (
+    ANY_KEY as ANY_KEY,
+    NoiseRng as NoiseRng,
+    PublicRng as PublicRng,
+    skellam_ratio as skellam_ratio,
+)
+from cloister.core.registry.components import (
+    Spec as Spec,
+    component as component,
+    option as option,
+    slot as slot,
+)
+from cloister.core.registry.compose import (
+    filled as filled,
+    make as make,
+)
+from cloister.core.registry.hooks import (
+    hookimpl as hookimpl,
+)
+from cloister.core.roles import (
+    Channel as Channel,
+    Counts as Counts,
+    Decoder as Decoder,
+    Encoder as Encoder,
+    FrequencyOracle as FrequencyOracle,
+    NonPrivateSolver as NonPrivateSolver,
+    Summary as Summary,
+    Sums as Sums,
+    Table as Table,
+    Tree as Tree,
+    TreeBuilder as TreeBuilder,
+    VectorSumOracle as VectorSumOracle,
+)
+from cloister.core.session import (
+    Method as Method,
+    Population as Population,
+    Session as Session,
+    forecast as forecast,
+)
+from cloister.core.trust import (
+    Aggregated as Aggregated,
+    Central as Central,
+    Local as Local,
+    Shuffled as Shuffled,
+    T as T,
+)
+from cloister.core.types import (
+    AnyArray as AnyArray,
+    Bools as Bools,
+    Floats as Floats,
+    Ids as Ids,
+    Ints as Ints,
+)
