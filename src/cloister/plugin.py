@@ -17,8 +17,6 @@ _HOMES = {
 }
 """The module that defines each name."""
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605  # the names of the stub
-
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
@@ -27,4 +25,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(_HOMES)

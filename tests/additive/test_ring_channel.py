@@ -19,7 +19,7 @@ from cloister.core.lattice import CAP, Bound
 from cloister.core.randomness import NoiseRng, PublicRng, skellam_ratio
 from cloister.core.types import Ids
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts, MaskedGaussianSums
-from cloister.plugins.oracles.aggregated.skellam import LEAST_SHARE, C, SkellamCounts, SkellamSums
+from cloister.plugins.oracles.aggregated.skellam import MIN_SHARE, C, SkellamCounts, SkellamSums
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianSums
 from cloister.testing.check import Broken
 from cloister.testing.checks.oracle_privacy import neighbours_are_hard_to_tell_apart, one_row_moves_no_mean_too_far
@@ -121,7 +121,7 @@ def test_the_honest_shares_alone_are_worth_the_budget(parties: int, colluding: i
         law, (event,) = channel.tensor.law, channel.events
         assert isinstance(event, Event)
         assert (event.l0_sensitivity, law.shares, law.honest) == (6, parties, parties - colluding)
-        assert law.share >= LEAST_SHARE
+        assert law.share >= MIN_SHARE
         assert event.sigma == pytest.approx(law.share * math.sqrt(parties - colluding))
         assert law.deviation == pytest.approx(law.share * math.sqrt(parties))
         assert event.ratio >= (parties - colluding) * skellam_ratio(law.share**2)

@@ -57,7 +57,7 @@ from cloister.accounting.checks import checked_amount, checked_delta, checked_ep
 from cloister.accounting.clones import general_delta, response_delta
 from cloister.core.errors import InvalidInput
 
-MOST_USERS = 2**40
+MAX_USERS = 2**40
 """Counts stay exact integers in float64 with room to spare."""
 
 _ROUNDING = 1e-6
@@ -127,5 +127,5 @@ def local_of_shuffled(epsilon: float, delta: float, users: int, values: int | No
 
 
 def _checked_users(users: int) -> None:
-    if not 1 <= users <= MOST_USERS:
-        raise InvalidInput(f"{users} users: expected 1 to {MOST_USERS}")
+    if not 1 <= users <= MAX_USERS:
+        raise InvalidInput(f"{users} users: expected 1 to {MAX_USERS}")

@@ -6,7 +6,7 @@ import math
 
 from cloister.core.errors import InvalidInput
 
-LEAST_DELTA = 1e-300
+MIN_DELTA = 1e-300
 """Below this, floating point cannot tell a delta from zero: ask for pure privacy instead."""
 
 ROUNDING = 1 + 1e-9
@@ -30,7 +30,7 @@ def checked_delta(value: float) -> float:
     Raises:
         InvalidInput: NaN, zero, negative, 1 or more.
     """
-    if not LEAST_DELTA <= value < 1:
+    if not MIN_DELTA <= value < 1:
         raise InvalidInput(f"delta is {value}, expected a probability in [1e-300, 1): for delta = 0 use pure noise")
     return value
 

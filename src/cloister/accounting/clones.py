@@ -20,7 +20,7 @@ BINS = 1024
 """Most different numbers of clones that are looked at."""
 
 CELLS = 16_000
-LEAST_BINS = 24
+MIN_BINS = 24
 """Most pairs of counts that are looked at for k-ary response, and the fewest numbers of clones: else the general bound must do."""
 
 REACH = 12.0
@@ -53,7 +53,7 @@ def response_delta(local: float, epsilon: float, users: int, values: int) -> flo
     room = REACH * math.sqrt(mean) + _ROOM
     low, high = max(0, math.floor(mean - room)), min(users, math.ceil(mean + room))
     bins_left = CELLS // (high - low + 1)
-    if bins_left < LEAST_BINS:
+    if bins_left < MIN_BINS:
         return math.inf
     clones, weights = bins(users - 1, chance, bins_left)
     keep = weights > _NOTHING

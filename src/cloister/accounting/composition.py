@@ -36,7 +36,7 @@ from typing import final
 
 import attrs
 
-from cloister.accounting.checks import LEAST_DELTA, ROUNDING, checked_delta
+from cloister.accounting.checks import MIN_DELTA, ROUNDING, checked_delta
 from cloister.accounting.discrete import BEYOND, epsilon_of_discrete, eta
 from cloister.accounting.zcdp import epsilon_of_rho, rho_of_pure
 from cloister.core.budget import Budget, Event, Measure
@@ -112,7 +112,7 @@ class Spent:
         left = delta - self.delta
         if math.isinf(self.all_rho) or not left >= 0:
             return math.inf
-        if left < LEAST_DELTA:
+        if left < MIN_DELTA:
             return math.inf if self.needs_delta else self.pure
         if not self.needs_delta:
             rest = 0.0

@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import math
 
-from cloister.accounting.checks import LEAST_DELTA, checked_amount, checked_delta
+from cloister.accounting.checks import MIN_DELTA, checked_amount, checked_delta
 from cloister.accounting.gaussian import epsilon_of_mu
 
 REACH = 14.0
@@ -94,7 +94,7 @@ def epsilon_of_discrete(mu: float, drift: float, tail: float, delta: float) -> f
     checked_delta(delta)
     if drift == tail == 0:
         return epsilon_of_mu(mu, delta)
-    if not (drift < 1 and delta >= 2 * LEAST_DELTA):
+    if not (drift < 1 and delta >= 2 * MIN_DELTA):
         return math.inf
     most = epsilon_of_mu(mu, delta / 2) + 2 * drift
     if most > _LOG_HUGE:

@@ -19,7 +19,7 @@ import functools
 import math
 
 from cloister.accounting.bisection import largest, smallest
-from cloister.accounting.checks import LEAST_DELTA, checked_amount, checked_delta, checked_epsilon
+from cloister.accounting.checks import MIN_DELTA, checked_amount, checked_delta, checked_epsilon
 
 _ROUNDING = 1e-11
 """A hundred times the worst relative error that the tests find against 60-digit arithmetic."""
@@ -43,7 +43,7 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
         return 1.0
     u, v = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     delta = 0.0 if u > _FAR else _gap(u, v, mu)
-    return min(1.0, max(delta * (1 + _ROUNDING), LEAST_DELTA * 1e-5))
+    return min(1.0, max(delta * (1 + _ROUNDING), MIN_DELTA * 1e-5))
 
 
 def epsilon_of_mu(mu: float, delta: float) -> float:

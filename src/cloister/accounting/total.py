@@ -30,14 +30,14 @@ def _number(value: float) -> float:
         raise InvalidInput(f"epsilon and delta are numbers, given: {value!r}") from None
 
 
-MOST_EPSILON = 1e4
+MAX_EPSILON = 1e4
 """Beyond this, a promise in epsilon is no promise, and noise rounds to nothing."""
 
 
 def _check_epsilon(_: object, __: object, value: float) -> None:
     if not 0 < value < math.inf:
         raise InvalidInput(f"epsilon is {value}, expected a finite number > 0: pass epsilon=1, or what you may spend")
-    if value > MOST_EPSILON:
+    if value > MAX_EPSILON:
         raise InvalidInput(f"epsilon is {value}, which protects nobody: pass epsilon=1, or what you may spend")
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 
 from cloister.accounting.bisection import largest, smallest
-from cloister.accounting.checks import LEAST_DELTA, checked_amount, checked_delta, checked_epsilon
+from cloister.accounting.checks import MIN_DELTA, checked_amount, checked_delta, checked_epsilon
 
 _ROUNDING = 1e-11
 """More than the rounding errors of log delta add up to."""
@@ -43,7 +43,7 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
     x = largest(lambda x: (2 * x + 1) * rho - epsilon - math.log1p(1 / x) < 0)
     if x < _LEAST_ORDER:
         return 1.0
-    return max(math.exp(min(_log_delta(rho, epsilon, x) + _ROUNDING, 0.0)), LEAST_DELTA * 1e-5)
+    return max(math.exp(min(_log_delta(rho, epsilon, x) + _ROUNDING, 0.0)), MIN_DELTA * 1e-5)
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:

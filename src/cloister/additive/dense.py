@@ -17,7 +17,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 
-MOST = 2**26
+MAX_NUMBERS = 2**26
 """Most numbers in one table: larger domains need an oracle that is asked lazily."""
 
 
@@ -61,7 +61,7 @@ class TensorChannel(AdditiveChannel):
 
     def __attrs_post_init__(self) -> None:
         numbers = sum(self.space.sizes) * self.width
-        if numbers > MOST:
+        if numbers > MAX_NUMBERS:
             raise InvalidInput(
                 f"'{self.mechanism}' keeps a number per bucket: {sum(self.space.sizes)} buckets of {self.width} numbers "
                 "are too many"

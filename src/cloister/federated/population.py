@@ -19,7 +19,7 @@ from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.ring import Shape
 from cloister.federated.protocol.vectors import outline, party_words, released
 
-MOST_ATTEMPTS = 1000
+MAX_ATTEMPTS = 1000
 
 
 class Exchange(Protocol):
@@ -101,7 +101,7 @@ class Joined:
     def _pooled(self, round: Round[Aggregated], shape: Shape, own: Callable[[], tuple[Ids, ...]]) -> tuple[Ids, ...]:
         self._told(f"round {round.index + 1}")
         digest = round.digest()
-        for _ in range(MOST_ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             message = self._party.vector(round.index, digest, shape, own)
             try:
                 return self._party.answer(self._sent(message, round.index), round.index, shape)
@@ -110,7 +110,7 @@ class Joined:
                     raise
                 self._party.aborted(round.index, error.attempt)
                 self._told(f"attempt {error.attempt + 1} of round {round.index + 1}: another party was missing")
-        raise Rejected(Reason.TIMEOUT, f"round {round.index + 1} was given up {MOST_ATTEMPTS} times")
+        raise Rejected(Reason.TIMEOUT, f"round {round.index + 1} was given up {MAX_ATTEMPTS} times")
 
     def _sent(self, message: bytes, round: int) -> bytes:
         """The reply; if the coordinator has this vector already (we were cut off after sending it), what came of it."""

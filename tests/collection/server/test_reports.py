@@ -254,7 +254,7 @@ def test_an_arrow_file_that_does_not_fit_in_memory_is_refused_before_it_is_unpac
         ):
             for batch in batches:
                 writer.write_batch(batch)
-    monkeypatch.setattr(report_files, "MOST", 2 * sent.nbytes)
+    monkeypatch.setattr(report_files, "MAX_BATCH_BYTES", 2 * sent.nbytes)
     monkeypatch.setattr(pyarrow.ipc, "open_file", _whole_files_only(pyarrow.ipc.open_file))
     found, intake = gathered(plan, round_, tmp_path)
     assert same(found, expected(round_, sent))
@@ -270,7 +270,7 @@ def test_a_row_group_that_does_not_fit_in_memory_is_refused_before_it_is_unpacke
     pq.write_table(many, tmp_path / "b.parquet", row_group_size=N)
     group = pq.read_metadata(tmp_path / "a.parquet").row_group(0)
     most = sum(group.column(j).total_uncompressed_size for j in range(group.num_columns)) // 2
-    monkeypatch.setattr(report_files, "MOST_OF_GROUP", most)
+    monkeypatch.setattr(report_files, "MAX_GROUP_BYTES", most)
     found, intake = gathered(plan, round_, tmp_path)
     assert same(found, expected(round_, sent))
     assert (intake.accepted, intake.refused) == (N, {"damaged": 1, "duplicate": 29 * N})

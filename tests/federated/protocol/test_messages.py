@@ -14,7 +14,17 @@ from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.federated.protocol.collusion import Masks
 from cloister.federated.protocol.coordinator import Due
 from cloister.federated.protocol.journal import FileJournal
-from cloister.federated.protocol.messages import HEAD, MOST, TAG, Kind, Message, Reason, Rejected, checksum, refused
+from cloister.federated.protocol.messages import (
+    HEAD,
+    MAX_BYTES,
+    TAG,
+    Kind,
+    Message,
+    Reason,
+    Rejected,
+    checksum,
+    refused,
+)
 from tests.federated.federated_session import NAMES, SHAPE, Keys, opened, vector
 from tests.federated.protocol.test_protocol import expected, found
 
@@ -60,7 +70,7 @@ def changed(g: random.Random, true: list[bytes]) -> bytes:
         struct.pack_into("<I", data, 44, g.choice([0, 1, 2, 2**32 - 1]))
         return bytes(data)
     if how == 7:
-        struct.pack_into("<I", data, 48, g.choice([0, 1, MOST, MOST + 1, 2**32 - 1]))
+        struct.pack_into("<I", data, 48, g.choice([0, 1, MAX_BYTES, MAX_BYTES + 1, 2**32 - 1]))
         return bytes(data)
     struct.pack_into("<H", data, 6, g.randrange(6))
     return bytes(data)

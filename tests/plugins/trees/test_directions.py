@@ -11,7 +11,7 @@ from cloister.core.domains import REACH
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.plugins.trees import directions as module
-from cloister.plugins.trees.directions import MOST_REPELLED, NORM, directions
+from cloister.plugins.trees.directions import MAX_REPELLED, NORM, directions
 
 SEED = PublicRng.from_seed(31)
 
@@ -78,7 +78,7 @@ def test_two_directions_in_the_plane_are_pushed_apart() -> None:
 
 def test_too_many_directions_are_not_spread() -> None:
     """Pairs of 2^15 directions are 8 GB: a plan must open on a phone."""
-    many = MOST_REPELLED + 1
+    many = MAX_REPELLED + 1
     with pytest.raises(InvalidInput, match="'orthogonal'"):
         directions(SEED, many, 4, "repelled")
     assert np.array_equal(directions(SEED, many, 4, "auto"), directions(SEED, many, 4, "orthogonal"))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Format: TypeAlias = Literal["parquet", "arrow"]
 FORMATS: tuple[Format, ...] = ("parquet", "arrow")
-CELLS, MOST = 2**22, 2**18
+CELLS, MAX_ROWS = 2**22, 2**18
 """Cells and rows that are encoded, remembered and written together: 32 MB."""
 
 
@@ -148,7 +148,7 @@ class Table:
 
 def piece_rows(dimension: int, width: int = 1) -> int:
     """Rows of a piece. Args: dimension, width (bytes of a record)."""
-    return max(1, min(max(1024, min(MOST, CELLS // dimension)), BYTES // width))
+    return max(1, min(max(1024, min(MAX_ROWS, CELLS // dimension)), BYTES // width))
 
 
 def collect(
@@ -175,7 +175,7 @@ def collect(
         if store is None and not table.ascending:  # sorted on disk, so that memory does not grow with the rows
             store = State(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "reports", durable=False)
         if store is not None:
-            store.charge(encoder.transcript, roll.pieces(MOST))
+            store.charge(encoder.transcript, roll.pieces(MAX_ROWS))
             for users, rows in table.pieces():
                 encoder.remembered(users, rows, store)
         pieces = _drawn(encoder, table) if store is None else _kept(encoder, roll, store)

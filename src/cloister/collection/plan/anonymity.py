@@ -13,7 +13,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.shuffling import messages, min_honest_users, roles
 
-MOST_MESSAGES, MOST_BYTES = 2**16, 2**22
+MAX_MESSAGES, MAX_MESSAGE_BYTES = 2**16, 2**22
 """What a plan may ask a person to send."""
 
 QUESTION_BYTES = 2
@@ -49,10 +49,10 @@ class Crowd:
             parts = [(round.parts[j], kinds[j].bytes) for j in numbers]
             count += max(messages(part) for part, _ in parts)
             size += max(messages(part) * (wide + QUESTION_BYTES) for part, wide in parts)
-        if count > MOST_MESSAGES or size > MOST_BYTES:
+        if count > MAX_MESSAGES or size > MAX_MESSAGE_BYTES:
             raise InvalidInput(
-                f"every person would send {count:,} messages of {size:,} bytes in all; a plan asks for at most {MOST_MESSAGES:,} and "
-                f"{MOST_BYTES:,}: choose fewer buckets, fewer columns, or other oracles (amplified-counts and amplified-vectors send one)"
+                f"every person would send {count:,} messages of {size:,} bytes in all; a plan asks for at most {MAX_MESSAGES:,} and "
+                f"{MAX_MESSAGE_BYTES:,}: choose fewer buckets, fewer columns, or other oracles (amplified-counts and amplified-vectors send one)"
             )
         return cls(min_honest_users(round), Spent.on(round.events).epsilon_without_shuffler, count, size)
 

@@ -40,7 +40,7 @@ from cloister.core.strict_json import parsed
 
 FORMAT, FORMAT_OF_ROUNDS = 1, 2
 FILE, WORDS = "plan.json", "README.txt"
-MOST = 2**26
+MAX_PLAN_BYTES = 2**26
 """Bytes of a plan file; more is no plan."""
 
 LOUD = 8.0
@@ -235,7 +235,9 @@ class CollectionPlan:
     def read(cls, folder: str | os.PathLike[str]) -> CollectionPlan:
         """Read what ``write`` wrote. Raises: InvalidInput: there is no plan. Damaged: it is not as it was published."""
         again = "is not a plan of cloister, or it is damaged: get it again from whoever published it"
-        return sealed.read(Path(folder) / FILE, "plan", MOST, lambda content: cls.from_dict(parsed(content)), again)
+        return sealed.read(
+            Path(folder) / FILE, "plan", MAX_PLAN_BYTES, lambda content: cls.from_dict(parsed(content)), again
+        )
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> CollectionPlan:

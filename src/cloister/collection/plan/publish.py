@@ -28,7 +28,7 @@ from cloister.run.statement import state
 WELL = 0.1
 """An expected error that is worth having: noise adds a tenth of the squared radius."""
 
-MOST_DIMENSIONS = 2**20
+MAX_DIMENSIONS = 2**20
 
 
 def publish(request: Request, columns: Sequence[str] | None = None, dimension: int | None = None) -> CollectionPlan:
@@ -180,7 +180,7 @@ def _names(columns: Sequence[str] | None, dimension: int | None) -> list[str]:
         if not columns or not all(columns) or len(set(columns)) != len(columns):
             raise InvalidInput("columns have names, and different ones")
         return list(columns)
-    if dimension is None or not 1 <= dimension <= MOST_DIMENSIONS:
+    if dimension is None or not 1 <= dimension <= MAX_DIMENSIONS:
         raise InvalidInput(f"the dimension is {dimension}: give a number of columns, at least 1")
     return [str(i) for i in range(dimension)]
 

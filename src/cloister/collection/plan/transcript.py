@@ -34,7 +34,7 @@ from cloister.core.strict_json import parsed
 from cloister.core.types import AnyArray
 
 FORMAT = 1
-MOST = 2**28
+MAX_ROUND_BYTES = 2**28
 """Bytes of a file of answers; more is none."""
 
 _NAME = re.compile(r"round-([1-9][0-9]*)\.json")
@@ -216,7 +216,7 @@ def _numbers(folder: Path) -> set[int]:
 
 def _read(path: Path) -> Answers:
     again = "holds no answers of cloister, or it is damaged: get it again"
-    return sealed.read(path, "round", MOST, _answers, again)
+    return sealed.read(path, "round", MAX_ROUND_BYTES, _answers, again)
 
 
 def _answers(content: bytes) -> Answers:

@@ -23,10 +23,10 @@ EXTENSIONS = (".parquet", ".arrow")
 BATCH = 2**17
 """Rows that are read at once."""
 
-MOST = 2**28
+MAX_BATCH_BYTES = 2**28
 """Bytes of one batch of an Arrow file, in memory: its writer chose how many rows it has. Ours have a sixteenth of it."""
 
-MOST_OF_GROUP = 2**29
+MAX_GROUP_BYTES = 2**29
 """Bytes of a row group of a Parquet file, in memory, as it says itself: its pages can be as large as it is."""
 
 HELD = 2**25
@@ -125,7 +125,7 @@ def _parquet(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         _fits(file.schema_arrow, schema)
         groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
         # of the group as a whole: to look at a damaged column's own facts would end the process
-        if any(group.total_byte_size > MOST_OF_GROUP for group in groups):
+        if any(group.total_byte_size > MAX_GROUP_BYTES for group in groups):
             raise Unusable("damaged")
         yield from _whole(file.iter_batches(batch_size=BATCH, use_threads=False), file.metadata.num_rows)
 
@@ -136,7 +136,7 @@ def _arrow(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         reader = pyarrow.ipc.open_file(file, options=pyarrow.ipc.IpcReadOptions(use_threads=False))
         _fits(reader.schema, schema)
         whole, announced, found = reader.schema, reader.num_record_batches, 0
-    for batch in record_batches(path, whole, MOST):
+    for batch in record_batches(path, whole, MAX_BATCH_BYTES):
         yield from _whole((batch.slice(s, BATCH) for s in range(0, batch.num_rows, BATCH)), batch.num_rows)
         found += 1
     if found != announced:

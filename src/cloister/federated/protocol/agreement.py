@@ -12,7 +12,7 @@ from cloister.federated.protocol.collusion import Masks
 
 COORDINATOR_NAME = "coordinator"
 """The name in the coordinator's certificate, wherever it listens: no party's certificate may hold it."""
-MOST_PARTIES = 1024
+MAX_PARTIES = 1024
 NONCE = 32
 """Bytes of a hello's nonce: a public X25519 key that the party makes for this session alone, for its secret with the coordinator."""
 KEY = 32
@@ -50,8 +50,8 @@ class Agreement:
 
     def __attrs_post_init__(self) -> None:
         names = [m.name for m in self.members]
-        if not 2 <= len(names) <= MOST_PARTIES or len(set(names)) != len(names) or not all(names):
-            raise InvalidInput(f"an agreement needs 2 to {MOST_PARTIES} parties of different names, not {names[:10]}")
+        if not 2 <= len(names) <= MAX_PARTIES or len(set(names)) != len(names) or not all(names):
+            raise InvalidInput(f"an agreement needs 2 to {MAX_PARTIES} parties of different names, not {names[:10]}")
         if COORDINATOR_NAME in names:
             raise InvalidInput(
                 f"a party is called '{COORDINATOR_NAME}': with a certificate of that name it could pass for the coordinator"

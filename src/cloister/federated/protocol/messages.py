@@ -20,7 +20,7 @@ HEAD = struct.Struct("<4sBBH32sIII8s")
 
 The checksum finds accidents. That nobody else speaks is the transport's promise (mutual TLS): a sender's name comes from there."""
 TAG = 32
-MOST = 2**29
+MAX_BYTES = 2**29
 """Bytes of a body; more is no message."""
 COORDINATOR = 0xFFFF
 
@@ -111,7 +111,7 @@ def read(data: bytes, kinds: frozenset[Kind], who: str) -> Message:
         raise Rejected(Reason.MALFORMED, f"{who} sent what is no message of this protocol, version {VERSION}", who)
     if kind not in kinds:
         raise Rejected(Reason.MALFORMED, f"{who} sent a message of kind {kind}, which is not expected here", who)
-    if length > MOST or len(data) != HEAD.size + length:
+    if length > MAX_BYTES or len(data) != HEAD.size + length:
         raise Rejected(
             Reason.MALFORMED, f"{who} sent a message of {len(data)} bytes that says it has {HEAD.size + length}", who
         )

@@ -22,7 +22,7 @@ except ImportError as error:
     raise MissingExtra("grpcio", "grpc", "joining other parties") from error
 
 
-MOST_CLOSED = 5
+MAX_CLOSED = 5
 """A connection that is closed at once so often is one whose certificate the coordinator does not accept."""
 
 
@@ -85,7 +85,7 @@ class Line:
         code, words = error.code(), str(error.details() or "").lower()
         self._closed = self._closed + 1 if "socket closed" in words else 0
         signs = any(sign in words for sign in ("certificate", "handshake", "verification"))
-        wrong = self.received == 0 and (signs or self._closed >= MOST_CLOSED)
+        wrong = self.received == 0 and (signs or self._closed >= MAX_CLOSED)
         if code is grpc.StatusCode.UNAUTHENTICATED or wrong:
             raise Refused(
                 f"the coordinator at {self._target} and this party do not accept each other's certificates: compare the authorities, the names "

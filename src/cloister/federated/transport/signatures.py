@@ -30,7 +30,7 @@ except ImportError as error:
     raise MissingExtra("cryptography", "federated", "signing") from error
 
 PURPOSE = b"cloister agreement signature 1\0"
-MOST = 2**16
+MAX_BYTES = 2**16
 """Bytes of a signature's file; more is none."""
 
 _PSS = padding.PSS(padding.MGF1(SHA256()), padding.PSS.MAX_LENGTH)
@@ -55,7 +55,7 @@ class Signature:
         """Raises: InvalidInput: the file holds none."""
         content = read_file(path)
         try:
-            facts: Any = json.loads(content) if len(content) <= MOST else None
+            facts: Any = json.loads(content) if len(content) <= MAX_BYTES else None
             return cls(
                 facts["party"], bytes.fromhex(facts["agreement"]), facts["certificate"].encode(), bytes.fromhex(facts["signature"])
             )  # fmt: skip

@@ -39,7 +39,7 @@ from cloister.core.trust import T
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.post_processing import held, nearest
 
-MOST = 2**16
+MAX_NODES = 2**16
 """Nodes: each is looked at."""
 
 
@@ -83,9 +83,9 @@ class Finest:
     levels: Bucketing
 
     def __attrs_post_init__(self) -> None:
-        if self.space.sizes[0] > MOST:
+        if self.space.sizes[0] > MAX_NODES:
             raise InvalidInput(
-                f"{self.space.sizes[0]} nodes are too many to draw from, at most {MOST}: use fewer levels"
+                f"{self.space.sizes[0]} nodes are too many to draw from, at most {MAX_NODES}: use fewer levels"
             )
 
     @property

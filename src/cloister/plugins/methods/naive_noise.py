@@ -35,7 +35,7 @@ from cloister.plugins.oracles.local.vectors.answers import VectorAnswers
 from cloister.plugins.oracles.local.vectors.randomisers import Randomised, answers, randomiser_option
 from cloister.plugins.oracles.table import LookupTable
 
-MOST = 2**28
+MAX_NUMBERS = 2**28
 """Numbers in all noised rows together."""
 
 
@@ -51,7 +51,7 @@ class NaiveNoise:
 
     def cluster(self, problem: Problem, session: Session[Local], rng: PublicRng) -> Clustering:
         domain, everyone = problem.domain, np.arange(problem.rows)
-        if problem.rows * domain.dimension > MOST:
+        if problem.rows * domain.dimension > MAX_NUMBERS:
             raise InvalidInput(
                 f"'naive-noise' keeps every noised row: {problem.rows} rows of {domain.dimension} are too many"
             )

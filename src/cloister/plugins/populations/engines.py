@@ -25,7 +25,7 @@ V = TypeVar("V")
 
 ENGINES = ("serial", "processes", "dask")
 
-MOST_WORKERS = 1024
+MAX_WORKERS = 1024
 
 
 class Engine(Protocol):
@@ -73,8 +73,8 @@ def engine_of(name: str | Engine, workers: int | None = None, scheduler: str | N
             "engine 'serial' has no workers: choose engine 'processes' or 'dask'" if name == "serial"
             else "a running Dask scheduler has its own workers: give workers or scheduler, not both"
         )  # fmt: skip
-    if workers is not None and not 1 <= workers <= MOST_WORKERS:
-        raise InvalidInput(f"workers is {workers}: it must be between 1 and {MOST_WORKERS}")
+    if workers is not None and not 1 <= workers <= MAX_WORKERS:
+        raise InvalidInput(f"workers is {workers}: it must be between 1 and {MAX_WORKERS}")
     if name == "serial":
         return Serial()
     if name == "processes":

@@ -30,7 +30,7 @@ STEPS = 60
 REPELLED_UP_TO = 32
 """Dimensions in which spreading pays; above it, orthogonal blocks are as good (measured on Gaussian mixtures)."""
 
-MOST_REPELLED = 2**11
+MAX_REPELLED = 2**11
 """Directions that are spread: time and memory grow with their square (seconds and 40 MB here, gigabytes at 2^15)."""
 
 BLOCK = 2**15
@@ -47,14 +47,14 @@ def directions(seed: PublicRng, number: int, dimension: int, kind: Kind = "auto"
             many.
 
     Raises:
-        InvalidInput: more directions are to be repelled than ``MOST_REPELLED``.
+        InvalidInput: more directions are to be repelled than ``MAX_REPELLED``.
     """
     g = seed.generator()
     if kind == "auto":
-        kind = "repelled" if dimension <= REPELLED_UP_TO and number <= MOST_REPELLED else "orthogonal"
-    if kind == "repelled" and number > MOST_REPELLED:
+        kind = "repelled" if dimension <= REPELLED_UP_TO and number <= MAX_REPELLED else "orthogonal"
+    if kind == "repelled" and number > MAX_REPELLED:
         raise InvalidInput(
-            f"{number} directions are too many to be repelled from each other, at most {MOST_REPELLED}: "
+            f"{number} directions are too many to be repelled from each other, at most {MAX_REPELLED}: "
             "use 'orthogonal', or fewer cells"
         )
     if kind == "orthogonal":

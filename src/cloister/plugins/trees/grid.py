@@ -27,7 +27,7 @@ from cloister.core.types import Bools, Floats, Ints
 DIMENSIONS = 3
 """Columns: with more, most cells that rows touch hold too few to rise above the noise."""
 
-MOST = 2**16
+MAX_CELLS = 2**16
 """Cells."""
 
 FEW, MANY, ENOUGH = 256, 1024, 2e6
@@ -54,9 +54,9 @@ class Grid:
         if d > DIMENSIONS:
             raise InvalidInput(f"a grid is for at most {DIMENSIONS} columns, not {d}: use 'spread-cells'")
         side = self._side(problem, d)
-        if side**d > MOST:
+        if side**d > MAX_CELLS:
             raise InvalidInput(
-                f"a grid of {side} cells along each of {d} columns is too large, at most {MOST} cells in total: "
+                f"a grid of {side} cells along each of {d} columns is too large, at most {MAX_CELLS} cells in total: "
                 "use 'spread-cells', or fewer cells"
             )
         return GridTree(problem.domain, side, self.significance, problem.k)

@@ -26,7 +26,7 @@ from cloister.testing.checks.oracle_events import ROUNDING, rho_of
 DOMAIN = Box((0.0,) * 5, (1.0,) * 5)
 """Of as many columns that no method takes them for few."""
 
-LEAST = 0.5
+MIN_SPENT = 0.5
 """Share of the budget that is spent at least: what is left is lost to everybody."""
 
 FEW = 9
@@ -50,7 +50,7 @@ def every_option_keeps_the_budget(method: Any) -> None:
         where = f"{what}, {len(rounds)} rounds: {amount / whole:.4g} of the budget"
         require(amount <= whole * ROUNDING, f"{where} are spent")
         require(delta <= budget.delta * ROUNDING, f"{where}, and delta {delta:.4g} of {budget.delta:.4g}, are spent")
-        require(amount >= whole * LEAST, f"{where} are spent, and the rest is wasted")
+        require(amount >= whole * MIN_SPENT, f"{where} are spent, and the rest is wasted")
 
 
 def _asked(method: Any, problem: Problem, seed: PublicRng) -> Sequence[Round[Any]]:

@@ -46,7 +46,7 @@ EPSILON = 1.0
 LINKED = 10_000
 """People whose messages are compared with each other."""
 
-MOST_FIELDS = 96
+MAX_FIELDS = 96
 """Fields of one person that are compared with each other."""
 
 OTHERS, HERS = 2**16, 2**12
@@ -68,7 +68,7 @@ def messages_of_one_person_cannot_be_linked(oracle: Any) -> None:
     tests of independence). Which slot or level a message is of is public."""
     for probe, rows in _crowds(oracle):
         for what, row in rows[:2]:
-            fields = list(_spread(_messages(probe, row, LINKED, 300)))[:MOST_FIELDS]
+            fields = list(_spread(_messages(probe, row, LINKED, 300)))[:MAX_FIELDS]
             tables = _tables([features for _, _, features in fields])
             pairs = [(i, j) for i, j in combinations(range(len(fields)), 2) if fields[i][1] != fields[j][1]]
             for i, j in pairs:

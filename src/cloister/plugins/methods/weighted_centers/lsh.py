@@ -35,7 +35,7 @@ from cloister.core.types import Floats, Ids, Ints
 SCALE = 2**24
 """What a projection's normal coordinates are multiplied by."""
 
-MOST_WIDTH = 2.0**38
+MAX_WIDTH = 2.0**38
 """Lattice steps: times ``SCALE`` it is an integer of 63 bits, and rows have norm 2^20."""
 
 
@@ -85,7 +85,7 @@ class PStable:
         """
         g = seed.generator()
         slopes = np.rint(g.standard_normal((self.projections, dimension)) * SCALE).astype(np.int64)
-        if not self.width < MOST_WIDTH:
+        if not self.width < MAX_WIDTH:
             raise InvalidInput(
                 f"points of one hash value can be {self.width:.3g} apart, beyond any domain: take a smaller p"
             )

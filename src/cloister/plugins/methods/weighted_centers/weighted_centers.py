@@ -57,10 +57,10 @@ from cloister.plugins.methods.weighted_centers.candidates import Candidates, Fou
 from cloister.plugins.methods.weighted_centers.heavy_hitters import Prefixes
 from cloister.plugins.methods.weighted_centers.lsh import PStable
 
-MOST_INTERVALS = 2**14
+MAX_INTERVALS = 2**14
 """On an axis: step 5 looks at all of them for every heavy value. With the defaults this is a dozen radii."""
 
-MOST_PAIRS = 2**62
+MAX_PAIRS = 2**62
 """Of a hash value and an interval: buckets have numbers of 63 bits."""
 
 PLANS = ((3, 4), (2, 4), (1, 6), (1, 5), (1, 4), (1, 3))
@@ -239,7 +239,7 @@ class WeightedCenters(Generic[T]):
         return y.at(certain(checked, len(ids), self.center_threshold)[0])  # 9.
 
     def _refuse_too_many(self, intervals: int) -> None:
-        if intervals > MOST_INTERVALS or intervals << self.hash_bits > MOST_PAIRS:
+        if intervals > MAX_INTERVALS or intervals << self.hash_bits > MAX_PAIRS:
             raise InvalidInput(
                 f"with {intervals} intervals on an axis and hash values of {self.hash_bits} bits there are too many of both "
                 "to be asked for: take fewer radii, a larger largest_radius or interval_length, or fewer bits"

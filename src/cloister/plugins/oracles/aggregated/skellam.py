@@ -53,12 +53,12 @@ from cloister.plugin import (
     skellam_ratio,
 )
 
-LEAST_SHARE = 2.0**22
+MIN_SHARE = 2.0**22
 """s: the least standard deviation of a share, in integers; wider where many numbers or shares are counted together."""
 
 C = 2.0**-10
 
-MOST_PRICE = 2.0**-8
+MAX_PRICE = 2.0**-8
 """Of rho: what B's term may cost."""
 
 
@@ -95,7 +95,7 @@ class SkellamShares(AdditiveNoise):
     def least(self, sensitivity: Sensitivity, budget: Budget) -> tuple[float, float]:
         """How wide a share must be, in integers, and what a share's ratio of 1 would cost in rho."""
         price = (2 + 1 / C) * sensitivity.l0 * self.honest
-        return max(LEAST_SHARE, math.sqrt(price * skellam_ratio(1.0) / (MOST_PRICE * budget.mu**2 / 2))), price
+        return max(MIN_SHARE, math.sqrt(price * skellam_ratio(1.0) / (MAX_PRICE * budget.mu**2 / 2))), price
 
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Skellam, int]:
         """Raises: InvalidInput if the budget is too small for Skellam's law to pass for a Gaussian."""

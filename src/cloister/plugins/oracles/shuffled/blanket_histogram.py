@@ -38,7 +38,7 @@ from cloister.plugins.oracles.shuffled.tagged import BlanketChannel
 
 NAME = "blanket-histogram"
 CHOICES = tuple(2**i for i in range(2, 13))
-MOST_BLANKETS = CHOICES[-1]
+MAX_BLANKETS = CHOICES[-1]
 ENOUGH = 16
 """Hash values: with so many, a message that says nothing of a bucket agrees with it one time in 16."""
 
@@ -59,7 +59,7 @@ class BlanketHistogram:
         help="at least this share of the planned users send their blanket messages",
     )
     blankets: int | None = option(
-        default=None, low=1, high=MOST_BLANKETS, unit="messages",
+        default=None, low=1, high=MAX_BLANKETS, unit="messages",
         help="uniform messages that every user sends beside her own, per level; none: 4, more where few users must hide each other",
     )  # fmt: skip
 
@@ -77,7 +77,7 @@ class BlanketHistogram:
         def enough(blankets: int) -> bool:
             return delta_of(epsilon, blankets * least, ENOUGH, space.levels) <= budget.delta
 
-        blankets = self.blankets or next((t for t in CHOICES if enough(t)), MOST_BLANKETS)
+        blankets = self.blankets or next((t for t in CHOICES if enough(t)), MAX_BLANKETS)
         values = most_values(epsilon, budget.delta, blankets * least, space.levels, LARGEST)
         if values < 2:
             raise InvalidInput(

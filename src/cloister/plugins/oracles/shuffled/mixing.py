@@ -24,7 +24,7 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Table
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 from cloister.plugins.oracles.shuffled.hashed_buckets import Layout, Unfolded
-from cloister.plugins.oracles.shuffled.secrecy import MOST_SHARES, enough_shares, price
+from cloister.plugins.oracles.shuffled.secrecy import MAX_SHARES, enough_shares, price
 
 CROWD = 4
 """The ring holds the numbers of so many times the planned users; more are refused."""
@@ -32,7 +32,7 @@ CROWD = 4
 FAR = 64
 """Standard deviations of noise that the ring has room for: beyond is less probable than e^-2000."""
 
-MOST_BITS = 62
+MAX_BITS = 62
 """Of the ring: numbers and their signs stay within a word."""
 
 LIMB = 24
@@ -162,7 +162,7 @@ class MixingChannel:
     most_messages: int
 
     def __attrs_post_init__(self) -> None:
-        if self.bits > MOST_BITS:
+        if self.bits > MAX_BITS:
             raise InvalidInput(
                 f"'{self.mechanism}' would need numbers of {self.bits} bits for {self.people} users: the budget of "
                 "this question is too small, or its bound too large"
@@ -201,7 +201,7 @@ class MixingChannel:
         found = enough_shares(self.min_honest_users, self.bits, self.security)
         if found is None:
             raise InvalidInput(
-                f"'{self.mechanism}' cannot hide {self.min_honest_users} users among each other, with {MOST_SHARES} shares per "
+                f"'{self.mechanism}' cannot hide {self.min_honest_users} users among each other, with {MAX_SHARES} shares per "
                 "number either"
             )
         return found

@@ -58,10 +58,10 @@ from statistics import NormalDist
 
 from cloister.accounting.bisection import largest
 
-LEAST_USERS = 19
+MIN_USERS = 19
 """Fewer than this do not mix."""
 
-MOST_SHARES = 512
+MAX_SHARES = 512
 """Per number: where more would be needed there is something wrong with the plan."""
 
 
@@ -74,7 +74,7 @@ def log2_distance(users: int, bits: int, shares: int) -> float:
         shares: m, at least 2.
     """
     n, dealt = users, shares - 1
-    if n < LEAST_USERS or dealt < 4:
+    if n < MIN_USERS or dealt < 4:
         return 0.0
     log_q = bits * math.log(2)
 
@@ -107,7 +107,7 @@ def _log_binomial(users: int, dealt: int, some: int) -> float:
 
 def enough_shares(users: int, bits: int, security: float) -> int | None:
     """The fewest shares per number whose distance is at most 2^-security; None if there are none."""
-    for shares in range(5, MOST_SHARES):
+    for shares in range(5, MAX_SHARES):
         if log2_distance(users, bits, shares) <= -security:
             return shares
     return None

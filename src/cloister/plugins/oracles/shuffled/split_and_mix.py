@@ -48,8 +48,8 @@ from cloister.core.lattice import Bound
 from cloister.core.registry.components import component, option
 from cloister.core.trust import Shuffled
 from cloister.plugins.oracles.shuffled.hashed_buckets import SMALL, Layout, chosen
-from cloister.plugins.oracles.shuffled.mixing import MOST_BITS, MixingChannel
-from cloister.plugins.oracles.shuffled.secrecy import LEAST_USERS, enough_shares, most_distance
+from cloister.plugins.oracles.shuffled.mixing import MAX_BITS, MixingChannel
+from cloister.plugins.oracles.shuffled.secrecy import MIN_USERS, enough_shares, most_distance
 
 
 def sensitivity_of(hashed: tuple[bool, ...], bound: Bound | None) -> float:
@@ -95,8 +95,8 @@ class _OfEveryone:
                 "budget and not the users (option share=budget of the method)"
             )
         least = math.ceil(self.honest * people)
-        if least < LEAST_USERS:
-            raise InvalidInput(f"'{name}' needs at least {LEAST_USERS} honest users to mix, not {least}")
+        if least < MIN_USERS:
+            raise InvalidInput(f"'{name}' needs at least {MIN_USERS} honest users to mix, not {least}")
         distance = most_distance(budget.delta, budget.mu)
         if not distance > 0:
             raise InvalidInput(
@@ -122,7 +122,7 @@ class _OfEveryone:
 
         if self.buckets is None:
             whole = Layout(space, space.sizes, seed)
-            shares = enough_shares(math.ceil(self.honest * context.people), MOST_BITS, bits(whole))
+            shares = enough_shares(math.ceil(self.honest * context.people), MAX_BITS, bits(whole))
             if shares is not None and sum(space.sizes) * width * shares <= self.most_messages:
                 return whole, bits(whole)
             noise = sensitivity_of((True,) * space.levels, bound) / budget.mu / math.sqrt(self.honest)

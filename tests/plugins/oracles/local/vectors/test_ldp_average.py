@@ -25,7 +25,7 @@ from cloister.plugins.methods.weighted_centers.buckets import Centred, Regions
 from cloister.plugins.methods.weighted_centers.lsh import PStable
 from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.ldp_average import (
-    LEAST,
+    MIN_SIGMA,
     OUT,
     SELDOM,
     LdpAverage,
@@ -78,7 +78,7 @@ def test_sigma_is_the_analytic_one_but_for_what_discreteness_costs(epsilon: floa
     mu = 2 * 777 * 2.0**channel.shift / channel.sigma
     assert delta * (1 - 1e-6) < delta_of_mu(mu, epsilon) <= delta
     assert delta_of_mu(1.2 * mu, epsilon) > 3 * delta
-    assert LEAST <= channel.sigma < 2 * LEAST
+    assert MIN_SIGMA <= channel.sigma < 2 * MIN_SIGMA
 
 
 def test_with_the_papers_bound_the_same_noise_would_hide_less() -> None:
@@ -205,7 +205,7 @@ def test_its_events_cost_epsilon_and_delta_once_per_user() -> None:
 @pytest.mark.parametrize("epsilon", [1e-4, 1.0, 30.0])
 def test_vectors_are_scaled_so_that_noise_is_wide_and_fits_in_four_bytes(l2: int, epsilon: float) -> None:
     channel = opened(Budget("pure", epsilon, delta=1e-6), l2=l2)
-    assert LEAST <= channel.sigma < 2 * LEAST
+    assert MIN_SIGMA <= channel.sigma < 2 * MIN_SIGMA
     assert l2 * 2.0**channel.shift < 2**29
 
 

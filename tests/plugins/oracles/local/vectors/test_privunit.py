@@ -23,7 +23,7 @@ from cloister.plugins.oracles.local.vectors.answers import drawing
 from cloister.plugins.oracles.local.vectors.channel import HadamardVectorChannel
 from cloister.plugins.oracles.local.vectors.normals import STEP, ZERO, astray, normals, received, words_for
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
-from cloister.plugins.oracles.local.vectors.unit_randomiser import RingVector
+from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 from cloister.testing.statistics import proportion
 
@@ -45,7 +45,7 @@ def unit_of(size: int, seed: int = 641) -> Floats:
     return np.asarray(v / np.linalg.norm(v))
 
 
-def said(unit: PrivUnit, u: Floats, words: RingVector, n: int) -> AnyArray:
+def said(unit: PrivUnit, u: Floats, words: DrawWords, n: int) -> AnyArray:
     """Answers (n, d) of n persons with the same row."""
     return unit.randomise(np.repeat(u[:, None], n, axis=1), users_of(n), words, SEED)
 
@@ -70,7 +70,7 @@ def test_what_one_row_sends_other_rows_send_too() -> None:
     assert (one == other).all(axis=1).mean() > 0.35
 
 
-def tiny(goes: AnyArray) -> RingVector:
+def tiny(goes: AnyArray) -> DrawWords:
     """Words of the first go as given; then some that every row keeps, at an angle between two of those of ``grid``."""
     last = np.array([0, (2**31 << 32) + 32], np.uint64)
     return lambda users, go: np.repeat(last[None], len(users), axis=0) if go else goes
@@ -215,7 +215,7 @@ def test_how_often_she_draws_says_nothing_about_what_she_sends() -> None:
         asked: list[Ids] = []
         secret = drawing(NoiseRng.for_tests(647 + number), unit.each)
 
-        def words(users: Ids, go: int, asked: list[Ids] = asked, secret: RingVector = secret) -> Ids:
+        def words(users: Ids, go: int, asked: list[Ids] = asked, secret: DrawWords = secret) -> Ids:
             asked.append(users)
             return secret(users, go)
 

@@ -26,14 +26,14 @@ from cloister.plugins.oracles.local.counts.opening import LocalCounts
 from cloister.plugins.oracles.local.counts.support import Chances, Tallied
 from cloister.plugins.oracles.local.randomised_response import OneResponse, Response
 
-MOST = 2**16
+MAX_BUCKETS = 2**16
 
 
 @component
 class AdaptiveResponse(LocalCounts):
     """Counts from randomised response on every user's bucket, or on a public hash of it: whichever has the less noise."""
 
-    mechanism, most = "adaptive-response", MOST
+    mechanism, most = "adaptive-response", MAX_BUCKETS
     instead = "'hadamard-response', or 'explicit-histogram' where few buckets are looked at"
 
     def level(self, size: int, odds: Fraction, seed: PublicRng) -> Tallied:

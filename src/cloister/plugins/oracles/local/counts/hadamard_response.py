@@ -29,14 +29,14 @@ from cloister.plugins.oracles.local.counts.support import Chances
 from cloister.plugins.oracles.local.hadamard_transform import parity, transform
 from cloister.plugins.oracles.local.randomised_response import OneResponse, Response
 
-MOST = 2**24
+MAX_BUCKETS = 2**24
 
 
 @component
 class HadamardResponse(LocalCounts):
     """Counts from one randomised entry of the Hadamard matrix per user."""
 
-    mechanism, most = "hadamard-response", MOST
+    mechanism, most = "hadamard-response", MAX_BUCKETS
     instead = "'explicit-histogram', which is asked bucket by bucket"
 
     def level(self, size: int, odds: Fraction, seed: PublicRng) -> Signed:

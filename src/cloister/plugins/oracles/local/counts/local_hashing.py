@@ -21,7 +21,7 @@ from cloister.plugins.oracles.local.counts.channel import KeptChannel
 from cloister.plugins.oracles.local.counts.hashed_response import Hashed
 from cloister.plugins.oracles.local.counts.opening import LocalCounts
 
-MOST = 2**16
+MAX_BUCKETS = 2**16
 """Buckets per level: decoding looks at every one for every user."""
 
 
@@ -29,7 +29,7 @@ MOST = 2**16
 class OptimisedLocalHashing(LocalCounts):
     """Counts from randomised response on a public hash of every user's bucket."""
 
-    mechanism, most = "optimised-local-hashing", MOST
+    mechanism, most = "optimised-local-hashing", MAX_BUCKETS
     instead = "'hadamard-response', or 'explicit-histogram' where few buckets are looked at"
 
     def level(self, size: int, odds: Fraction, seed: PublicRng) -> Hashed:

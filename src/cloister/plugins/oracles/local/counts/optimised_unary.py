@@ -33,7 +33,7 @@ from cloister.plugins.oracles.local.counts.opening import LocalCounts
 from cloister.plugins.oracles.local.counts.support import Chances
 from cloister.plugins.oracles.local.exact_probability import WORDS
 
-MOST = 2**12
+MAX_BUCKETS = 2**12
 """Buckets per level: a report has a bit for each, and takes a secret word for each."""
 
 SELDOM = 32
@@ -44,7 +44,7 @@ SELDOM = 32
 class OptimisedUnary(LocalCounts):
     """Counts from one randomised bit per bucket and user."""
 
-    mechanism, most = "optimised-unary", MOST
+    mechanism, most = "optimised-unary", MAX_BUCKETS
     instead = "'optimised-local-hashing', which is as accurate, or 'hadamard-response'"
 
     def level(self, size: int, odds: Fraction, seed: PublicRng) -> Unary:

@@ -38,7 +38,7 @@ from cloister.plugins.oracles.local.counts.opening import LocalCounts
 from cloister.plugins.oracles.local.counts.support import Chances
 from cloister.plugins.oracles.local.exact_probability import WORDS, below, hits, kept
 
-MOST = 2**12
+MAX_BUCKETS = 2**12
 """Buckets per level: a report has a bit for each, and takes a secret word for each."""
 
 
@@ -46,7 +46,7 @@ MOST = 2**12
 class SubsetSelection(LocalCounts):
     """Counts from a random set of buckets per user."""
 
-    mechanism, most = "subset-selection", MOST
+    mechanism, most = "subset-selection", MAX_BUCKETS
     instead = "'optimised-local-hashing', which is nearly as accurate, or 'hadamard-response'"
 
     def level(self, size: int, odds: Fraction, seed: PublicRng) -> Subset:

@@ -16,10 +16,10 @@ from cloister.plugins.oracles.local.hadamard_transform import parity
 from cloister.plugins.oracles.local.levels import Sharing
 from cloister.plugins.oracles.local.question import LocalQuestion
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
-from cloister.plugins.oracles.local.vectors.unit_randomiser import RingVector, Unit, lifted
+from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords, Unit, lifted
 
 
-def drawing(secret: NoiseRng, each: int) -> RingVector:
+def drawing(secret: NoiseRng, each: int) -> DrawWords:
     """So many words a go."""
     return lambda users, go: (secret.child("go", go) if go else secret).words(users, each)
 

@@ -18,9 +18,9 @@ from cloister.plugins.oracles.local.exact_probability import WORDS
 from cloister.plugins.oracles.local.fast import ran, states
 from cloister.plugins.oracles.local.hadamard_transform import Rotations, rows_of_hadamard
 from cloister.plugins.oracles.local.vectors.largest import largest
-from cloister.plugins.oracles.local.vectors.unit_randomiser import RingVector
+from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
 
-LEAST, MOST = 128, 4096
+MIN_CODES, MAX_CODES = 128, 4096
 """Sizes D of a codebook: below, three rounds are no random rotation; above, integers get large. Vectors are filled up with zeros."""
 
 
@@ -63,10 +63,10 @@ class Codebook:
     @classmethod
     def within(cls, odds: Fraction, dimension: int) -> Codebook:
         """The one of least variance whose probabilities differ by a factor of at most ``odds``."""
-        size = max(LEAST, 1 << dimension.bit_length())
-        if size > MOST:
+        size = max(MIN_CODES, 1 << dimension.bit_length())
+        if size > MAX_CODES:
             raise InvalidInput(
-                f"'one-byte' takes vectors of at most {MOST - 1} numbers, not {dimension}: take 'privunit'"
+                f"'one-byte' takes vectors of at most {MAX_CODES - 1} numbers, not {dimension}: take 'privunit'"
             )
         k = np.arange(1, size + 1)
         inside = int(np.argmax(largest(size) / (float(odds) * k + 2 * size - k))) + 1
@@ -82,7 +82,7 @@ class Codebook:
 
     @property
     def dtype(self) -> str:
-        return "u1" if self.size == LEAST else "u2"
+        return "u1" if self.size == MIN_CODES else "u2"
 
     @property
     def scale(self) -> float:
@@ -96,7 +96,7 @@ class Codebook:
         q = near * float(largest(self.size, 2)[self.inside - 1]) + every
         return (q + self.dimension * (self.size - q) / (self.size - 1)) / ((self.dimension + 1) * self.m**2)
 
-    def randomise(self, units: Floats, users: Ids, words: RingVector, seed: PublicRng) -> AnyArray:
+    def randomise(self, units: Floats, users: Ids, words: DrawWords, seed: PublicRng) -> AnyArray:
         turned = Rotations(self.size).turn(units, users, seed)
         who, last = np.arange(len(users)), self.size - 1
         index = last - np.arange(self.size, dtype=turned.dtype)[:, None]
@@ -108,7 +108,7 @@ class Codebook:
         return answers[:, None]
 
     def swiftly(
-        self, values: Ints, where: Ints, signs: Floats, l2: int, users: Ids, words: RingVector, seed: PublicRng
+        self, values: Ints, where: Ints, signs: Floats, l2: int, users: Ids, words: DrawWords, seed: PublicRng
     ) -> AnyArray | None:
         """What ``randomise`` makes of ``lifted`` rows, by a kernel; None if there is none.
 

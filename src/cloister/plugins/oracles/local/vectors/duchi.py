@@ -13,7 +13,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Floats, Ids
 from cloister.plugins.oracles.local.exact_probability import WORDS, threshold
 from cloister.plugins.oracles.local.vectors.normals import STEP, OnSphere, blocks, column_sums, normals, sent, words_for
-from cloister.plugins.oracles.local.vectors.unit_randomiser import RingVector
+from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
 
 
 @final
@@ -66,7 +66,7 @@ class Duchi(OnSphere):
     def moment(self) -> float:
         return self.length**2 / self.size
 
-    def randomise(self, units: Floats, users: Ids, words: RingVector, seed: PublicRng) -> AnyArray:
+    def randomise(self, units: Floats, users: Ids, words: DrawWords, seed: PublicRng) -> AnyArray:
         drawn, answers = words(users, 0), np.empty((len(users), self.width), self.dtype)
         for some in blocks(len(users), self.size):
             v = normals(drawn[some, 1:], self.size)

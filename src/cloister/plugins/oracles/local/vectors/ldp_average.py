@@ -55,13 +55,13 @@ from cloister.plugins.oracles.local.reports import Reports, Tallies
 from cloister.plugins.oracles.table import LookupTable
 
 NAME = "ldp-average"
-LEAST = 2**22
+MIN_SIGMA = 2**22
 """Least sigma, in the integers that are sent; it is below twice that, so that 2^31 is more than 250 sigma away."""
 
 LARGE = 40.0
 """More epsilon than this is not used."""
 
-MOST = 2**20
+MAX_NUMBERS = 2**20
 """Most numbers in one report."""
 
 OUT = 8
@@ -90,14 +90,14 @@ class LdpAverage:
                 f"'{NAME}' adds Gaussian noise, and its budget has no delta: pass delta (less than one over the number of rows), or "
                 "add up with 'hadamard-vector', which is pure"
             )
-        if sum(space.sizes) * bound.dimension > MOST:
+        if sum(space.sizes) * bound.dimension > MAX_NUMBERS:
             raise InvalidInput(
                 f"'{NAME}' sends a vector for each of {sum(space.sizes)} buckets of {bound.dimension} numbers: use 'hadamard-vector'"
             )
         sharing = Sharing(self.share, space.levels, context.seed.child("sharing"))
         mu = mu_within(min(budget.epsilon, LARGE), budget.delta, 2 * bound.dimension * sharing.parts)
         change = 2 * math.sqrt(sharing.parts) * bound.l2
-        shift = math.ceil(math.log2(LEAST * mu / change))
+        shift = math.ceil(math.log2(MIN_SIGMA * mu / change))
         return LdpAverageChannel(
             budget, context.rows, space.sizes, bound, context.unit, sharing, shift, change * 2.0**shift / mu
         )
@@ -108,14 +108,14 @@ class LdpAverage:
 
 @lru_cache(64)
 def mu_within(epsilon: float, delta: float, touched: int) -> float:
-    """A mu at which discrete noise of sigma >= ``LEAST`` on so many changed integers is (epsilon, delta)-DP.
+    """A mu at which discrete noise of sigma >= ``MIN_SIGMA`` on so many changed integers is (epsilon, delta)-DP.
 
     Discreteness costs 2 drift of epsilon and a factor e^drift and (1 + e^epsilon) tail of delta (``accounting.discrete``): about 1e-10.
 
     Raises:
         InvalidInput: that is more than there is.
     """
-    drift, tail = touched * eta(LEAST), touched * BEYOND
+    drift, tail = touched * eta(MIN_SIGMA), touched * BEYOND
     left = epsilon - 2 * drift, (delta - (1 + math.exp(epsilon)) * tail) * math.exp(-drift)
     if not (left[0] > 0 and left[1] > 0):
         raise InvalidInput(

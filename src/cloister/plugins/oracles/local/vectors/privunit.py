@@ -24,12 +24,12 @@ from cloister.plugins.oracles.local.vectors.normals import (
     sent,
     words_for,
 )
-from cloister.plugins.oracles.local.vectors.unit_randomiser import RingVector
+from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
 
 RAREST = 2.0**-10
 """The least chance of a cap: a thousand vectors are drawn for one that is kept. Smaller caps are best above eps = 9.4."""
 
-MOST = 2**17
+MAX_DIMENSION = 2**17
 """Most numbers in a vector: ``astray`` is then an eighth of the least cap."""
 
 TOGETHER = 8
@@ -85,8 +85,8 @@ class PrivUnit(OnSphere):
     @classmethod
     def within(cls, odds: Fraction, dimension: int) -> PrivUnit:
         """The one of least variance whose chances differ by a factor of at most ``odds``."""
-        if dimension > MOST:
-            raise InvalidInput(f"'privunit' takes vectors of at most {MOST} numbers, not {dimension}")
+        if dimension > MAX_DIMENSION:
+            raise InvalidInput(f"'privunit' takes vectors of at most {MAX_DIMENSION} numbers, not {dimension}")
         gamma = _fixed_point(float(odds), dimension + 1)
         cap, off = _near(_share(gamma, dimension + 1)), astray(dimension + 1) + ROUNDED
         more = _kept(cap + off, 1 / odds) / _kept(cap - off, 1 / odds)
@@ -123,7 +123,7 @@ class PrivUnit(OnSphere):
     def moment(self) -> float:
         return 1 / self.m**2
 
-    def randomise(self, units: Floats, users: Ids, words: RingVector, seed: PublicRng) -> AnyArray:
+    def randomise(self, units: Floats, users: Ids, words: DrawWords, seed: PublicRng) -> AnyArray:
         answers, left, go = np.empty((len(users), self.width), self.dtype), np.arange(len(users)), 0
         while len(left):
             drawn, kept = words(users[left], go), np.zeros(len(left), bool)

@@ -21,7 +21,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.plugins.oracles.local.question import Randomiser
 
-RingVector: TypeAlias = Callable[[Ids, int], Ids]
+DrawWords: TypeAlias = Callable[[Ids, int], Ids]
 """Users (n,) and the number of a go, from 0, to their secret words (n, each) for that go. Most randomisers have but one."""
 
 
@@ -42,7 +42,7 @@ class Unit(Randomiser, Protocol):
         """E |z|^2 / (d + 1), the same for every u: the mean square of a coordinate of an estimate z, on average over them."""
         ...
 
-    def randomise(self, units: Floats, users: Ids, words: RingVector, seed: PublicRng) -> AnyArray:
+    def randomise(self, units: Floats, users: Ids, words: DrawWords, seed: PublicRng) -> AnyArray:
         """Unit vectors (d + 1, n), one per column, of so many users to answers (n, width)."""
         ...
 

@@ -29,7 +29,7 @@ from cloister.plugins.oracles.local.levels import Share, share_option
 from cloister.plugins.oracles.local.vectors.channel import ExplicitVectorChannel, HadamardVectorChannel, filled
 from cloister.plugins.oracles.local.vectors.randomisers import Randomised, answers, randomiser_option
 
-MOST = 2**26
+MAX_NUMBERS = 2**26
 """Most numbers in a summary whose buckets are all decoded at once."""
 
 
@@ -44,7 +44,7 @@ class HadamardVector:
     measure: ClassVar[Measure] = "pure"
 
     def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> HadamardVectorChannel:
-        if sum(map(filled, space.sizes)) * bound.dimension > MOST:
+        if sum(map(filled, space.sizes)) * bound.dimension > MAX_NUMBERS:
             raise InvalidInput(
                 f"'hadamard-vector' keeps a vector per bucket: {sum(space.sizes)} buckets of {bound.dimension} numbers are too "
                 "many; use 'explicit-histogram-vector', which is asked bucket by bucket"
