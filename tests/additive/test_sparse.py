@@ -14,7 +14,7 @@ from scipy import stats
 
 from cloister.additive.dense import TensorChannel
 from cloister.additive.sparse import DENSE, SparseChannel
-from cloister.additive.sparse_totals import PIECES, Gathered, Tallies
+from cloister.additive.sparse_totals import PIECES, SparsePieces, SparseTotals
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
@@ -155,9 +155,9 @@ def test_a_summary_keeps_few_lists_and_small_ones_are_joined_first() -> None:
     assert sizes[-1] > 100 * sizes[0]
 
 
-def lists(**changes: Any) -> Tallies:
+def lists(**changes: Any) -> SparseTotals:
     """A report of ids 3, 7 (twice) on the first of two levels and 4 on the second, with changes."""
-    report = Tallies(np.array([0, 2, 3]), np.array([3, 7, 4]), np.array([1, 2, 3]))
+    report = SparseTotals(np.array([0, 2, 3]), np.array([3, 7, 4]), np.array([1, 2, 3]))
     return attrs.evolve(report, **changes)
 
 
@@ -183,7 +183,7 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize("changes", IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
 def test_a_report_that_no_encoder_sends_is_refused(changes: dict[str, Any]) -> None:
     channel: Any = DiscreteLaplaceCounts().open(Space((2**62, 5)), Budget("pure", 1.0), SETTING)
-    assert isinstance(channel.absorb(lists()), Gathered)
+    assert isinstance(channel.absorb(lists()), SparsePieces)
     with pytest.raises(Refused, match="no encoder sends"):
         channel.absorb(lists(**changes))
 

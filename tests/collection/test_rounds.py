@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister.accounting.composition import Spent
-from cloister.collection.client.encoder import PlanEncoder, State, encode, opened
+from cloister.collection.client.encoder import PlanEncoder, State, encode, transcript_of
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
 from cloister.collection.plan.transcript import Transcript
@@ -99,7 +99,7 @@ def test_a_plan_survives_its_file(tmp_path: Path, plan: CollectionPlan) -> None:
 
 def test_bytes_per_round_are_what_is_sent(tmp_path: Path, plan: CollectionPlan) -> None:
     up_to(tmp_path, plan, 1)
-    encoder = PlanEncoder(opened(tmp_path / "plan"), noise=NoiseRng.for_tests(1))
+    encoder = PlanEncoder(transcript_of(tmp_path / "plan"), noise=NoiseRng.for_tests(1))
     sent = encoder.encode(ROWS, USERS)
     step = plan.schedule[1]
     assert sent.records.shape[1] == step.size.answers + step.size.stamps
@@ -192,13 +192,13 @@ def test_too_few_reports_close_nothing(tmp_path: Path, plan: CollectionPlan) -> 
 def test_the_result_is_what_is_published_without_any_report(tmp_path: Path, plan: CollectionPlan) -> None:
     prepared(tmp_path, plan)
     with pytest.raises(Refused, match="3 rounds are not closed yet"):
-        result_of(opened(tmp_path / "plan"))
+        result_of(transcript_of(tmp_path / "plan"))
     for _ in range(ROUNDS):
         answered(tmp_path)
         done = advanced(tmp_path)
     assert done.result is not None
     assert advance(tmp_path / "plan").result is not None
-    assert result_of(opened(tmp_path / "plan")).as_dict() == done.result.as_dict()
+    assert result_of(transcript_of(tmp_path / "plan")).as_dict() == done.result.as_dict()
     assert [reports["accepted"] for reports in done.result.details["reports"]] == [N] * ROUNDS
 
 

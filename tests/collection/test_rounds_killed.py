@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister.collection.client import encode_files as collecting
-from cloister.collection.client.encoder import PlanEncoder, State, opened
+from cloister.collection.client.encoder import PlanEncoder, State, transcript_of
 from cloister.collection.plan import canonical_json as sealed
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript
@@ -109,7 +109,7 @@ def parts(folder: Path) -> list[Path]:
 
 def fresh(folder: Path) -> list[Any]:
     """Tables that bear the open round's name."""
-    head = opened(folder / "plan").head
+    head = transcript_of(folder / "plan").head
     tables = [pq.read_table(path) for path in parts(folder)]
     return [table for table in tables if plan_of(table.schema) == head]
 
@@ -173,7 +173,7 @@ def test_two_servers_at_once_publish_one_version(tmp_path: Path, stages: list[Pa
     folder = tmp_path / "run"
     shutil.copytree(stages[1], folder)
     answered(folder)
-    (path,) = [one for one in parts(folder) if plan_of(pq.read_schema(one)) == opened(folder / "plan").head]
+    (path,) = [one for one in parts(folder) if plan_of(pq.read_schema(one)) == transcript_of(folder / "plan").head]
     table = pq.read_table(path)
     start, codes = FORK.Barrier(4), FORK.SimpleQueue()
     for number in range(4):

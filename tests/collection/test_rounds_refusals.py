@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.collection.client.encoder import State, encode, opened
+from cloister.collection.client.encoder import State, encode, transcript_of
 from cloister.collection.plan.canonical_json import hash_of, laid_out
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript
@@ -223,7 +223,7 @@ def test_a_round_that_costs_more_than_planned_gets_no_report(folder: Path, monke
     monkeypatch.setattr(Round, "events", property(lambda round: dearer(round) if round.index == 2 else true(round)))
     with pytest.raises(Refused, match="what its rounds cost comes out differently here"):
         encode(folder / "plan", ROWS, USERS, state=folder / "new.state")
-    forecast = opened(folder / "plan").plan
+    forecast = transcript_of(folder / "plan").plan
     monkeypatch.setattr(Round, "events", property(true))
     rounds = forecast.rounds()
     monkeypatch.setattr(CollectionPlan, "rounds", lambda plan: rounds)
@@ -342,7 +342,7 @@ def test_a_state_of_the_version_before_goes_on(tmp_path: Path) -> None:
     state = State(path)
     assert state.spent(2) == EPSILON
     assert np.array_equal(encode(planned(), -ROWS[:5], USERS[:5], state=state).records, first)
-    assert opened(tmp_path / "plan").heads == (planned().hash,)
+    assert transcript_of(tmp_path / "plan").heads == (planned().hash,)
     with sqlite3.connect(path) as db:
         assert db.execute("select number, head from rounds").fetchall() == [(0, planned().hash)]
         assert db.execute("pragma user_version").fetchone() == (3,)

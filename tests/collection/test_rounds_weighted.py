@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cloister.accounting.composition import Spent
-from cloister.collection.client.encoder import State, encode, opened
+from cloister.collection.client.encoder import State, encode, transcript_of
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
 from cloister.core.randomness import NoiseRng
@@ -78,7 +78,7 @@ def test_each_person_pays_when_she_is_asked_and_once(tmp_path: Path) -> None:
     np.save(tmp_path / "mine.npy", ROWS)
     state, paid = State(tmp_path / "mine.state"), set[int]()
     for _ in range(plan.length):
-        sent = set(encode(opened(tmp_path / "plan"), ROWS, users, state=state).users.tolist())
+        sent = set(encode(transcript_of(tmp_path / "plan"), ROWS, users, state=state).users.tolist())
         assert not sent & paid
         paid |= sent
         answered(tmp_path)

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from cloister.cli import app
 from cloister.collection.client import encode_files as collecting
-from cloister.collection.client.encode_files import Naming, Table, collect, piece_rows
+from cloister.collection.client.encode_files import Naming, RowTable, collect, piece_rows
 from cloister.collection.client.encoder import PlanEncoder, State, read
 from cloister.collection.plan.canonical_json import hash_of
 from cloister.collection.plan.plan import CollectionPlan
@@ -54,7 +54,7 @@ def folder(tmp_path: Path, plan: CollectionPlan) -> Path:
     return tmp_path
 
 
-def reports(folder: Path) -> pa.Table:
+def reports(folder: Path) -> pa.RowTable:
     (path,) = [p for p in folder.iterdir() if p.name.startswith("part-")]
     if path.suffix == ".parquet":
         return pq.read_table(path)
@@ -106,10 +106,12 @@ def test_json_for_programs(folder: Path) -> None:
     assert len(reports(folder / "r")) == 1000
 
 
-def encoded(folder: Path, plan: CollectionPlan, *paths: str, naming: Naming | None = None, **options: Any) -> pa.Table:
+def encoded(
+    folder: Path, plan: CollectionPlan, *paths: str, naming: Naming | None = None, **options: Any
+) -> pa.RowTable:
     encoder = PlanEncoder(plan, noise=options.pop("noise", None))
     state, format = options.pop("state", None), options.pop("format", "parquet")
-    table = Table(encoder, [str(folder / p) for p in paths], naming or Naming(), **options)
+    table = RowTable(encoder, [str(folder / p) for p in paths], naming or Naming(), **options)
     out = folder / f"out-{len(list(folder.iterdir()))}"
     path, count = collect(encoder, table, out, format, state)
     assert list(out.iterdir()) == [path]
@@ -144,7 +146,7 @@ def test_files_of_reports_and_their_folder_are_read_by_their_owner_alone(
     encoder, before = PlanEncoder(plan), os.umask(0)
     try:
         path, _ = collect(
-            encoder, Table(encoder, [str(folder / "mine.parquet")], Naming()), folder / "new" / "r", format
+            encoder, RowTable(encoder, [str(folder / "mine.parquet")], Naming()), folder / "new" / "r", format
         )
     finally:
         os.umask(before)
@@ -380,7 +382,7 @@ def test_a_full_disk_leaves_no_file(folder: Path, plan: CollectionPlan, monkeypa
     monkeypatch.setattr("os.fsync", full)
     encoder = PlanEncoder(plan)
     with pytest.raises(CloisterError, match=r"No space left on device\. No report was written"):
-        collect(encoder, Table(encoder, [str(folder / "mine.parquet")], Naming()), folder / "r")
+        collect(encoder, RowTable(encoder, [str(folder / "mine.parquet")], Naming()), folder / "r")
     assert list((folder / "r").iterdir()) == []
 
 

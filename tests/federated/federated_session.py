@@ -10,7 +10,7 @@ from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import Agreement, Member
 from cloister.federated.protocol.collusion import Masks
 from cloister.federated.protocol.coordinator import Coordinator, Due
-from cloister.federated.protocol.journal import Journal
+from cloister.federated.protocol.journal import SessionJournal
 from cloister.federated.protocol.keys import new_secret
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.ring import VectorShape
@@ -30,10 +30,10 @@ class Keys:
         members = tuple(Member(n, public_key(k) if pairwise else b"") for n, k in zip(names, self.private, strict=True))
         self.agreement = Agreement(plan, members, masks, public_key(self.coordinator))
 
-    def coordinate(self, journal: Journal | None = None) -> Coordinator:
+    def coordinate(self, journal: SessionJournal | None = None) -> Coordinator:
         return Coordinator(self.agreement, journal, private=self.coordinator)
 
-    def party(self, i: int, journal: Journal | None = None, agreement: Agreement | None = None) -> Party:
+    def party(self, i: int, journal: SessionJournal | None = None, agreement: Agreement | None = None) -> Party:
         agreed = self.agreement if agreement is None else agreement
         name = self.agreement.members[i].name
         if agreed.masks == "shared":

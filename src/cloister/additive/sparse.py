@@ -28,7 +28,7 @@ import numpy as np
 from cloister.additive.channel import AdditiveChannel, Threshold
 from cloister.additive.dense import TensorChannel
 from cloister.additive.noise import Noise
-from cloister.additive.sparse_totals import Gathered, Tallies, Tally, added, counted
+from cloister.additive.sparse_totals import LevelTotals, SparsePieces, SparseTotals, added, counted
 from cloister.core.buckets import BucketedVectors, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused
@@ -45,10 +45,10 @@ LARGEST = 2**62
 
 
 @final
-class Asked:
+class LazyTable:
     """A table whose noise is drawn for what is asked for, when it is asked for, and remembered."""
 
-    def __init__(self, channel: SparseChannel, levels: tuple[Tally, ...], rng: NoiseRng) -> None:
+    def __init__(self, channel: SparseChannel, levels: tuple[LevelTotals, ...], rng: NoiseRng) -> None:
         self._channel, self._rng, self._draws = channel, rng, 0
         self._levels = tuple((tally.ids, tally.running()) for tally in levels)
         self._known: dict[int, tuple[Ints, Floats]] = {}
@@ -97,20 +97,20 @@ class SparseChannel(AdditiveChannel):
             )
         super().__attrs_post_init__()
 
-    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Tallies:
+    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> SparseTotals:
         buckets = items.buckets if isinstance(items, BucketedVectors) else items
         columns = buckets[:, -len(self.counted) :].T
         if isinstance(items, BucketedVectors):
-            return Tallies.of([added(ids, items.values) for ids in columns])
-        return Tallies.of([counted(ids) for ids in columns])
+            return SparseTotals.of([added(ids, items.values) for ids in columns])
+        return SparseTotals.of([counted(ids) for ids in columns])
 
-    def absorb(self, report: Tallies) -> Gathered:
+    def absorb(self, report: SparseTotals) -> SparsePieces:
         if not report.possible(self.counted, self.one):
             raise Refused(f"a report of '{self.mechanism}' lists what no encoder sends")
-        return Gathered((report,))
+        return SparsePieces((report,))
 
-    def decode(self, summary: Gathered, rng: NoiseRng) -> Asked:
-        return Asked(self, summary.total().levels, rng)
+    def decode(self, summary: SparsePieces, rng: NoiseRng) -> LazyTable:
+        return LazyTable(self, summary.total().levels, rng)
 
 
 def additive_channel(

@@ -21,7 +21,7 @@ NUMBERS = 2**24
 
 @final
 @attrs.frozen(eq=False)
-class Tally:
+class LevelTotals:
     """Totals of one level. Args: ids (m,) ascending, values (m,) counts or (m, dimension) sums."""
 
     ids: Ints = attrs.field(repr=False)
@@ -35,7 +35,7 @@ class Tally:
 
 @final
 @attrs.frozen(eq=False)
-class Tallies:
+class SparseTotals:
     """A report: the totals of all levels, one after the other.
 
     Args:
@@ -49,15 +49,15 @@ class Tallies:
     values: Ints = attrs.field(repr=False)
 
     @classmethod
-    def of(cls, levels: Sequence[Tally]) -> Self:
+    def of(cls, levels: Sequence[LevelTotals]) -> Self:
         starts = np.cumsum([0, *(len(tally.ids) for tally in levels)])
         if len(levels) == 1:
             return cls(starts, levels[0].ids, levels[0].values)
         return cls(starts, np.concatenate([t.ids for t in levels]), np.concatenate([t.values for t in levels]))
 
     @property
-    def levels(self) -> tuple[Tally, ...]:
-        return tuple(Tally(self.ids[a:b], self.values[a:b]) for a, b in pairwise(self.starts.tolist()))
+    def levels(self) -> tuple[LevelTotals, ...]:
+        return tuple(LevelTotals(self.ids[a:b], self.values[a:b]) for a, b in pairwise(self.starts.tolist()))
 
     def possible(self, sizes: tuple[int, ...], one: tuple[int, ...]) -> bool:
         """Whether an encoder may have sent it, for levels of these sizes and values of this shape."""
@@ -75,39 +75,39 @@ class Tallies:
 
 @final
 @attrs.frozen(eq=False)
-class Gathered:
+class SparsePieces:
     """Merged reports, several lists side by side: what counts is their sum."""
 
-    pieces: tuple[Tallies, ...] = attrs.field(repr=False)
+    pieces: tuple[SparseTotals, ...] = attrs.field(repr=False)
 
-    def merge(self, other: Gathered) -> Gathered:
+    def merge(self, other: SparsePieces) -> SparsePieces:
         pieces = self.pieces + other.pieces
         numbers = [piece.values.size for piece in pieces]
         few = len(pieces) <= PIECES and sum(numbers) - max(numbers) <= NUMBERS
-        return Gathered(pieces if few else _fewer(pieces))
+        return SparsePieces(pieces if few else _fewer(pieces))
 
-    def total(self) -> Tallies:
+    def total(self) -> SparseTotals:
         """All of it in one list."""
         return self.pieces[0] if len(self.pieces) == 1 else _together(self.pieces)
 
 
-def counted(ids: Ints) -> Tally:
+def counted(ids: Ints) -> LevelTotals:
     """How many of the ids (n,) are each id; those of -1 count nowhere."""
     ordered = np.sort(ids)
     ordered = ordered[np.searchsorted(ordered, 0) :]
     first = _firsts(ordered)
-    return Tally(ordered[first], np.diff(first, append=len(ordered)))
+    return LevelTotals(ordered[first], np.diff(first, append=len(ordered)))
 
 
-def added(ids: Ints, values: Ints) -> Tally:
+def added(ids: Ints, values: Ints) -> LevelTotals:
     """Exact totals of the values (n, ...) per id (n,); those of -1 count nowhere."""
     order = np.argsort(ids, kind="stable")
     order = order[np.searchsorted(ids[order], 0) :]
     ordered = ids[order]
     first = _firsts(ordered)
     if values.ndim == 1:
-        return Tally(ordered[first], np.add.reduceat(values[order], first) if len(first) else values[:0])
-    return Tally(ordered[first], _segments(values, order, first))
+        return LevelTotals(ordered[first], np.add.reduceat(values[order], first) if len(first) else values[:0])
+    return LevelTotals(ordered[first], _segments(values, order, first))
 
 
 def _segments(values: Ints, order: Ints, first: Ints) -> Ints:
@@ -132,15 +132,15 @@ def _within(ids: Ints, size: int) -> bool:
     return not len(ids) or bool(ids[0] >= 0 and ids[-1] < size and (ids[1:] > ids[:-1]).all())
 
 
-def _together(pieces: Iterable[Tallies]) -> Tallies:
+def _together(pieces: Iterable[SparseTotals]) -> SparseTotals:
     """The sum of lists, level by level."""
     levels = zip(*(piece.levels for piece in pieces), strict=True)
-    return Tallies.of(
+    return SparseTotals.of(
         [added(np.concatenate([t.ids for t in some]), np.concatenate([t.values for t in some])) for some in levels]
     )
 
 
-def _fewer(pieces: Sequence[Tallies]) -> tuple[Tallies, ...]:
+def _fewer(pieces: Sequence[SparseTotals]) -> tuple[SparseTotals, ...]:
     """Small lists in one, and with them every list that is at most twice as long as all smaller ones together: the
     others grow by a factor of three each, so they are few, and a row is added up again only where its list grows by
     half."""

@@ -66,15 +66,15 @@ def _reported(
     if (lifetime, lifetime_delta) != (None, None) and state is None:
         raise InvalidInput("--lifetime needs a file that remembers what was spent: give --state FILE")
 
-    from cloister.collection.client.encode_files import FORMATS, Naming, Table, collect
-    from cloister.collection.client.encoder import PlanEncoder, State, cautions, opened
+    from cloister.collection.client.encode_files import FORMATS, Naming, RowTable, collect
+    from cloister.collection.client.encoder import PlanEncoder, State, cautions, transcript_of
 
     if format not in FORMATS:
         raise InvalidInput(f"format is '{format}': choose parquet or arrow")
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
     kept = None if state is None else State(state, lifetime, lifetime_delta=lifetime_delta)
-    transcript = opened(plan)
+    transcript = transcript_of(plan)
     total, length = transcript.total, transcript.plan.length
     for caution in cautions(transcript, kept):
         say(f"WARNING: {caution}")
@@ -92,7 +92,7 @@ def _reported(
         return f"no report was written: run it again with --state {state}, which gives the same reports and pays nothing twice"
 
     with ending(lambda error: standing()), progress("rows read") as advance:
-        table = Table(encoder, rows, Naming(first=first or 0, column=user_column), names(columns), missing, advance)
+        table = RowTable(encoder, rows, Naming(first=first or 0, column=user_column), names(columns), missing, advance)
         path, written = collect(encoder, table, out, "arrow" if format == "arrow" else "parquet", kept)
     with printing(standing):
         if as_json:

@@ -9,8 +9,8 @@ from cloister.collection.client.encoder import (
     Transcript,
     cautions,
     encode,
-    opened,
     read,
+    transcript_of,
 )
 
 __all__ = [
@@ -22,6 +22,6 @@ __all__ = [
     "Transcript",
     "cautions",
     "encode",
-    "opened",
     "read",
+    "transcript_of",
 ]  # fmt: skip

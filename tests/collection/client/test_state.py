@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from cloister.collection.client import state as memory
-from cloister.collection.client.encoder import Encoded, PlanEncoder, State, encode, opened, read
+from cloister.collection.client.encoder import Encoded, PlanEncoder, State, encode, read, transcript_of
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused
@@ -192,10 +192,10 @@ def test_a_state_without_a_lifetime_goes_on_without_one(state: Path) -> None:
 def test_a_plan_that_was_charged_and_never_answered_counts(state: Path) -> None:
     """What a process that died between the charge and the draw leaves: it may have sent its report to another disk."""
     first, second = planned(1), planned(2)
-    State(state, 3.0).charge(opened(first), [USERS[:3]])
+    State(state, 3.0).charge(transcript_of(first), [USERS[:3]])
     assert State(state).spent(1) == 2.0
     with pytest.raises(BudgetExceeded, match="has 1"):
-        State(state, 3.0).charge(opened(second), [USERS[:3]])
+        State(state, 3.0).charge(transcript_of(second), [USERS[:3]])
     assert State(state).spent(1) == 2.0
 
 
@@ -208,9 +208,9 @@ def test_a_lifetime_is_a_positive_number(state: Path, lifetime: float) -> None:
 def test_nobody_reports_without_a_charge(state: Path) -> None:
     plan = planned()
     with pytest.raises(InvalidInput, match="was not charged"):
-        State(state).fill(opened(plan), USERS[:3], 4, lambda which: np.ones((int(which.sum()), 4), np.uint8))
+        State(state).fill(transcript_of(plan), USERS[:3], 4, lambda which: np.ones((int(which.sum()), 4), np.uint8))
     with pytest.raises(Damaged, match="are gone"):
-        State(state).records(opened(plan), USERS[:3], 4)
+        State(state).records(transcript_of(plan), USERS[:3], 4)
 
 
 def test_a_failure_while_drawing_keeps_the_charge_and_draws_once(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

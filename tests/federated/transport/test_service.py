@@ -18,7 +18,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.federated.population import Joined
 from cloister.federated.protocol.coordinator import CLOSED
-from cloister.federated.protocol.journal import FileJournal, Journal, Memory
+from cloister.federated.protocol.journal import FileJournal, Memory, SessionJournal
 from cloister.federated.protocol.messages import Kind, Reason, Rejected
 from cloister.federated.protocol.vectors import coordinator_noise, outline
 from cloister.federated.transport.service import CoordinatorService
@@ -46,7 +46,7 @@ def central() -> Any:
     return fit(plain, arrays(ROWS), noise=NoiseRng.for_tests(2)).centers
 
 
-def service(keys: Keys, journal: Journal | None = None, **clocks: Any) -> CoordinatorService:
+def service(keys: Keys, journal: SessionJournal | None = None, **clocks: Any) -> CoordinatorService:
     plan = prepare(request(), ("0", "1"))
     coordinator, rounds = keys.coordinate(journal), plan.forecast(PublicRng.from_seed(7))
     for round in rounds:
@@ -84,7 +84,9 @@ def kill_at(round: int, kind: Kind = Kind.VECTOR) -> Callable[[bytes], None]:
 class Run:
     """Three parties in threads; results and errors by name."""
 
-    def __init__(self, keys: Keys, to: Callable[[], CoordinatorService], journals: list[Journal] | None = None) -> None:
+    def __init__(
+        self, keys: Keys, to: Callable[[], CoordinatorService], journals: list[SessionJournal] | None = None
+    ) -> None:
         self.keys, self.results, self.errors = keys, dict[str, Any](), dict[str, BaseException]()
         self.journals = journals or [Memory() for _ in NAMES]
         self.lines = [Direct(name, to) for name in NAMES]

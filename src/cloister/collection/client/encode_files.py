@@ -49,7 +49,7 @@ class Naming:
 
 
 @final
-class Table:
+class RowTable:
     """Rows of files with their users, readable again and again.
 
     Args:
@@ -152,7 +152,7 @@ def piece_rows(dimension: int, width: int = 1) -> int:
 
 
 def collect(
-    encoder: PlanEncoder, table: Table, out: Path, format: Format = "parquet", state: State | None = None
+    encoder: PlanEncoder, table: RowTable, out: Path, format: Format = "parquet", state: State | None = None
 ) -> tuple[Path | None, int]:
     """Encode a table into a new file of a folder.
 
@@ -210,7 +210,7 @@ def prepared(folder: Path) -> None:
         raise InvalidInput(f"cannot write into {folder}: no permission")
 
 
-def _drawn(encoder: PlanEncoder, table: Table) -> Iterator[tuple[Ids, Records]]:
+def _drawn(encoder: PlanEncoder, table: RowTable) -> Iterator[tuple[Ids, Records]]:
     for users, rows in table.pieces():
         yield users, encoder.draw(rows, users)
 

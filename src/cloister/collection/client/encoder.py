@@ -25,7 +25,7 @@ import numpy as np
 from cloister.collection.client.records import Records, record_width, to_messages, to_records, to_reports
 from cloister.collection.client.state import State
 from cloister.collection.plan.plan import CollectionPlan, loud, read
-from cloister.collection.plan.transcript import Transcript, opened
+from cloister.collection.plan.transcript import Transcript, transcript_of
 from cloister.collection.wire.messages import Messages
 from cloister.collection.wire.reports import asked
 from cloister.core.encoding import chunk_rows, encode_owned
@@ -90,7 +90,7 @@ class PlanEncoder:
     """
 
     def __init__(self, plan: CollectionPlan | Transcript, *, noise: NoiseRng | None = None) -> None:
-        self.transcript = opened(plan)
+        self.transcript = transcript_of(plan)
         self.plan, self.round = self.transcript.plan, self.transcript.round()
         self._noise = NoiseRng.secret() if noise is None else noise
         self.width = record_width(self.round)
@@ -205,7 +205,7 @@ def encode(
             "a lifetime needs a state that remembers what was spent: give state=FILE, or a State that has it"
         )
     kept = State(state, lifetime, lifetime_delta=lifetime_delta) if isinstance(state, (str, os.PathLike)) else state
-    encoder = PlanEncoder(opened(plan), noise=noise)
+    encoder = PlanEncoder(transcript_of(plan), noise=noise)
     encoder.check_memory(kept)
     for caution in cautions(encoder.transcript, kept):
         warnings.warn(caution, PrivacyWarning, stacklevel=2)
@@ -230,6 +230,6 @@ __all__ = [
     "Transcript",
     "cautions",
     "encode",
-    "opened",
     "read",
+    "transcript_of",
 ]  # fmt: skip

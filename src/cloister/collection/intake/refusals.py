@@ -13,7 +13,7 @@ from cloister.core.errors import Refused
 
 @final
 @attrs.frozen
-class Kind:
+class InputKind:
     """What was sent. Args: name, reasons (with what is refused), errors (with what a strict intake says of a file)."""
 
     name: str
@@ -47,9 +47,9 @@ _MESSAGES = {
     "impossible": "people with a message that no encoder of this plan sends",
     "duplicate": "people who have sent messages already",
 }
-REPORTS = Kind("reports", _REPORTS, _errors(_REPORTS))
-SHUFFLED = Kind("messages", _REPORTS, _errors(_SHUFFLED))
-MESSAGES = Kind("messages", _MESSAGES, {reason: f": refused {what}" for reason, what in _MESSAGES.items()})
+REPORTS = InputKind("reports", _REPORTS, _errors(_REPORTS))
+SHUFFLED = InputKind("messages", _REPORTS, _errors(_SHUFFLED))
+MESSAGES = InputKind("messages", _MESSAGES, {reason: f": refused {what}" for reason, what in _MESSAGES.items()})
 """Reports of users; messages that a shuffler has released; messages of users, on their way to the shuffler."""
 
 
@@ -71,7 +71,7 @@ class Intake:
         doubts: what of the accepted ones chance does not explain (``core.shares``), and was accepted all the same.
     """
 
-    kind: Kind
+    kind: InputKind
     strict: bool = False
     files: int = 0
     others: int = 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
-from cloister.collection.intake.refusals import Intake, Kind
+from cloister.collection.intake.refusals import InputKind, Intake
 from cloister.collection.wire.user_set import UserSet, first_of
 from cloister.core.encoding import Progress
 from cloister.core.errors import MissingExtra, Refused
@@ -56,7 +56,7 @@ class SentFiles:
         InvalidInput: there are no such files. MissingExtra: pyarrow is not installed.
     """
 
-    kind: Kind
+    kind: InputKind
 
     def __init__(
         self, paths: Path | Sequence[Path], plan: str, users: int, strict: bool = False,

@@ -26,7 +26,7 @@ def hash_of(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def sealed(facts: dict[str, Any]) -> dict[str, Any]:
+def with_hash(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts with their hash."""
     return {**facts, "hash": hash_of(facts)}
 

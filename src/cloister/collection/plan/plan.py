@@ -24,7 +24,7 @@ import attrs
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.budgeting import problem_of
 from cloister.accounting.total import Total
-from cloister.collection.plan import canonical_json as sealed
+from cloister.collection.plan import canonical_json
 from cloister.collection.plan.anonymity import Crowd
 from cloister.collection.plan.costs import Size, Step
 from cloister.core.clustering import Problem
@@ -111,7 +111,7 @@ class CollectionPlan:
     @property
     def hash(self) -> str:
         """SHA-256 of everything else, in hex: the plan's name."""
-        return sealed.hash_of(self._facts())
+        return canonical_json.hash_of(self._facts())
 
     @property
     def length(self) -> int:
@@ -206,7 +206,7 @@ class CollectionPlan:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON, with its hash."""
-        return sealed.sealed(self._facts())
+        return canonical_json.with_hash(self._facts())
 
     def write(self, folder: str | os.PathLike[str], words: str) -> None:
         """Make the folder, all at once: a crash leaves none.
@@ -218,13 +218,13 @@ class CollectionPlan:
             InvalidInput: there is something, or it cannot be written.
         """
         target = checked_folder(folder)
-        temporary = sealed.beside(target)
+        temporary = canonical_json.beside(target)
         try:
-            with sealed.writing(target):
+            with canonical_json.writing(target):
                 temporary.mkdir(parents=True)
-                for name, text in ((WORDS, words), (FILE, sealed.laid_out(self.as_dict()))):
+                for name, text in ((WORDS, words), (FILE, canonical_json.laid_out(self.as_dict()))):
                     with (temporary / name).open("wb") as file:
-                        sealed.write(file, text)
+                        canonical_json.write(file, text)
                 if target.exists():
                     target.rmdir()
                 temporary.rename(target)
@@ -235,23 +235,23 @@ class CollectionPlan:
     def read(cls, folder: str | os.PathLike[str]) -> CollectionPlan:
         """Read what ``write`` wrote. Raises: InvalidInput: there is no plan. Damaged: it is not as it was published."""
         again = "is not a plan of cloister, or it is damaged: get it again from whoever published it"
-        return sealed.read(
+        return canonical_json.read(
             Path(folder) / FILE, "plan", MAX_PLAN_BYTES, lambda content: cls.from_dict(parsed(content)), again
         )
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> CollectionPlan:
         steps = tuple(Step.from_dict(step) for step in given.get("rounds", ()))
-        sealed.check_seal(given, FORMAT_OF_ROUNDS if steps else FORMAT)
+        canonical_json.check_seal(given, FORMAT_OF_ROUNDS if steps else FORMAT)
         problem, columns, outlook, size = (given[name] for name in ("problem", "columns", "expected", "bytes per user"))
         b = problem["bounds"]
         domain = Box(tuple(b["lower"]), tuple(b["upper"])) if "lower" in b else Ball(tuple(b["center"]), b["radius"])
         plan = cls(
-            method=_method(given["method"]), k=sealed.whole(problem["k"]), rows=sealed.whole(problem["rows"]), domain=domain,
-            columns=None if columns is None else tuple(sealed.text(c) for c in columns), total=Total(given["epsilon"], given["delta"]),
-            seed=PublicRng(bytes.fromhex(given["seed"])), digest=sealed.text(given["digest"]),
-            outlook=None if outlook is None else Outlook(float(outlook["error"]), sealed.whole(outlook["rows needed"])),
-            size=Size.from_dict(size), warnings=tuple(sealed.text(w) for w in given["warnings"]), version=sealed.text(given["cloister"]), schedule=steps,
+            method=_method(given["method"]), k=canonical_json.whole(problem["k"]), rows=canonical_json.whole(problem["rows"]), domain=domain,
+            columns=None if columns is None else tuple(canonical_json.text(c) for c in columns), total=Total(given["epsilon"], given["delta"]),
+            seed=PublicRng(bytes.fromhex(given["seed"])), digest=canonical_json.text(given["digest"]),
+            outlook=None if outlook is None else Outlook(float(outlook["error"]), canonical_json.whole(outlook["rows needed"])),
+            size=Size.from_dict(size), warnings=tuple(canonical_json.text(w) for w in given["warnings"]), version=canonical_json.text(given["cloister"]), schedule=steps,
             crowd=None if given["trust"] == "Local" else Crowd.from_dict(given["crowd"]),
         )  # fmt: skip
         if plan.hash != given["hash"] or (plan.columns is not None and len(plan.columns) != plan.dimension):
@@ -328,7 +328,7 @@ def _method(config: Any) -> dict[str, Any]:
     """A configuration, if it is one all the way down."""
     if not isinstance(config, dict) or set(config) != {"name", "options", "slots"}:
         raise TypeError("not a component")
-    sealed.text(config["name"])
+    canonical_json.text(config["name"])
     for inner in config["slots"].values():
         _method(inner)
     if not isinstance(config["options"], dict):

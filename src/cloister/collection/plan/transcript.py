@@ -25,7 +25,7 @@ import attrs
 import numpy as np
 
 from cloister.accounting.total import Total
-from cloister.collection.plan import canonical_json as sealed
+from cloister.collection.plan import canonical_json
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.questions import Round
@@ -42,7 +42,7 @@ _NAME = re.compile(r"round-([1-9][0-9]*)\.json")
 
 @final
 @attrs.frozen(kw_only=True, eq=False)
-class Answers:
+class RoundAnswers:
     """One closed round, as it is published.
 
     Args:
@@ -66,22 +66,22 @@ class Answers:
     @property
     def hash(self) -> str:
         """SHA-256 of everything else, in hex."""
-        return sealed.hash_of(self._facts())
+        return canonical_json.hash_of(self._facts())
 
     @property
     def content(self) -> str:
         """What the file says: the only way of saying it."""
-        return sealed.laid_out(sealed.sealed(self._facts()))
+        return canonical_json.laid_out(canonical_json.with_hash(self._facts()))
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> Answers:
-        sealed.check_seal(given, FORMAT)
+    def from_dict(cls, given: dict[str, Any]) -> RoundAnswers:
+        canonical_json.check_seal(given, FORMAT)
         following = given["next"]
-        if not sealed.whole(given["reports"]["accepted"]) >= 0:
+        if not canonical_json.whole(given["reports"]["accepted"]) >= 0:
             raise ValueError("so many reports cannot have counted")
         return cls(
-            plan=sealed.text(given["plan"]), round=sealed.whole(given["round"]) - 1, previous=sealed.text(given["previous"]),
-            digest=sealed.text(given["digest"]), following=None if following is None else sealed.text(following),
+            plan=canonical_json.text(given["plan"]), round=canonical_json.whole(given["round"]) - 1, previous=canonical_json.text(given["previous"]),
+            digest=canonical_json.text(given["digest"]), following=None if following is None else canonical_json.text(following),
             lookups=tuple(_look(one) for one in given["looks"]), reports=dict(given["reports"]),
         )  # fmt: skip
 
@@ -98,7 +98,7 @@ class Transcript:
     """What has been published so far. Args: plan, closed (answers of the closed rounds, in order)."""
 
     plan: CollectionPlan
-    closed: tuple[Answers, ...] = ()
+    closed: tuple[RoundAnswers, ...] = ()
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ class Transcript:
             found = found.grown(_read(place / name(number)))
         return found
 
-    def grown(self, answers: Answers) -> Transcript:
+    def grown(self, answers: RoundAnswers) -> Transcript:
         """With the answers of the open round.
 
         Raises:
@@ -176,7 +176,7 @@ class Transcript:
             raise Damaged(f"the answers of round {a.round + 1} are not of the round that was published")
         return attrs.evolve(self, closed=(*self.closed, answers))
 
-    def publish(self, folder: str | os.PathLike[str], answers: Answers) -> Transcript:
+    def publish(self, folder: str | os.PathLike[str], answers: RoundAnswers) -> Transcript:
         """Add the answers of the open round to the folder: whole, durably, and once, whoever else tries.
 
         Returns:
@@ -187,12 +187,12 @@ class Transcript:
         """
         target = Path(folder) / name(answers.round + 1)
         grown = self.grown(answers)
-        temporary = sealed.beside(target)
+        temporary = canonical_json.beside(target)
         try:
             with temporary.open("xb") as file:
-                sealed.write(file, answers.content)
+                canonical_json.write(file, answers.content)
             os.link(temporary, target)
-            sealed.sync(target.parent)
+            canonical_json.sync(target.parent)
         except FileExistsError:
             if _read(target).hash != answers.hash:
                 raise Refused(
@@ -214,13 +214,13 @@ def _numbers(folder: Path) -> set[int]:
     return {int(match[1]) for path in os.listdir(folder) if (match := _NAME.fullmatch(path))}
 
 
-def _read(path: Path) -> Answers:
+def _read(path: Path) -> RoundAnswers:
     again = "holds no answers of cloister, or it is damaged: get it again"
-    return sealed.read(path, "round", MAX_ROUND_BYTES, _answers, again)
+    return canonical_json.read(path, "round", MAX_ROUND_BYTES, _answers, again)
 
 
-def _answers(content: bytes) -> Answers:
-    found = Answers.from_dict(parsed(content))
+def _answers(content: bytes) -> RoundAnswers:
+    found = RoundAnswers.from_dict(parsed(content))
     if content != found.content.encode() + b"\n":
         raise Refused("it is not written as cloister writes it")
     return found
@@ -234,11 +234,15 @@ def _plain(lookup: Lookup) -> dict[str, Any]:
 
 
 def _look(given: Mapping[str, Any]) -> Lookup:
-    shape = tuple(sealed.whole(n) for n in given["shape"])
+    shape = tuple(canonical_json.whole(n) for n in given["shape"])
     ids, values = _unpacked(given["ids"], "<i8"), _unpacked(given["values"], "<f8").reshape(shape)
     if len(shape) not in (1, 2) or len(ids) != shape[0] or not isinstance(given["error"], bool):
         raise ValueError("a look has ids (m,) and values (m,) or (m, d)")
-    at = (sealed.whole(given["round"]) - 1, sealed.whole(given["question"]) - 1, sealed.whole(given["level"]))
+    at = (
+        canonical_json.whole(given["round"]) - 1,
+        canonical_json.whole(given["question"]) - 1,
+        canonical_json.whole(given["level"]),
+    )
     return Lookup(*at, given["error"], ids, values)
 
 
@@ -248,11 +252,11 @@ def _packed(array: AnyArray, dtype: str) -> str:
 
 
 def _unpacked(text: Any, dtype: str) -> AnyArray:
-    data = base64.b64decode(sealed.text(text), validate=True)
+    data = base64.b64decode(canonical_json.text(text), validate=True)
     return np.frombuffer(data, dtype).astype(dtype[1:])
 
 
-def opened(plan: Transcript | CollectionPlan | str | os.PathLike[str]) -> Transcript:
+def transcript_of(plan: Transcript | CollectionPlan | str | os.PathLike[str]) -> Transcript:
     """A plan with what is published of it: of the folder that it is in, or nothing yet."""
     if isinstance(plan, Transcript):
         return plan

@@ -21,7 +21,7 @@ import attrs
 from cloister._version import __version__
 from cloister.collection.intake.refusals import Intake
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.plan.transcript import Answers, Transcript
+from cloister.collection.plan.transcript import RoundAnswers, Transcript
 from cloister.collection.server.messages import ShuffledMessages
 from cloister.collection.server.reports import Collected
 from cloister.core.clustering import Clustering
@@ -162,7 +162,7 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
 
 def _closed(
     transcript: Transcript, collected: Collected | ShuffledMessages, accept_shares: bool
-) -> tuple[Answers, Session[Any], Clustering | None]:
+) -> tuple[RoundAnswers, Session[Any], Clustering | None]:
     """The answers of the open round, from its reports, and the run that found them; its clustering after the last round."""
     index, before = transcript.index, transcript.record()
     session, found = _run(transcript, _Open(index, collected, accept_shares))
@@ -172,7 +172,7 @@ def _closed(
         raise Refused(
             "the method asks another number of rounds than was planned: a schedule must not depend on answers"
         )
-    answers = Answers(
+    answers = RoundAnswers(
         plan=transcript.plan.hash, round=index, previous=transcript.head, digest=before.digests[index], following=following,
         lookups=tuple(record.lookups[len(before.lookups) :]), reports=collected.intake.as_dict(transcript.plan.rows),
     )  # fmt: skip

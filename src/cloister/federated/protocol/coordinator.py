@@ -19,7 +19,7 @@ from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import HASH, NONCE, Agreement, check_journal, journal_name, session_of
 from cloister.federated.protocol.coordinator_masks import uncovered
-from cloister.federated.protocol.journal import Journal, Memory
+from cloister.federated.protocol.journal import Memory, SessionJournal
 from cloister.federated.protocol.messages import (
     COORDINATOR,
     TAG,
@@ -67,12 +67,12 @@ class Coordinator:
         InvalidInput: the key is not the agreement's.
     """
 
-    def __init__(self, agreement: Agreement, journal: Journal | None = None, *, private: bytes) -> None:
+    def __init__(self, agreement: Agreement, journal: SessionJournal | None = None, *, private: bytes) -> None:
         if public_key(private) != agreement.coordinator_key:
             raise InvalidInput("the coordinator's private key does not belong to the plan's coordinator_key")
         self.agreement, self._private = agreement, private
         self.failed: Rejected | None = None
-        self._journal: Journal = Memory() if journal is None else journal
+        self._journal: SessionJournal = Memory() if journal is None else journal
         self._rounds: list[tuple[Shape, Noise]] = []
         self._hellos: dict[int, bytes] = {}
         self._secrets: list[bytes] = []

@@ -24,7 +24,7 @@ HEAD = struct.Struct("<BI8s4s")
 """kind, length of the body, seal of both with the body, and of kind and length alone: a length that was changed is no torn end."""
 
 
-class Journal(Protocol):
+class SessionJournal(Protocol):
     """Durable memory. ``entries`` are those of earlier processes and this one; ``write`` returns once an entry would survive a crash."""
 
     @property
@@ -108,7 +108,7 @@ class FileJournal:
 
 
 @contextmanager
-def journal_at(path: Path | None) -> Iterator[Journal]:
+def journal_at(path: Path | None) -> Iterator[SessionJournal]:
     """A journal in a file, let go of at the end; without a path one that survives nothing. Raises: as ``FileJournal``."""
     if path is None:
         yield Memory()

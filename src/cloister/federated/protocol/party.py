@@ -14,7 +14,7 @@ from typing import final
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import HASH, KEY, NONCE, Agreement, check_journal, journal_name, session_of
-from cloister.federated.protocol.journal import Journal, Memory
+from cloister.federated.protocol.journal import Memory, SessionJournal
 from cloister.federated.protocol.keys import SECRET, WRAPPED, Keyring, new_secret, pair_secrets, unwrap, wrap
 from cloister.federated.protocol.masking import mask
 from cloister.federated.protocol.messages import (
@@ -59,12 +59,12 @@ class Party:
         *,
         secret: bytes | None = None,
         private: bytes | None = None,
-        journal: Journal | None = None,
+        journal: SessionJournal | None = None,
     ) -> None:
         self.agreement, self.me, self.name = agreement, agreement.index(name), name
         if self.me < 0:
             raise InvalidInput(f"'{name}' is not one of the agreed parties")
-        self._journal: Journal = Memory() if journal is None else journal
+        self._journal: SessionJournal = Memory() if journal is None else journal
         self._pairs = self._checked_keys(secret, private)
         agreed(new_private_key(), agreement.coordinator_key)  # refused before anything is written
         self._group, self._fresh = secret or b"", b""

@@ -30,7 +30,7 @@ from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Floats
 from cloister.plugins.methods.lloyd_schedule import ErrorAnalysis, Radius, Schedule, Updates
-from cloister.plugins.methods.post_processing import kept
+from cloister.plugins.methods.post_processing import james_stein
 from cloister.plugins.methods.radius import nearest_within, offsets_from, shortened
 from cloister.plugins.methods.start import begun, share_option
 
@@ -126,7 +126,7 @@ class Lloyd(Generic[T]):
             return means
         step = means - before
         noise = step.shape[1] * errors**2
-        found: Floats = before + step * kept((step**2).sum(axis=1, keepdims=True), self.shrink * noise)
+        found: Floats = before + step * james_stein((step**2).sum(axis=1, keepdims=True), self.shrink * noise)
         return found
 
     def _inside(self, before: Floats, target: Floats, radius: float, domain: Domain) -> Floats:

@@ -34,7 +34,7 @@ import numpy as np
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.post_processing import kept
+from cloister.plugins.methods.post_processing import james_stein
 
 STEPS: Final = 2**15
 """Lattice steps of a unit vector: truncation shortens a pull by at most a 2^-15 per column, far below any noise."""
@@ -93,6 +93,6 @@ def weiszfeld(sums: Floats, errors: Floats, *, smoothing: float, stretch: float,
         shrink: how many times its expected squared noise a step's squared length is reduced by.
     """
     pulls, weights = sums[:, :-1], np.maximum(sums[:, -1], np.maximum(FLOOR * errors, 1e-9))
-    worth = kept((pulls**2).sum(axis=1), shrink * pulls.shape[1] * errors**2)
+    worth = james_stein((pulls**2).sum(axis=1), shrink * pulls.shape[1] * errors**2)
     moves: Floats = pulls * (worth * stretch * smoothing * (TOP / STEPS) / weights)[:, None]
     return moves

@@ -18,6 +18,6 @@ def held(groups: Ints, counts: Floats, k: int) -> Floats:
     return np.asarray(np.bincount(groups, np.maximum(counts, 0.0), minlength=k), np.float64)
 
 
-def kept(squares: Floats, noise: Floats) -> Floats:
+def james_stein(squares: Floats, noise: Floats) -> Floats:
     """Positive-part James-Stein factor of steps of these squared lengths: 1 - noise / square, at least 0."""
     return np.asarray(1.0 - noise / np.maximum(squares, np.maximum(noise, 1e-300)), np.float64)

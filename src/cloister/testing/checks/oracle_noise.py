@@ -54,7 +54,7 @@ def drawn(probe: Probe, items: Ints | BucketedVectors, repeats: int, rng: NoiseR
 
 def samples(oracle: Any) -> Iterator[Sample]:
     """Wide tables with every budget, and a narrow one where every bucket is on its own."""
-    for probe in opened(oracle):
+    for probe in wide_probes(oracle):
         yield from drawn(
             probe, spread(probe.shape), 16 if oracle.trust in (Central, Aggregated) else 32, NoiseRng.for_tests(3)
         )
@@ -66,7 +66,7 @@ def samples(oracle: Any) -> Iterator[Sample]:
     yield Sample(noise.reshape(len(noise), -1), errors.ravel(), f"{shape}, every bucket")
 
 
-def opened(oracle: Any) -> Iterator[Probe]:
+def wide_probes(oracle: Any) -> Iterator[Probe]:
     """The oracle opened for wide tables, in every measure that it can be paid in, for little and for much. Where each user
     draws her own noise, which takes longer, only in its own measure, for smaller tables, with the true number of rows."""
     central = oracle.trust in (Central, Aggregated)
@@ -91,7 +91,7 @@ def variance_is_as_declared(oracle: Any) -> None:
 
 
 def _check_variance(oracle: Any) -> None:
-    for probe in opened(oracle):
+    for probe in wide_probes(oracle):
         rng = NoiseRng.for_tests(4)
         errors = probe.errors(probe.table(probe.summary(spread(probe.shape), rng), rng))
         low, high, said = float(errors.min()) ** 2, float(errors.max()) ** 2, probe.declared_variance

@@ -78,7 +78,7 @@ def threshold(chance: Fraction) -> int:
     return min(words, WORDS - 1)
 
 
-def kept(odds: Fraction, inside: Fraction) -> int:
+def truthful_words(odds: Fraction, inside: Fraction) -> int:
     """Words (of 2^64) on which a person tells the truth, where otherwise she answers as if she had no row at all.
 
     The mechanism: with probability t the output is drawn from a law that her bucket decides, else from the law u that every

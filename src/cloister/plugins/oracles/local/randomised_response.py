@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.exact_probability import WORDS, below, hits, kept
+from cloister.plugins.oracles.local.exact_probability import WORDS, below, hits, truthful_words
 
 
 @final
@@ -20,7 +20,7 @@ class Response:
 
     Guarantee (Local; replace one row, or have none): eps-DP, where ``odds`` <= e^eps. With t = keep / 2^64 and u_y the exact
     chance of a uniform symbol (floor or ceil of 2^64 / k words), y has chance (1 - t) u_y + t [y = x] from input x, and u_y
-    from a person in no bucket. This is ``exact_probability.kept`` with inside = min u_y: the multiply-shift's unevenness is inside the
+    from a person in no bucket. This is ``exact_probability.truthful_words`` with inside = min u_y: the multiply-shift's unevenness is inside the
     bound, not beside it. In the limit it is the usual law: e^eps / (e^eps + k - 1) against 1 / (e^eps + k - 1).
 
     Args:
@@ -36,7 +36,7 @@ class Response:
     @classmethod
     def within(cls, odds: Fraction, symbols: int) -> Response:
         """The most truthful response whose chances differ by a factor of at most ``odds``."""
-        return cls(symbols, kept(odds, Fraction(WORDS // symbols, WORDS)))
+        return cls(symbols, truthful_words(odds, Fraction(WORDS // symbols, WORDS)))
 
     @property
     def truth(self) -> float:

@@ -65,7 +65,7 @@ class AmplifiedCounts:
     uses_delta: ClassVar[bool] = True
 
     def open(self, space: Space, budget: Budget, context: QuestionContext) -> Amplified:
-        return opened("amplified-counts", self.report, self.honest, budget, context, space)
+        return amplified("amplified-counts", self.report, self.honest, budget, context, space)
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
         return self.report.variance(space, self.open(space, budget, context).local, context)
@@ -83,7 +83,7 @@ class AmplifiedVectors:
     uses_delta: ClassVar[bool] = True
 
     def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> Amplified:
-        return opened("amplified-vectors", self.report, self.honest, budget, context, space, bound)
+        return amplified("amplified-vectors", self.report, self.honest, budget, context, space, bound)
 
     def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
         return self.report.variance(space, bound, self.open(space, bound, budget, context).local, context)
@@ -126,7 +126,7 @@ class Amplified:
         return self.inner.decode(summary, rng)
 
 
-def opened(
+def amplified(
     mechanism: str, report: Any, honest: float, budget: Budget, context: QuestionContext, *asked: Any
 ) -> Amplified:
     """A report oracle's channel with the largest eps0 that the budget admits.

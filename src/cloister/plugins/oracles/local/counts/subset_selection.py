@@ -12,7 +12,7 @@ so that a uniform element of S comes to lie on her symbol x, else by a uniform r
 
     sum_r [S + r = Z] c_r      and      sum_j [S + x - s_j = Z] c'_j <= [x in Z] sum_r [S + r = Z] max c',
 
-where c_r and c'_j, about 1/M and 1/k, are whole numbers of 64-bit words: ``exact_probability.kept`` with inside = min c / max c'. Neither
+where c_r and c'_j, about 1/M and 1/k, are whole numbers of 64-bit words: ``exact_probability.truthful_words`` with inside = min c / max c'. Neither
 ties among the words nor the multiply-shift's unevenness add anything.
 
 Unbiased: (S_v - n q) / (p - q), where S_v sets hold v, p = t + (1 - t) k / M, q = t (k - 1) / (M - 1) + (1 - t) k / M (``support``
@@ -36,7 +36,7 @@ from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.bits import filled, members, packed, sizes
 from cloister.plugins.oracles.local.counts.opening import LocalCounts
 from cloister.plugins.oracles.local.counts.support import Chances
-from cloister.plugins.oracles.local.exact_probability import WORDS, below, hits, kept
+from cloister.plugins.oracles.local.exact_probability import WORDS, below, hits, truthful_words
 
 MAX_BUCKETS = 2**12
 """Buckets per level: a report has a bit for each, and takes a secret word for each."""
@@ -52,7 +52,7 @@ class SubsetSelection(LocalCounts):
     def level(self, size: int, odds: Fraction, seed: PublicRng) -> Subset:
         m = size + 1
         k = max(1, math.floor(m / (odds + 1) + Fraction(1, 2)))
-        return Subset(size, k, kept(odds, Fraction(min(hits(m)), max(hits(k)))))
+        return Subset(size, k, truthful_words(odds, Fraction(min(hits(m)), max(hits(k)))))
 
 
 @final
