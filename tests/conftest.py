@@ -26,7 +26,8 @@ SLOW = re.compile(
     r"VectorSumOracle-ldp-average-one_report_hides_its_row"  # a million Gaussian numbers, drawn one by one
     r"|a_message_hides_among_those_of_others"
     r"|spends_its_budget\[(fastlloyd|nearest-centers|tree-means)-Shuffled"
-    r"|built_in_components_conform\[.*-(bias_is_as_declared|every_option_keeps_the_budget|nested_levels_have_noise_of_their_own"
+    r"|built_in_components_conform\[.*-(bias_is_as_declared|every_option_keeps_the_budget"
+    r"|nested_levels_have_noise_of_their_own"
     r"|standard_error_is_that_of_an_empty_bucket)\]"
 )
 """Cases that take long by themselves or all together, where their neighbours take no time."""

@@ -13,23 +13,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.shuffler.shuffler import _workshop, shuffle
 from cloister.collection.wire.messages import Messages
 from cloister.core.errors import InvalidInput
-from tests.collection.shuffled_plans import N, folder_of, multiset, released, sent, small_plan
-
-
-@pytest.fixture(scope="module")
-def plan() -> CollectionPlan:
-    return small_plan()
-
-
-@pytest.fixture(scope="module")
-def theirs(plan: CollectionPlan) -> Messages:
-    return sent(plan)
-
-
-@pytest.fixture
-def reports(tmp_path: Path, plan: CollectionPlan, theirs: Messages) -> Path:
-    return folder_of(tmp_path / "reports", plan, theirs)
-
+from tests.collection.shuffled_plans import N, folder_of, multiset, released
 
 POINTS = {
     "while messages are scattered": ("Scattered.add", 3),

@@ -26,22 +26,7 @@ from cloister.core.encoding import absorb, encode_lattice, encode_owned
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.run.fit import Request
-from tests.collection.shuffled_plans import D, N, folder_of, multiset, released, sent, small_plan, toy_round, write
-
-
-@pytest.fixture(scope="module")
-def plan() -> CollectionPlan:
-    return small_plan()
-
-
-@pytest.fixture(scope="module")
-def theirs(plan: CollectionPlan) -> Messages:
-    return sent(plan)
-
-
-@pytest.fixture
-def reports(tmp_path: Path, plan: CollectionPlan, theirs: Messages) -> Path:
-    return folder_of(tmp_path / "reports", plan, theirs)
+from tests.collection.shuffled_plans import D, N, folder_of, multiset, released, toy_round, write
 
 
 def test_what_comes_out_is_what_went_in_without_senders(
