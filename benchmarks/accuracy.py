@@ -3,10 +3,11 @@
     python benchmarks/accuracy.py peers             the twelve sets, against the measured rivals
     python benchmarks/accuracy.py more              yeast, breast cancer, G2 (d = 2 ... 256)
     python benchmarks/accuracy.py synth             Synth (k = 2 ... 32, d = 2 ... 512) and Synth-K (k to 128): AUC
-    python benchmarks/accuracy.py ablation          radius scale and post-processing at epsilon = 0.1 (the paper's figure 5)
+    python benchmarks/accuracy.py ablation          radius scale and post-processing at epsilon = 0.1 (the paper's
+    figure 5)
 
-Every run draws secret, exact noise and a fresh start; only the data sets' own seeds are fixed. The public number of rows is
-n and delta is 1 / (n ln n), as in the paper. ``CLOISTER_DATA`` names the folder with the real sets.
+Every run draws secret, exact noise and a fresh start; only the data sets' own seeds are fixed. The public number of
+rows is n and delta is 1 / (n ln n), as in the paper. ``CLOISTER_DATA`` names the folder with the real sets.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def measure(cell: Cell) -> list[float]:
     n = len(data.rows)
     private = cell.method != "lloyd"
     request = Request(
-        k=data.k, method=cell.method, epsilon=cell.epsilon, delta=0.0 if cell.method == "su-lloyd" else datasets.delta(n),
+        k=data.k, method=cell.method, epsilon=cell.epsilon,
+        delta=0.0 if cell.method == "su-lloyd" else datasets.delta(n),
         bounds=(-1.0, 1.0), rows=n, options=dict(cell.options), not_private=not private,
     )  # fmt: skip
     return [nicv(data.rows, fit(request, population_of(cell.data)).centers) for _ in range(cell.runs)]
@@ -170,7 +172,8 @@ def against_peers(processes: int, store: Path | None, names: tuple[str, ...], sc
                 )
             )
     print(
-        f"\n{len(missed)} of {len(names) * len(METHODS) * len(EPSILONS)} figures miss {SLACK} x the rival + 2 standard errors"
+        f"\n{len(missed)} of {len(names) * len(METHODS) * len(EPSILONS)} figures miss {SLACK} x the rival + 2 "
+        f"standard errors"
     )
     print("\n".join(missed))
 

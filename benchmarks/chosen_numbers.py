@@ -1,10 +1,11 @@
-"""What 1% of liars do who choose their user numbers by what these are asked, and whether the server sees it: docs/one_round.md.
+"""What 1% of liars do who choose their user numbers by what these are asked, and whether the server sees it:
+docs/one_round.md.
 
     python benchmarks/chosen_numbers.py
 
-Honest people have numbers that were given out at random, and answer as their rows are. Liars say without noise that they are in cells
-that they share out among them; in turn with numbers at random, and with numbers that are all asked for counts. The server's test
-is left out of the way for the cost, and asked for what it would have said.
+Honest people have numbers that were given out at random, and answer as their rows are. Liars say without noise that
+they are in cells that they share out among them; in turn with numbers at random, and with numbers that are all asked
+for counts. The server's test is left out of the way for the cost, and asked for what it would have said.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def numbered(encoder: PlanEncoder, people: int, chosen: bool, g: np.random.Gener
 
 def main() -> None:
     print(
-        "| people | eps | share asked for counts | cost, all honest | liars, numbers at random | liars, numbers all asked for counts | the server |"
+        "| people | eps | share asked for counts | cost, all honest | liars, numbers at random | liars, numbers all "
+        "asked for counts | the server |"
     )
     print("|---|---|---|---|---|---|---|")
     for people, epsilon in CASES:

@@ -1,13 +1,13 @@
 """Milliseconds and bytes per round of pooled FastLloyd, beside table 3 of Diaa, Humphries and Kerschbaum (2024).
 
-    python benchmarks/federated.py               table 3's shapes, two parties, in process and over gRPC with mutual TLS on loopback
-    python benchmarks/federated.py --parties     2, 4, 8, 16, 32 parties (k = 5, d = 5, 10,000 rows)
+    python benchmarks/federated.py               table 3's shapes, two parties, in process and over gRPC with mutual TLS
+    on loopback python benchmarks/federated.py --parties     2, 4, 8, 16, 32 parties (k = 5, d = 5, 10,000 rows)
     python benchmarks/federated.py --oracle masked-gaussian --masks shared --journals
 
-A round is measured from one call for answers to the next: assignment, sums, masks, messages, noise, unmasking, new centres. The first
-round, which also puts the rows on the lattice, is left out. Masked words are those of all parties in both directions; framing is
-what messages add to them (heads, tags), without TLS and HTTP/2. Over gRPC the coordinator and, with two parties, each party have a
-process of their own; more parties share two.
+A round is measured from one call for answers to the next: assignment, sums, masks, messages, noise, unmasking, new
+centres. The first round, which also puts the rows on the lattice, is left out. Masked words are those of all parties in
+both directions; framing is what messages add to them (heads, tags), without TLS and HTTP/2. Over gRPC the coordinator
+and, with two parties, each party have a process of their own; more parties share two.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ from cloister.federated.transport.tls import Credentials
 from cloister.run.fit import Request, fit, prepare
 
 TABLE_3 = [
-    ("TimeSynth 10K", 10_000, 2, 2, 3.03, 192), ("", 10_000, 2, 5, 3.24, 384), ("", 10_000, 5, 2, 4.32, 480), ("", 10_000, 5, 5, 4.95, 960),
+    ("TimeSynth 10K", 10_000, 2, 2, 3.03, 192), ("", 10_000, 2, 5, 3.24, 384), ("", 10_000, 5, 2, 4.32, 480),
+    ("", 10_000, 5, 5, 4.95, 960),
     ("TimeSynth 100K", 100_000, 2, 2, 12.57, 192), ("", 100_000, 2, 5, 13.17, 384), ("", 100_000, 5, 2, 22.05, 480),
     ("", 100_000, 5, 5, 22.56, 960), ("LSun", 400, 3, 2, 2.6, 288), ("S1", 5_000, 15, 2, 5.81, 1440),
 ]  # fmt: skip
@@ -167,7 +168,8 @@ def over_grpc(n: int, k: int, d: int, parties: int, oracle: str, masks: str, jou
             Member(m, public_key(p) if masks == "pairwise" else b"") for m, p in zip(names, private, strict=True)
         )
         task: dict[str, Any] = {
-            "agreement": Agreement("benchmark", members, masks, public_key(own)), "coordinator": own, "folder": folder, "secret": new_secret(), "private": private,  # type: ignore[arg-type]
+            "agreement": Agreement("benchmark", members, masks, public_key(own)), "coordinator": own, "folder": folder,
+            "secret": new_secret(), "private": private,  # type: ignore[arg-type]
             "n": n, "k": k, "d": d, "oracle": oracle, "journals": journals,
         }  # fmt: skip
         out, port = context.Queue(), context.Queue()
@@ -194,7 +196,8 @@ def words_of(n: int, k: int, d: int, parties: int, oracle: str) -> int:
 def table_3(o: argparse.Namespace) -> None:
     print(f"Two parties, {o.oracle}, {o.masks} masks, median (least) of {ROUNDS - 2} rounds.\n")
     print(
-        "| data | rows | k | d | paper ms | in process ms | gRPC + TLS ms | paper bytes | masked words | framing per party |"
+        "| data | rows | k | d | paper ms | in process ms | gRPC + TLS ms | paper bytes | masked words | framing per "
+        "party |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, n, k, d, ms, size in TABLE_3:

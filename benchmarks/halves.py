@@ -15,8 +15,8 @@ from cloister.run.fit import PreparedRun
 
 
 def halves(plan: PreparedRun, rows: AnyArray) -> tuple[float, float]:
-    """CPU seconds of one thread to encode the rows (n, d), in chunks with secret noise, and to decode: the best of four, the first of
-    which warms up."""
+    """CPU seconds of one thread to encode the rows (n, d), in chunks with secret noise, and to decode: the best of
+    four, the first of which warms up."""
     (asked,) = plan.forecast(PublicRng.from_seed(1))
     (n, d), rng = rows.shape, NoiseRng.secret()
     lattice, users = plan.problem.domain.snap(rows), np.arange(n, dtype=np.uint64)

@@ -1,13 +1,16 @@
-"""k-median against the rivals of the tree paper (Cohen-Addad et al. 2022, figures 2 and 3): the tables in docs/accuracy.md.
+"""k-median against the rivals of the tree paper (Cohen-Addad et al. 2022, figures 2 and 3): the tables in
+docs/accuracy.md.
 
     python benchmarks/median.py                                             all of it: hours
     python benchmarks/median.py --sets skin --epsilons 0.5                  figure 2 (a)
-    python benchmarks/median.py --store cells.jsonl --figures pictures      goes on after an interruption; draws PNG files
+    python benchmarks/median.py --store cells.jsonl --figures pictures      goes on after an interruption; draws PNG
+    files
 
-A figure is the mean distance of a row to its nearest centre, relative to ``kmed++``: D^1 seeding of the rows themselves, from one
-start, and ten Lloyd rounds of ten Weiszfeld steps, without any privacy. Rows ``one centre`` (the rows' own median, not private) and
-``midpoint`` (of the domain: reads nothing) say what is trivial. Private methods draw secret, exact noise; the public number of rows
-is n, delta is 1 / (n ln n). Columns are scaled to [-1, 1] by the data: for benchmarks only. ``CLOISTER_DATA`` names their folder.
+A figure is the mean distance of a row to its nearest centre, relative to ``kmed++``: D^1 seeding of the rows
+themselves, from one start, and ten Lloyd rounds of ten Weiszfeld steps, without any privacy. Rows ``one centre`` (the
+rows' own median, not private) and ``midpoint`` (of the domain: reads nothing) say what is trivial. Private methods draw
+secret, exact noise; the public number of rows is n, delta is 1 / (n ln n). Columns are scaled to [-1, 1] by the data:
+for benchmarks only. ``CLOISTER_DATA`` names their folder.
 
 Marked (!): figures of --mine above --limit, and figures of other private methods that are not above that of --mine.
 """
@@ -113,7 +116,8 @@ def stored(store: Path | None) -> dict[Cell, list[float]]:
 
 @attrs.frozen
 class Table:
-    """What is measured. Args: methods, centres, runs, options and wires (of --mine alone), mine (the method that is judged), limit."""
+    """What is measured. Args: methods, centres, runs, options and wires (of --mine alone), mine (the method that is
+    judged), limit."""
 
     methods: Sequence[str]
     centres: Sequence[int]
@@ -134,7 +138,8 @@ class Table:
         return [self.cell(name, method, k, epsilon) for k in self.centres for method in (*TRIVIAL, *self.methods)]
 
     def relative(self, found: dict[Cell, list[float]], name: str, method: str, k: int, epsilon: float) -> Mean:
-        """A cost over that of kmed++, with the standard errors of both; of one run, which has none, with the other's."""
+        """A cost over that of kmed++, with the standard errors of both; of one run, which has none, with the
+        other's."""
         ours, theirs = (found[self.cell(name, m, k, epsilon)] for m in (method, "kmed++"))
         of, to = mean_interval(ours), mean_interval(theirs)
         ratio = of.value / to.value

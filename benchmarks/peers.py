@@ -4,8 +4,8 @@ One machine, one NICV function for all (cost / n to the nearest released centre)
 delta = 1 / (n ln n), means of ``RUNS`` runs. ``diffprivlib`` 0.6.6 and ``google`` are those packages as published;
 diffprivlib spends more epsilon than asked for d >= 5 and breaks its guarantee on empty clusters. Methods with a star
 are the FastLloyd authors' code with the noise of sums and counts drawn independently: as published they share one
-stream, so that the noise can be taken off, and their figures are not comparable. ``tree`` is the noise and dynamic program of
-Cohen-Addad et al. 2022 with the depth picked after the fact (mnist_test10k was not measured).
+stream, so that the noise can be taken off, and their figures are not comparable. ``tree`` is the noise and dynamic
+program of Cohen-Addad et al. 2022 with the depth picked after the fact (mnist_test10k was not measured).
 
 The last three rows release no noise: scikit-learn's k-means without privacy, one centre at the middle of the domain (no
 data at all), one centre at the exact mean. A table without them flatters everybody at small epsilon.

@@ -26,7 +26,8 @@ REAL_METHODS: dict[str, dict[str, Any]] = {
 
 @lru_cache(maxsize=1)
 def replicated(name: str) -> tuple[Floats, int]:
-    """A stored set, scaled to [-1, 1], each row repeated until there are a million, with normal jitter of deviation 0.01."""
+    """A stored set, scaled to [-1, 1], each row repeated until there are a million, with normal jitter of deviation
+    0.01."""
     data = datasets.load(name)
     times = -(-M // len(data.rows))
     g = np.random.default_rng(7)
@@ -44,7 +45,8 @@ def real(name: str, method: str, eps: float, seed: int) -> dict[str, float]:
     if method == "one centre":
         return {"cost": nicv(rows, rows.mean(axis=0, keepdims=True))}
     asked = Request(
-        k=k, method=method, epsilon=eps, delta=datasets.delta(M) if method == "fastlloyd" else 0.0, bounds=(-1.0, 1.0), rows=M,
+        k=k, method=method, epsilon=eps, delta=datasets.delta(M) if method == "fastlloyd" else 0.0, bounds=(-1.0, 1.0),
+        rows=M,
         options=REAL_METHODS[method], seed=seed,
     )  # fmt: skip
     start = time.perf_counter()

@@ -2,8 +2,9 @@
 
     python benchmarks/reports_memory.py --reports 10000000
 
-Nothing is encoded: an answer of the one-byte vector oracle is any byte below its number of outcomes. The decoder runs in a process of
-its own, whose peak resident memory is what is printed; the same for an eighth of the reports shows what grows with them.
+Nothing is encoded: an answer of the one-byte vector oracle is any byte below its number of outcomes. The decoder runs
+in a process of its own, whose peak resident memory is what is printed; the same for an eighth of the reports shows what
+grows with them.
 """
 
 from __future__ import annotations

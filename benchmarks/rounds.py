@@ -1,13 +1,14 @@
 """Local k-means and k-median in a constant number of rounds: the tables of docs/rounds_accuracy.md.
 
-    python benchmarks/rounds.py table       weighted-centers beside non-private, its predecessor, one round, naive noise and one centre
-    python benchmarks/rounds.py slope       additive error over n on data at exactly k places (the best cost is 0), SIMULATED
-    python benchmarks/rounds.py speed       time and memory of all rounds at n = 1e6, d = 10
-    python benchmarks/rounds.py regime      where it wins and where it loses, SIMULATED: exact sums of a sample plus noise as declared
-    python benchmarks/rounds.py constants   what each constant does, SIMULATED
+    python benchmarks/rounds.py table       weighted-centers beside non-private, its predecessor, one round, naive noise
+    and one centre python benchmarks/rounds.py slope       additive error over n on data at exactly k places (the best
+    cost is 0), SIMULATED python benchmarks/rounds.py speed       time and memory of all rounds at n = 1e6, d = 10
+    python benchmarks/rounds.py regime      where it wins and where it loses, SIMULATED: exact sums of a sample plus
+    noise as declared python benchmarks/rounds.py constants   what each constant does, SIMULATED
 
-Rows: the Gaussian mixtures of benchmarks/one_round.py. Noise is seeded here, so that a table can be made again; every figure is
-cost / n on the true rows (distances for k-median). Results are kept in a file of JSON lines, and what is there is not run again.
+Rows: the Gaussian mixtures of benchmarks/one_round.py. Noise is seeded here, so that a table can be made again; every
+figure is cost / n on the true rows (distances for k-median). Results are kept in a file of JSON lines, and what is
+there is not run again.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ OURS, BEFORE, ONE, NAIVE = "weighted-centers", "nearest-centers", "one-round", "
 
 @attrs.frozen
 class Case:
-    """One figure. Args: n (rows), d, k, eps, r (separation; 0: exactly k places), power (2 k-means, 1 k-median), method, options."""
+    """One figure. Args: n (rows), d, k, eps, r (separation; 0: exactly k places), power (2 k-means, 1 k-median),
+    method, options."""
 
     n: int
     d: int
@@ -70,8 +72,8 @@ def rows_of(case: Case, n: int, seed: int) -> AnyArray:
 
 
 def at_places(n: int, case: Case, seed: int) -> AnyArray:
-    """n rows at exactly k places, the last of which holds as many as ``small`` times the root of the case's n would be (as many as others, if
-    that is 0)."""
+    """n rows at exactly k places, the last of which holds as many as ``small`` times the root of the case's n would be
+    (as many as others, if that is 0)."""
     g = np.random.default_rng([seed, 7])
     tries = g.standard_normal((200, case.d))
     tries *= 0.8 / np.linalg.norm(tries, axis=1, keepdims=True)
@@ -145,7 +147,8 @@ def spread(values: Floats) -> str:
 
 
 def bytes_per_user(case: Case) -> tuple[int, int]:
-    """Rounds, and the most bytes that one user's answers have in all of them (user number and stamp, 16 a report, apart)."""
+    """Rounds, and the most bytes that one user's answers have in all of them (user number and stamp, 16 a report,
+    apart)."""
     plan, users = planned(case), np.arange(200, dtype=np.uint64)
     rounds = plan.forecast(PublicRng.from_seed(0))
     total = np.zeros(len(users))
@@ -168,7 +171,10 @@ def rivals(case: Case) -> list[Case]:
 
 
 def table(kept: Kept) -> Iterator[str]:
-    yield "| | n | d | k | ε | non-private | weighted-centers | one-round | naive noise | one centre | rounds | bytes | seconds |"
+    yield (
+        "| | n | d | k | ε | non-private | weighted-centers | one-round | naive noise | one centre | rounds | bytes | "
+        "seconds |"
+    )
     yield "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     for case in table_cases():
         found = {r.method: kept.of("exact", r) for r in rivals(case)}
@@ -176,7 +182,8 @@ def table(kept: Kept) -> Iterator[str]:
             continue
         best, trivial, seconds = (kept.of("exact", case, name).mean() for name in ("best", "trivial", "seconds"))
         line = [
-            "k-means" if case.power == 2 else "k-median", f"{case.n:.0e}", case.d, case.k, f"{case.eps:g}", f"{best:.4f}",
+            "k-means" if case.power == 2 else "k-median", f"{case.n:.0e}", case.d, case.k, f"{case.eps:g}",
+            f"{best:.4f}",
             spread(found[OURS]), spread(found[ONE]), spread(found[NAIVE]), f"{trivial:.3f}",
             *bytes_per_user(case), f"{seconds:.0f}",
         ]  # fmt: skip
@@ -185,7 +192,8 @@ def table(kept: Kept) -> Iterator[str]:
 
 SMALL = (4.0, 8.0, 16.0, 32.0)
 UNBIASED = (("clip_radius", 1.25),)
-"""Half an interval: no row of the fullest box of intervals is clipped. The default clips more, for a bias that does not vanish with n."""
+"""Half an interval: no row of the fullest box of intervals is clipped. The default clips more, for a bias that does not
+vanish with n."""
 SLOPE_ROWS = tuple(round(10 ** (4 + i / 2)) for i in range(5))
 
 
@@ -223,15 +231,16 @@ def speed() -> Iterator[str]:
         fit(request(case, 0), source(rows, None, "refuse"))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         yield (
-            f"| {method}, power {power} | {time.perf_counter() - start:.0f} s | {time.process_time() - cpu:.0f} s of one core | "
-            f"{peak:.2f} GB at most |"
+            f"| {method}, power {power} | {time.perf_counter() - start:.0f} s | {time.process_time() - cpu:.0f} s of "
+            f"one core | {peak:.2f} GB at most |"
         )
 
 
 def regime_cases() -> list[Case]:
     return [
         Case(n, d, 8, eps, r, 2, method)
-        for d in (2, 10) for r in (4.0, 16.0, 100.0) for n in (C, M, 10**7) for eps in (1.0, 4.0) for method in (OURS, BEFORE, ONE)
+        for d in (2, 10) for r in (4.0, 16.0, 100.0) for n in (C, M, 10**7) for eps in (1.0, 4.0) for method in (OURS,
+        BEFORE, ONE)
     ]  # fmt: skip
 
 
@@ -254,8 +263,10 @@ def regime(kept: Kept) -> Iterator[str]:
 
 
 CONSTANTS: dict[str, tuple[Any, ...]] = {
-    "radii": (1, 2, 3), "largest_radius": (0.25, 0.35, 0.5, 1.0), "repetitions": (1, 2, 4, 8), "projections": (1, 2, 3, 4, 8),
-    "near_chance": (0.3, 0.5, 0.7), "interval_length": (1.5, 2.5, 4.0), "clip_radius": (0.35, 0.7, 1.5, 3.0), "center_threshold": (1.0, 2.0, 3.0),
+    "radii": (1, 2, 3), "largest_radius": (0.25, 0.35, 0.5, 1.0), "repetitions": (1, 2, 4, 8),
+    "projections": (1, 2, 3, 4, 8),
+    "near_chance": (0.3, 0.5, 0.7), "interval_length": (1.5, 2.5, 4.0), "clip_radius": (0.35, 0.7, 1.5, 3.0),
+    "center_threshold": (1.0, 2.0, 3.0),
 }  # fmt: skip
 PLACES = (
     Case(M, 10, 8, 1.0),

@@ -1,10 +1,11 @@
-"""A tree's counts and the fit on them, from 20 Parquet files of 1M x 8 float32 rows each: one process, a pool, Dask; and a killed worker.
+"""A tree's counts and the fit on them, from 20 Parquet files of 1M x 8 float32 rows each: one process, a pool, Dask;
+and a killed worker.
 
     python benchmarks/scale.py                     writes 700 MB to a temporary folder
     python benchmarks/scale.py --folder rows       keeps the files there, and uses them if they are there
 
-Every line is a fresh process with single-threaded numerical libraries. The bare pass is what has to be done in any case: pyarrow reads
-batches of 16,384 rows, which are put on the lattice and located in the tree.
+Every line is a fresh process with single-threaded numerical libraries. The bare pass is what has to be done in any
+case: pyarrow reads batches of 16,384 rows, which are put on the lattice and located in the tree.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ COLUMNS, LEVELS, K = 8, 12, 10
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1"}
 JOBS = ("bare", "chunks", "serial", "processes", "dask", "dask-killed")
 WORDS = {
-    "bare": "bare pass: pyarrow, snap, locate", "chunks": "bare pass on the library's own chunks", "serial": "one process",
+    "bare": "bare pass: pyarrow, snap, "
+    "locate", "chunks": "bare pass on the library's own chunks", "serial": "one process",
     "processes": "2 processes", "dask": "Dask, 2 workers", "dask-killed": "Dask, 2 workers, one killed",
 }  # fmt: skip
 
@@ -160,7 +162,8 @@ def fitted(paths: list[Path], rows: int, engine: str, kill: bool) -> dict[str, A
     times.append(time.perf_counter())
     runner.close()
     return {
-        "seconds": times[-1] - times[0], "check": times[1] - times[0], "count": times[2] - times[1], "solve": times[3] - times[2],
+        "seconds": times[-1] - times[0], "check": times[1] - times[0], "count": times[2] - times[1],
+        "solve": times[3] - times[2],
         "totals": population.digest, "killed": len(killed) > 0,
     }  # fmt: skip
 
@@ -210,7 +213,8 @@ def table(folder: Path, rows: int, repeats: int) -> None:
             every[job].append(fresh(job, folder, rows))
     best = {job: min(found, key=lambda f: float(f["seconds"])) for job, found in every.items()}
     print(
-        "| | seconds | of the bare pass | validation, counting, solving | CPU seconds | MB here | MB of a worker | exact totals |"
+        "| | seconds | of the bare pass | validation, counting, solving | CPU seconds | MB here | MB of a worker | "
+        "exact totals |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for job, f in best.items():

@@ -1,14 +1,16 @@
-"""One-round k-means under Shuffled trust, beside a curator and beside no trust at all: the tables of docs/shuffled_accuracy.md.
+"""One-round k-means under Shuffled trust, beside a curator and beside no trust at all: the tables of
+docs/shuffled_accuracy.md.
 
-    python benchmarks/shuffled.py cost     Gaussian mixtures, n = 1e4, 1e5, 1e6, d = 2, 10, 100, at (epsilon 1, delta 1e-6)
-    python benchmarks/shuffled.py local    what each person may spend, by n, epsilon and delta, and how tight that is
-    python benchmarks/shuffled.py speed    both halves at d = 10, one thread
+    python benchmarks/shuffled.py cost     Gaussian mixtures, n = 1e4, 1e5, 1e6, d = 2, 10, 100, at (epsilon 1, delta
+    1e-6) python benchmarks/shuffled.py local    what each person may spend, by n, epsilon and delta, and how tight that
+    is python benchmarks/shuffled.py speed    both halves at d = 10, one thread
 
-Rows are those of one_round.py (k = 8, centre radius 0.99, expected distance from the centre 0.01). Noise is seeded here; every
-figure is cost / n on the true rows. Results are kept in a file of JSON lines, and what is there is not run again.
+Rows are those of one_round.py (k = 8, centre radius 0.99, expected distance from the centre 0.01). Noise is seeded
+here; every figure is cost / n on the true rows. Results are kept in a file of JSON lines, and what is there is not run
+again.
 
-Central is the same method with a curator's discrete Gaussian noise, for replace as the others: mu is half of what (1, 1e-6) buys
-for adding or removing a row, which is group privacy of two, exact in mu.
+Central is the same method with a curator's discrete Gaussian noise, for replace as the others: mu is half of what (1,
+1e-6) buys for adding or removing a row, which is group privacy of two, exact in mu.
 """
 
 from __future__ import annotations
@@ -97,13 +99,15 @@ def request(case: Case, seed: int | None = None) -> Request:
     if case.d == 2:
         options = {} if asked.trust == "Local" else {"grid.side": SIDES[case.n]}
     return Request(
-        k=K, method="one-round", epsilon=asked.epsilon, delta=0.0 if asked.trust == "Local" else DELTA, bounds="ball:1", rows=case.n,
+        k=K, method="one-round", epsilon=asked.epsilon, delta=0.0 if asked.trust == "Local" else DELTA, bounds="ball:1",
+        rows=case.n,
         components=dict(asked.components), options=options, seed=seed,
     )  # fmt: skip
 
 
 def work(item: tuple[str, Case, int]) -> dict[str, float]:
-    """A run in which every report is drawn, or, where users send many messages each, what they add up to in law (``MultiMessageChannel.pooled``)."""
+    """A run in which every report is drawn, or, where users send many messages each, what they add up to in law
+    (``MultiMessageChannel.pooled``)."""
     _, case, seed = item
     rows, centers = mixture(case.n, K, case.d, R, seed)
     start = time.perf_counter()
@@ -119,8 +123,8 @@ def planned(case: Case) -> PreparedRun:
 
 
 def sent(case: Case) -> tuple[float, float, float]:
-    """What a person's report alone spends (the most; infinite: it may say everything), and how many messages and bytes she sends on
-    average: her private number (8 bytes) with each answer, or a slot with each share."""
+    """What a person's report alone spends (the most; infinite: it may say everything), and how many messages and bytes
+    she sends on average: her private number (8 bytes) with each answer, or a slot with each share."""
     if case.oracles.trust == "Central":
         return math.inf, 0.0, 0.0
     (asked,) = planned(case).forecast(PublicRng.from_seed(1))
@@ -157,7 +161,10 @@ def _nobody(part: Any) -> Any:
 
 
 def table_cost(kept: Kept) -> Iterator[str]:
-    yield "| d | n | oracles | trust | epsilon alone | messages | bytes | runs | cost / n | excess, of the curator's | bar |"
+    yield (
+        "| d | n | oracles | trust | epsilon alone | messages | bytes | runs | cost / n | excess, of the curator's | "
+        "bar |"
+    )
     yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for n, d in SIZES:
         base = Case(n, d, ROWS[0].label)
@@ -170,14 +177,18 @@ def table_cost(kept: Kept) -> Iterator[str]:
             alone, messages, size = sent(case)
             bar = BARS.get((n, d)) if row.trust == "Shuffled" else None
             line = [
-                d, f"{n:.0e}", row.label, row.trust, f"{alone:.2f}" if math.isfinite(alone) else "-", f"{messages:.0f}", f"{size:.0f}",
-                len(cost), f"{cost.mean():.5f} +- {cost.std(ddof=1):.5f}", f"{(cost - best).mean() / floor.mean():.1f}" if len(floor) else "-",
+                d, f"{n:.0e}", row.label, row.trust, f"{alone:.2f}" if math.isfinite(alone) else "-", f"{messages:.0f}",
+                f"{size:.0f}",
+                len(cost), f"{cost.mean():.5f} +- "
+                    f"{cost.std(ddof=1):.5f}", f"{(cost - best).mean() / floor.mean():.1f}" if len(floor) else "-",
                 "" if bar is None else f"{bar}: {'met' if cost.mean() <= bar else 'MISSED'}",
             ]  # fmt: skip
             yield "| " + " | ".join(map(str, line)) + " |"
         best, trivial = kept.of("exact", base, "best"), kept.of("exact", base, "trivial")
         if len(best):
-            yield f"| {d} | {n:.0e} | true centres; one centre | | | | | | {best.mean():.5f}; {trivial.mean():.2f} | | |"
+            yield (
+                f"| {d} | {n:.0e} | true centres; one centre | | | | | | {best.mean():.5f}; {trivial.mean():.2f} | | |"
+            )
 
 
 def table_local() -> Iterator[str]:
@@ -192,8 +203,8 @@ def table_local() -> Iterator[str]:
 
 
 def table_tight() -> Iterator[str]:
-    """What an eps0 costs when shuffled: the bound, and what binary response really costs if all others are known to have one
-    input. The truth for the worst randomiser lies between."""
+    """What an eps0 costs when shuffled: the bound, and what binary response really costs if all others are known to
+    have one input. The truth for the worst randomiser lies between."""
     yield "| n | eps0 1: bound | at least | 2: bound | at least | 4: bound | at least | 6: bound | at least |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for n in (10**3, 10**4, 10**5, 10**6):

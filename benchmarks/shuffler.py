@@ -1,4 +1,5 @@
-"""How long shuffling takes, and how much memory: messages of people who were encoded before, as many as asked for, in Parquet files.
+"""How long shuffling takes, and how much memory: messages of people who were encoded before, as many as asked for, in
+Parquet files.
 
     python benchmarks/shuffler.py --messages 10000000
 

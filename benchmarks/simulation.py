@@ -1,4 +1,5 @@
-"""Protocols of one round or several, simulated: exact cell sums of a sample, scaled, plus noise at the oracles' own stated variance."""
+"""Protocols of one round or several, simulated: exact cell sums of a sample, scaled, plus noise at the oracles' own
+stated variance."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from cloister.core.types import AnyArray, Floats, Ints
 
 
 class Simulated:
-    """Stands in for a session: answers with scaled exact sums and Gaussian noise of each oracle's own standard error."""
+    """Stands in for a session: answers with scaled exact sums and Gaussian noise of each oracle's own standard
+    error."""
 
     def __init__(self, problem: Problem, rows: AnyArray, seed: PublicRng, g: np.random.Generator) -> None:
         self.problem, self._seed, self._g, self.rounds = problem, seed, g, 0

@@ -3,9 +3,9 @@
     python benchmarks/trees.py                           the five sets where a start decides, epsilon = 0.25, 0.5, 1
     python benchmarks/trees.py --sets iris wine adult    others of the twelve
 
-``hst-means`` runs with its defaults everywhere: what it does follows from k, the domain, the public number of rows and the budget.
-A figure of it is marked (!) if it is above google's, or above 1.15 times the tree paper's, by more than two standard errors.
-Runs, scaling, noise and CLOISTER_DATA as for accuracy.py.
+``hst-means`` runs with its defaults everywhere: what it does follows from k, the domain, the public number of rows and
+the budget. A figure of it is marked (!) if it is above google's, or above 1.15 times the tree paper's, by more than two
+standard errors. Runs, scaling, noise and CLOISTER_DATA as for accuracy.py.
 """
 
 from __future__ import annotations

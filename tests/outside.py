@@ -8,7 +8,8 @@ from pathlib import Path
 
 
 def environment(*packages: Path) -> dict[str, str]:
-    """Of a process in which packages can be imported and have their entry points, as ``pip install -e`` would bring about."""
+    """Of a process in which packages can be imported and have their entry points, as ``pip install -e`` would bring
+    about."""
     sources = [package / "src" for package in packages]
     for package, source in zip(packages, sources, strict=True):
         project = tomllib.loads((package / "pyproject.toml").read_text())["project"]

@@ -49,8 +49,14 @@ def test_what_it_prints_is_what_it_printed(name: str) -> None:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["list"]])
 def test_help_and_list_import_nothing_heavy(arguments: list[str]) -> None:
-    code = "import sys; sys.argv = ['cloister', *sys.argv[1:]]\nimport cloister.cli\ntry: cloister.cli.main()\nexcept SystemExit: pass\n"
-    code += "print([m for m in ('numpy', 'scipy', 'sklearn', 'opendp', 'pyarrow', 'pandas') if m in sys.modules], file=sys.stderr)"
+    code = (
+        "import sys; sys.argv = ['cloister', *sys.argv[1:]]\nimport cloister.cli\ntry: cloister.cli.main()\nexcept "
+        "SystemExit: pass\n"
+    )
+    code += (
+        "print([m for m in ('numpy', 'scipy', 'sklearn', 'opendp', 'pyarrow', 'pandas') if m in sys.modules], "
+        "file=sys.stderr)"
+    )
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
 
@@ -75,7 +81,8 @@ def test_json_output_is_the_saved_result(folder: Path) -> None:
 def test_a_config_file_carries_the_same_options_and_flags_win(folder: Path) -> None:
     (folder / "bounds.toml").write_text("x = [-1, 1]\ny = [-2, 2]\n")
     (folder / "run.toml").write_text(
-        'k = 2\nmethod = "su-lloyd"\nepsilon = 0.5\nbounds = "bounds.toml"\nrows = 1000\ncolumns = ["x", "y"]\n[set]\nrounds = 3\n'
+        'k = 2\nmethod = "su-lloyd"\nepsilon = 0.5\nbounds = "bounds.toml"\nrows = 1000\ncolumns = ["x", '
+        '"y"]\n[set]\nrounds = 3\n'
     )
     done = cloister("fit", "rows.parquet", "--config", "run.toml", "-k", "4", "--json", folder=folder)
     assert done.returncode == 0, done.stderr

@@ -123,7 +123,8 @@ def test_it_clones_and_works_in_a_pipeline() -> None:
 
 
 def test_bounds_of_a_frame_are_read_by_its_own_names_wherever_they_could_mean_something_else() -> None:
-    """``lower`` and ``upper`` are ends of all columns, unless columns are called so: then they are refused, and not taken for names."""
+    """``lower`` and ``upper`` are ends of all columns, unless columns are called so: then they are refused, and not
+    taken for names."""
     rows = blobs()
     ends, asked = {"lower": [-1, -1], "upper": [1, 2]}, {"n_clusters": 3, "delta": 1e-6, "rows": 4000}
     fitted = cloister.KMeans(bounds=ends, **asked).fit(pd.DataFrame({"x": rows[:, 0], "y": rows[:, 1]}))
@@ -157,7 +158,8 @@ def test_a_plan_is_the_same_whichever_library_its_numbers_are_of() -> None:
     """So that a run is gone on with by whoever writes 3 for numpy.int64(3)."""
     own = Request(k=3, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=1000, seed=5, options={"rounds": 3})
     other = Request(
-        k=np.int64(3), epsilon=np.float64(1.0), delta=np.float64(1e-6), bounds=np.array([-1, 1]), rows=np.int64(1000), seed=np.int64(5),
+        k=np.int64(3), epsilon=np.float64(1.0), delta=np.float64(1e-6), bounds=np.array([-1, 1]), rows=np.int64(1000),
+        seed=np.int64(5),
         options={"rounds": np.int64(3)},
     )  # type: ignore[arg-type]  # fmt: skip
     assert prepare(own, ["x"]).digest() == prepare(other, ["x"]).digest()

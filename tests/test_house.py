@@ -22,7 +22,8 @@ def imports() -> grimp.ImportGraph:
 
 
 def test_no_file_imports_itself_by_way_of_others(imports: grimp.ImportGraph) -> None:
-    """Files that nothing is imported by, or that import nothing, are in no circle: without them others are not, until none is left."""
+    """Files that nothing is imported by, or that import nothing, are in no circle: without them others are not, until
+    none is left."""
     left = set(imports.modules)
     while free := {m for m in left if not imports.find_modules_directly_imported_by(m) & left}:
         left -= free

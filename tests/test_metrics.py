@@ -91,7 +91,8 @@ tables = hnp.arrays(np.float64, st.tuples(st.integers(1, 30), st.just(3)), eleme
 @given(rows=tables, centers=tables, power=st.sampled_from([1.0, 2.0]))
 @settings(deadline=None)
 def test_the_cost_of_any_table_is_brute_force(rows: Any, centers: Any, power: float) -> None:
-    """Of two centres almost as near either may be taken: squared distances are compared to about 1e-11, so distances to 1e-5."""
+    """Of two centres almost as near either may be taken: squared distances are compared to about 1e-11, so distances to
+    1e-5."""
     wanted, slack = brute_cost(rows, centers, power), {1.0: 1e-5, 2.0: 1e-9}[power]
     assert metrics.cost(rows, centers, power) == pytest.approx(wanted, rel=1e-9, abs=slack * len(rows))
 

@@ -57,7 +57,8 @@ def test_the_examples_are_short_and_import_one_module_of_cloister(role: str, mos
 
 @pytest.mark.slow
 def test_its_commands_run_in_the_order_in_which_they_stand(tmp_path: Path) -> None:
-    """As somebody types them, but that nothing is downloaded, and that the kit is left to the tests of ``new-plugin``."""
+    """As somebody types them, but that nothing is downloaded, and that the kit is left to the tests of
+    ``new-plugin``."""
     folder, installed, around = tmp_path, list[Path](), dict(os.environ)
     for line in (line for kind, _, text in BLOCKS if kind == "sh" for line in text.splitlines()):
         program, *arguments = shlex.split(line)

@@ -1,9 +1,10 @@
 """What an earlier cloister wrote is read by this one: a plan, its reports, states, a plan of several rounds, a ledger.
 
-The files in ``written_before`` were made by the version in which digests began to go by stable tags, before files moved. A change that
-breaks one of these tests breaks what people have published: mend the change, never the files. A class that moved or was renamed keeps its
-``digest_tag`` (see ``core/digests.py``), a field that enters a digest its name, and a format that must change is read in its old version too.
-After a release, files that it wrote are added beside these.
+The files in ``written_before`` were made by the version in which digests began to go by stable tags, before files
+moved. A change that breaks one of these tests breaks what people have published: mend the change, never the files. A
+class that moved or was renamed keeps its ``digest_tag`` (see ``core/digests.py``), a field that enters a digest its
+name, and a format that must change is read in its old version too. After a release, files that it wrote are added
+beside these.
 """
 
 from __future__ import annotations

@@ -54,8 +54,10 @@ Missing = Annotated[str | None, typer.Option(help="Rows with missing or infinite
 
 
 def main() -> None:
-    """Run the command line: a refusal is one line and exit code 2, and so is all that goes wrong with a file or with the output."""
-    # products of a chunk of rows and a few centres are small: threads of a BLAS cost more than they bring (docs/scale.md)
+    """Run the command line: a refusal is one line and exit code 2, and so is all that goes wrong with a file or with
+    the output."""
+    # products of a chunk of rows and a few centres are small: threads of a BLAS cost more than they bring
+    # (docs/scale.md)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     steady()
     try:
@@ -98,7 +100,8 @@ def options(
 
 @app.command("list")
 def list_components(
-    role: Annotated[str | None, typer.Argument(help="Method, FrequencyOracle, VectorSumOracle, TreeBuilder, NonPrivateSolver, Population.")] = None,
+    role: Annotated[str | None, typer.Argument(help="Method, FrequencyOracle, VectorSumOracle, TreeBuilder, "
+        "NonPrivateSolver, Population.")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """What is installed: methods, oracles, trees, ..."""
@@ -160,7 +163,8 @@ def describe_component(
             )
         for slot in facts["slots"]:
             typer.echo(
-                f"  --with {slot['name']}={slot['default']}  {slot['help']} ({slot['role']}: {', '.join(slot['takes'])})"
+                f"  --with {slot['name']}={slot['default']}  {slot['help']} ({slot['role']}: "
+                f"{', '.join(slot['takes'])})"
             )
         for option in facts["options"]:
             limits = ", ".join(filter(None, (option["range"], option["unit"])))
@@ -198,23 +202,33 @@ def list_plugins(as_json: AsJson = False) -> None:
 def fit(
     rows: Rows,
     k: Annotated[int | None, typer.Option("-k", "--k", help="Number of centres.")] = None,
-    method: Annotated[str | None, typer.Option(help="Which algorithm; see 'cloister list Method'. Default: fastlloyd.")] = None,
+    method: Annotated[str | None, typer.Option(help="Which algorithm; see 'cloister list Method'. Default: "
+        "fastlloyd.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget of this run, in nats.")] = None,
-    delta: Annotated[float | None, typer.Option(help="Probability of failure of the guarantee; well below 1 / rows.")] = None,
-    bounds: Annotated[str | None, typer.Option(help="Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or ball:RADIUS.")] = None,
-    public_rows: Annotated[int | None, typer.Option("--rows", parser=whole, metavar="<int>", help="Public number of rows: a round figure of the right size.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Probability of failure of the guarantee; well below 1 / "
+        "rows.")] = None,
+    bounds: Annotated[str | None, typer.Option(help="Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or "
+        "ball:RADIUS.")] = None,
+    public_rows: Annotated[int | None, typer.Option("--rows", parser=whole, metavar="<int>", help="Public number of "
+        "rows: a round figure of the right size.")] = None,
     columns: Columns = None,
-    wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component, e.g. counts=discrete-laplace. Repeatable.")] = None,
+    wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component, e.g. counts=discrete-laplace. "
+        "Repeatable.")] = None,
     values: Annotated[list[str] | None, typer.Option("--set", help="option=value, e.g. rounds=5. Repeatable.")] = None,
     missing: Missing = None,
     ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Declared name of the data set in the ledger.")] = None,
-    resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off; of a finished one, to print its result again.")] = None,
-    same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say that they are the same.")] = False,
-    engine: Annotated[str | None, typer.Option(help="Where files are read: serial (default), processes or dask.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes that the engine starts; default: one per core.")] = None,
+    resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off; of a finished one, "
+        "to print its result again.")] = None,
+    same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say "
+        "that they are the same.")] = False,
+    engine: Annotated[str | None, typer.Option(help="Where files are read: serial (default), processes or "
+        "dask.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that the engine starts; default: one per "
+        "core.")] = None,
     scheduler: Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")] = None,
-    pooled: Annotated[bool, typer.Option("--pooled", help="Simulate parties that pool masked sums: each path or pattern is one party's rows.")] = False,
+    pooled: Annotated[bool, typer.Option("--pooled", help="Simulate parties that pool masked sums: each path or "
+        "pattern is one party's rows.")] = False,
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
     config: Annotated[Path | None, typer.Option(help="A .toml or .json file with the same options.")] = None,
     seed: Annotated[int | None, typer.Option(help="Repeat the public choices (the start). Never the noise.")] = None,
@@ -226,9 +240,12 @@ def fit(
     from cloister.run.result import checked_target
 
     given = {
-        "k": k, "method": method, "epsilon": epsilon, "delta": delta, "bounds": bounds, "rows": public_rows, "columns": columns,
-        "missing": missing, "ledger": ledger, "dataset": dataset, "out": out, "seed": seed, "not_private": not_private or None,
-        "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers, "scheduler": scheduler,
+        "k": k, "method": method, "epsilon": epsilon, "delta": delta, "bounds": bounds, "rows": public_rows,
+        "columns": columns,
+        "missing": missing, "ledger": ledger, "dataset": dataset, "out": out, "seed": seed,
+        "not_private": not_private or None,
+        "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers,
+        "scheduler": scheduler,
         "pooled": pooled or None,
     }  # fmt: skip
     o = merged(given, read_config(config))
@@ -324,7 +341,8 @@ def _requested(o: dict[str, Any], parties: int) -> Request:
         components, settings = pooled(method, components, settings, parties)
     return Request(
         k=typed(o["k"], int, "k"), method=method, epsilon=typed(o["epsilon"], float, "epsilon"),
-        delta=typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], components=components, options=settings,
+        delta=typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], components=components,
+        options=settings,
         not_private=flag(o["not_private"], "not_private"), seed=o["seed"],
     )  # fmt: skip
 

@@ -23,9 +23,9 @@ except ImportError:
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
     """Private k-means with scikit-learn's interface.
 
-    Fitted attributes hold released values only: there are no ``labels_`` and no ``inertia_``, since both would carry every
-    row. ``predict``, ``transform`` and ``score`` work on the rows you pass to them and tell you, who hold those rows, about
-    them: what they return is NOT private and must not be published as if it were.
+    Fitted attributes hold released values only: there are no ``labels_`` and no ``inertia_``, since both would carry
+    every row. ``predict``, ``transform`` and ``score`` work on the rows you pass to them and tell you, who hold those
+    rows, about them: what they return is NOT private and must not be published as if it were.
 
     Args:
         n_clusters: number of centres.
@@ -49,7 +49,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     """
 
     def __init__(
-        self, n_clusters: int = 8, *, method: str = "fastlloyd", epsilon: float = 1.0, delta: float = 0.0, bounds: Any = None,
+        self, n_clusters: int = 8, *, method: str = "fastlloyd", epsilon: float = 1.0, delta: float = 0.0,
+        bounds: Any = None,
         rows: int | None = None, components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
         missing: str = "refuse", ledger: str | None = None, dataset: str | None = None, not_private: bool = False,
         random_state: int | None = None,
@@ -92,8 +93,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if isinstance(bounds, Mapping) and names is not None:
             bounds = domain_of(bounds, [str(name) for name in names])
         request = Request(
-            k=self.n_clusters, method=self.method, epsilon=self.epsilon, delta=self.delta, bounds=bounds, rows=self.rows,
-            components=self.components or {}, options=self.options or {}, not_private=self.not_private, seed=self.random_state,
+            k=self.n_clusters, method=self.method, epsilon=self.epsilon, delta=self.delta, bounds=bounds,
+            rows=self.rows,
+            components=self.components or {}, options=self.options or {}, not_private=self.not_private,
+            seed=self.random_state,
         )  # fmt: skip
         return fit(request, source(checked, None, self.missing), account=account)
 

@@ -1,4 +1,5 @@
-"""Amplification by shuffling: exact enumerations lie below the bounds, which are as tight as published ones, and monotone."""
+"""Amplification by shuffling: exact enumerations lie below the bounds, which are as tight as published ones, and
+monotone."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def response(k: int, p: float) -> np.ndarray:
 
 
 def extremal(k: int, outputs: int, p: float, g: np.random.Generator) -> np.ndarray:
-    """Laws (k, outputs) with ratio p between inputs, as the most accurate randomisers have: each output likely for some inputs."""
+    """Laws (k, outputs) with ratio p between inputs, as the most accurate randomisers have: each output likely for some
+    inputs."""
     while True:
         likely = g.integers(0, 2, (k, outputs))
         shape = 1 + (p - 1) * likely
@@ -193,7 +195,8 @@ def test_epsilon_agrees_with_a_plain_sum_and_with_the_study(local: float, users:
 
 
 def test_with_the_older_clones_epsilon_is_the_published_one() -> None:
-    """Clones of chance e^-eps0: the program of Feldman, McMillan and Talwar 2021 prints 0.16754 to 0.17279 for these figures."""
+    """Clones of chance e^-eps0: the program of Feldman, McMillan and Talwar 2021 prints 0.16754 to 0.17279 for these
+    figures."""
 
     def delta(epsilon: float) -> float:
         clones, chances = bins(10**5 - 1, math.exp(-4), 10**5)
@@ -248,15 +251,16 @@ def test_the_local_epsilon_is_safe_and_grows_with_users_epsilon_and_delta(
     assert local >= epsilon
     assert delta_of_shuffled(local, epsilon, users, values) <= delta
     for other in (
-        local_of_shuffled(epsilon * more, delta, users, values), local_of_shuffled(epsilon, min(delta * more, 0.1), users, values),
+        local_of_shuffled(epsilon * more, delta, users, values),
+        local_of_shuffled(epsilon, min(delta * more, 0.1), users, values),
         local_of_shuffled(epsilon, delta, int(users * more), values),
     ):  # fmt: skip
         assert other >= local * 0.99
 
 
 def test_no_simulated_attack_beats_the_bound() -> None:
-    """The best test, the likelihood ratio, on shuffled binary and 8-ary reports of 200 users, all others known to have one
-    input, against Clopper-Pearson bounds. False alarms: 1e-7 for each of 4 pairs of limits."""
+    """The best test, the likelihood ratio, on shuffled binary and 8-ary reports of 200 users, all others known to have
+    one input, against Clopper-Pearson bounds. False alarms: 1e-7 for each of 4 pairs of limits."""
     from scipy.stats import beta
 
     g, draws, users = np.random.default_rng(11), 400_000, 200

@@ -1,4 +1,5 @@
-"""What a run's (epsilon, delta) buys: a budget in the measure of the questions that are asked, all of which they can spend."""
+"""What a run's (epsilon, delta) buys: a budget in the measure of the questions that are asked, all of which they can
+spend."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def measure_of(made: PreparedRun) -> str:
 
 
 def test_a_slot_that_nobody_asks_does_not_decide_the_measure() -> None:
-    """In two columns tree-coreset asks counts alone: with pure noise they get all of epsilon, not the 0.22 that rho leaves."""
+    """In two columns tree-coreset asks counts alone: with pure noise they get all of epsilon, not the 0.22 that rho
+    leaves."""
     made = plan()
     assert made.problem.budget == Budget("pure", 1.0)
     assert (spent(made).pure, spent(made).epsilon(0.0)) == (1.0, 1.0)
@@ -195,7 +197,8 @@ def slots_for_oracles(method: str) -> dict[str, str]:
 
 
 def fillings(method: str, trust: str) -> Iterator[dict[str, str]]:
-    """What can stand in the slots under one trust model: everything where that is not much, else every oracle in every slot."""
+    """What can stand in the slots under one trust model: everything where that is not much, else every oracle in every
+    slot."""
     known, slots = registry(), slots_for_oracles(method)
     choices = {n: [s.name for s in known.specs(role) if s.trust == trust and s.private] for n, role in slots.items()}
     if math.prod(map(len, choices.values())) <= 18:
@@ -219,7 +222,8 @@ def methods() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("method", "trust"), list(methods()))
 def test_a_run_spends_its_budget(method: str, trust: str) -> None:
-    """Every built-in method, with every oracle that fits: at least 0.99 of the budget, in its measure, and never more than all."""
+    """Every built-in method, with every oracle that fits: at least 0.99 of the budget, in its measure, and never more
+    than all."""
     for components, dimension in itertools.product(fillings(method, trust), (2, 5)):
         made, found = forecast_of(dimension, method, components, 1_000_000 if trust == "Shuffled" else 100_000)
         if made is None:
@@ -232,7 +236,8 @@ def test_a_run_spends_its_budget(method: str, trust: str) -> None:
 
 
 def forecast_of(dimension: int, method: str, components: dict[str, str], rows: int) -> tuple[PreparedRun | None, Spent]:
-    """A plan and what it spends; None where a slot is for another trust model, or an oracle cannot list so many buckets."""
+    """A plan and what it spends; None where a slot is for another trust model, or an oracle cannot list so many
+    buckets."""
     try:
         made = plan(dimension, method, components, rows=rows)
         return made, spent(made)

@@ -1,4 +1,5 @@
-"""The kit of additive oracles, as an author uses it: one law gives counts and vector sums, sparse or dense, post-processed or not.
+"""The kit of additive oracles, as an author uses it: one law gives counts and vector sums, sparse or dense,
+post-processed or not.
 
 Guarantee of ``Even`` (Central; add-or-remove one row): eps-DP, post-processed.
 """

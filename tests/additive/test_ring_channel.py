@@ -1,4 +1,5 @@
-"""Oracles that parties pool: the ring's size, noise in shares, and what is counted on. False alarms: below 1e-6 per test."""
+"""Oracles that parties pool: the ring's size, noise in shares, and what is counted on. False alarms: below 1e-6 per
+test."""
 
 from __future__ import annotations
 
@@ -288,13 +289,15 @@ def test_the_privacy_checks_pass_with_the_shares_of_any_t_parties_removed(kind: 
 
 @pytest.mark.parametrize("kind", ["counts", "sums"])
 def test_the_privacy_checks_fail_with_one_share_more_removed(kind: str) -> None:
-    """Half of the noise that is counted on: too small by 1.41. The checks' own power, so that passing means something."""
+    """Half of the noise that is counted on: too small by 1.41. The checks' own power, so that passing means
+    something."""
     with pytest.raises(Broken, match="too small"):
         one_row_moves_no_mean_too_far(colluding(kind, 3, 1, 2))
 
 
 def test_renyi_divergence_of_skellam_is_within_the_published_bound() -> None:
-    """Agarwal, Kairouz, Liu 2021: the bound with L1 and L2 sensitivities, on whole orders; and it tends to the Gaussian's."""
+    """Agarwal, Kairouz, Liu 2021: the bound with L1 and L2 sensitivities, on whole orders; and it tends to the
+    Gaussian's."""
     for variance, change in ((2.0**10, 1), (2.0**10, 40), (2.0**12, 100)):
         reach = int(40 * math.sqrt(variance))
         logs = log_skellam(variance, reach + change)

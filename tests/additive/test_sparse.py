@@ -1,4 +1,5 @@
-"""Counts and sums of nested and of large spaces: exact totals, noise on every level that is paid for, once for each bucket."""
+"""Counts and sums of nested and of large spaces: exact totals, noise on every level that is paid for, once for each
+bucket."""
 
 from __future__ import annotations
 
@@ -326,7 +327,8 @@ def test_the_last_bucket_of_the_largest_level_is_found() -> None:
 
 
 def test_a_row_counts_where_its_deepest_id_says() -> None:
-    """What a bucketing says of the other levels of a nested space changes nothing: the sensitivity does not rest on it."""
+    """What a bucketing says of the other levels of a nested space changes nothing: the sensitivity does not rest on
+    it."""
     for space in (DENSE_TREE, attrs.evolve(DEEP, sizes=DEEP.sizes[56:])):
         channel: Any = SparseChannel("exact", EXACT, space, None, None, 0, 1.0)
         dense: Any = TensorChannel("exact", EXACT, space, None, None, 0, 1.0) if sum(space.sizes) < 100 else channel

@@ -61,7 +61,8 @@ def up_to(folder: Path, plan: CollectionPlan, closed: int, noise: NoiseRng | Non
 
 
 def lied(folder: Path, number: int, add: float) -> Transcript:
-    """Publish other answers of a closed round (from 1) than the true ones, with everything that makes them look right."""
+    """Publish other answers of a closed round (from 1) than the true ones, with everything that makes them look
+    right."""
     place = folder / "plan"
     whole = Transcript.read(place)
     before, true = Transcript(whole.plan, whole.closed[: number - 1]), whole.closed[number - 1]

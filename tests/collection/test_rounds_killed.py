@@ -1,4 +1,5 @@
-"""Killed anywhere, in processes of their own, and started again: nothing is lost, nothing is said or paid twice, no round closes twice."""
+"""Killed anywhere, in processes of their own, and started again: nothing is lost, nothing is said or paid twice, no
+round closes twice."""
 
 from __future__ import annotations
 

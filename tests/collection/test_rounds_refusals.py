@@ -1,4 +1,5 @@
-"""A publisher who lies: nobody answers a changed plan, changed answers, another round or a dearer one, and nobody pays more for it."""
+"""A publisher who lies: nobody answers a changed plan, changed answers, another round or a dearer one, and nobody pays
+more for it."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ def test_any_byte_that_is_changed_is_refused_or_says_the_same(folder: Path) -> N
 
 CHANGES: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda content: content[:-1], "longer": lambda content: content + b"\n", "empty": lambda content: b"",
-    "spaced": lambda content: content.replace(b": ", b":  ", 1), "list": lambda content: b"[]\n", "null": lambda content: b"null\n",
+    "spaced": lambda content: content.replace(b": ", b":  ", 1), "list": lambda content: b"[]\n",
+    "null": lambda content: b"null\n",
     "twice": lambda content: content.replace(b'"format": 1,', b'"format": 1,\n "format": 1,'),
     "binary": lambda content: b"\xff\xfe" + content, "deep": lambda content: b"[" * 100_000,
 }  # fmt: skip
@@ -100,8 +102,10 @@ def resealed(path: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"plan": "00" * 32}, {"previous": "00" * 32}, {"round": 1}, {"round": 3}, {"digest": "00" * 32}, {"next": None}, {"format": 2},
-        {"reports": {}}, {"reports": {"accepted": "five"}}, {"reports": {"accepted": -1}}, {"looks": [{}]}, {"looks": {}}, {"more": 1}, {"reports": {"accepted": 5}, "previous": "11" * 32},
+        {"plan": "00" * 32}, {"previous": "00" * 32}, {"round": 1}, {"round": 3}, {"digest": "00" * 32}, {"next": None},
+        {"format": 2},
+        {"reports": {}}, {"reports": {"accepted": "five"}}, {"reports": {"accepted": -1}}, {"looks": [{}]},
+        {"looks": {}}, {"more": 1}, {"reports": {"accepted": 5}, "previous": "11" * 32},
     ],
 )  # fmt: skip
 def test_answers_that_do_not_fit_are_refused(folder: Path, changes: dict[str, Any]) -> None:
@@ -154,7 +158,8 @@ def test_other_answers_than_before_get_no_report(folder: Path, number: int) -> N
 
 
 def test_other_answers_of_an_earlier_round_get_no_report_of_a_later_one(folder: Path) -> None:
-    """She answered two rounds and has not seen the third; the publisher changes the first, and closes the second with other people."""
+    """She answered two rounds and has not seen the third; the publisher changes the first, and closes the second with
+    other people."""
     hers = (folder / "mine.state").rename(folder / "hers.state")
     lied(folder, 1, 1000.0)
     answered(folder)
@@ -173,7 +178,8 @@ def other_first(folder: Path, state: State) -> State:
 
 
 def test_a_lie_before_she_saw_anything_costs_her_no_more(tmp_path: Path, plan: CollectionPlan) -> None:
-    """Answers that are far from the truth lead to another question, for the same price; the next ones must go on from them."""
+    """Answers that are far from the truth lead to another question, for the same price; the next ones must go on from
+    them."""
     up_to(tmp_path, plan, 1)
     lied(tmp_path, 1, 12345.0)
     state = State(tmp_path / "late.state")
@@ -335,8 +341,9 @@ def test_a_state_of_the_version_before_goes_on(tmp_path: Path) -> None:
     with sqlite3.connect(path) as db:
         db.executescript(
             "alter table reports rename to new; drop table rounds; drop table lifetime;"
-            "create table reports (plan integer not null references plans (id), user integer not null, report blob, primary key (plan, user)) without rowid;"
-            "insert into reports select plan, user, report from new; drop table new; pragma user_version = 1;"
+            "create table reports (plan integer not null references plans (id), user integer not null, report blob, "
+            "primary key (plan, user)) without rowid;insert into reports select plan, user, report from new; drop "
+            "table new; pragma user_version = 1;"
         )
     db.close()
     state = State(path)

@@ -1,4 +1,5 @@
-"""Stemmer's weighted centres over files: five rounds in which a public coin says who is asked, with and without delta."""
+"""Stemmer's weighted centres over files: five rounds in which a public coin says who is asked, with and without
+delta."""
 
 from __future__ import annotations
 

@@ -131,7 +131,8 @@ def test_what_is_wrong_is_said_in_one_line(folder: Path, plan: CollectionPlan) -
         "plan empty": "there are no files of reports", "plan nothing.parquet": "cannot be opened",
         "other reports": "no report can be used; refused 1 files of reports that answer another plan",
         "plan plan/plan.json": "no report can be used; refused 1 files that hold no reports",
-        "plan reports --out c.txt": "results are saved as .json or .npz", "plan nothing --out no/c.json": "there is no folder no",
+        "plan reports --out c.txt": "results are saved as .json or "
+        ".npz", "plan nothing --out no/c.json": "there is no folder no",
     }  # fmt: skip
     for arguments, said in wrong.items():
         done = cloister("decode", *arguments.split(), folder=folder)

@@ -1,7 +1,8 @@
-"""Programs that do not get to their end: what is finished is printed or found again, what is not says in one line how to go on.
+"""Programs that do not get to their end: what is finished is printed or found again, what is not says in one line how
+to go on.
 
-Where the operating system has a say (signals, pipes, full disks, encodings) they run in processes of their own; where only the moment
-matters, an interrupt or a full disk is put in its place in this one.
+Where the operating system has a say (signals, pipes, full disks, encodings) they run in processes of their own; where
+only the moment matters, an interrupt or a full disk is put in its place in this one.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def program(
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     own = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.run(
-        [in_process.PROGRAM, *map(str, arguments)], check=False, cwd=folder, text=True, encoding=encoding, preexec_fn=before,
+        [in_process.PROGRAM, *map(str, arguments)], check=False, cwd=folder, text=True, encoding=encoding,
+        preexec_fn=before,
         env={**own, "COLUMNS": "120", "PYTHONIOENCODING": encoding}, **given,
     )  # fmt: skip
 
@@ -108,7 +110,8 @@ def test_tables_of_every_program_go_one_way(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.slow
 def test_a_full_output_loses_nothing_that_was_paid_for(folder: Path) -> None:
-    """With --out it is there; with a ledger the run prints it again; without either it is saved where the program runs."""
+    """With --out it is there; with a ledger the run prints it again; without either it is saved where the program
+    runs."""
     with open("/dev/full", "w") as full:
         saved = program(*FIT, "--out", "result.json", folder=folder, stdout=full)
         assert (saved.returncode, Result.load(folder / "result.json").columns) == (1, ODD)
@@ -242,7 +245,8 @@ def test_a_full_disk_under_the_result_says_the_same_and_leaves_no_litter(
     ("where", "ledger", "says"),
     [
         ((Session, "ask"), False, "nothing was released: start it again"),
-        ((Ledger, "reserve"), True, "no run was opened, unless 'cloister ledger show budget.db' has a new one: start it again"),
+        ((Ledger, "reserve"), True, "no run was opened, unless 'cloister ledger show budget.db' has a new one: start "
+            "it again"),
         ((Run, "finish"), True, "the result is in result.json"),
     ],
 )  # fmt: skip
@@ -310,7 +314,10 @@ STATE = ("--state", "mine.state")
 def test_an_encoder_that_is_cut_off_gives_the_same_reports_when_it_is_told_to_go_on(
     people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hint = "no report was written: run it again with --state mine.state, which gives the same reports and pays nothing twice\n"
+    hint = (
+        "no report was written: run it again with --state mine.state, which gives the same reports and pays nothing "
+        "twice\n"
+    )
     with monkeypatch.context() as patch:
         patch.setattr(cloister.collection.client.encoder.PlanEncoder, "encoded", interrupt)
         assert refused(people, *ENCODE, *STATE) == (130, f"cloister: interrupted; {hint}")
@@ -325,7 +332,8 @@ def test_an_encoder_that_is_cut_off_gives_the_same_reports_when_it_is_told_to_go
         (path,) = (people / "reports").iterdir()
         assert code == 1
         assert told.endswith(
-            f"cloister: cannot write the output: No space left on device; the reports are in reports/{path.name}, whole: send them\n"
+            f"cloister: cannot write the output: No space left on device; the reports are in reports/{path.name}, "
+            f"whole: send them\n"
         )
     assert in_process.cloister(*ENCODE[:-1], "again", *STATE, folder=people).returncode == 0
     (other,) = (people / "again").iterdir()
@@ -377,7 +385,8 @@ def test_a_server_that_is_cut_off_between_rounds_goes_on_where_it_was(
     advance = ("advance", "plan", "--reports", "reports")
     assert in_process.cloister(*answer, folder=folder).returncode == 0
     for where, fault, code in (
-        ("cloister.collection.plan.transcript.Transcript.publish", interrupt, 130), ("cloister.collection.plan.canonical_json.os.fsync", full, 2), ("cloister.commands.advance.show", full, 1),
+        ("cloister.collection.plan.transcript.Transcript.publish", interrupt, 130),
+        ("cloister.collection.plan.canonical_json.os.fsync", full, 2), ("cloister.commands.advance.show", full, 1),
     ):  # fmt: skip
         with monkeypatch.context() as patch:
             patch.setattr(where, fault)
@@ -409,5 +418,6 @@ def test_a_shuffler_that_is_cut_off_releases_nothing_and_says_so(
         patch.setattr("cloister.commands.shuffle.show", full)
         code, told = refused(tmp_path, *shuffle)
     assert (code, told) == (
-        1, "cloister: cannot write the output: No space left on device; the messages are in shuffled, whole and shuffled: do not shuffle this plan again\n"
+        1, "cloister: cannot write the output: No space left on device; the messages are in shuffled, whole and "
+            "shuffled: do not shuffle this plan again\n"
     )  # fmt: skip

@@ -1,4 +1,5 @@
-"""The programs of a pooled run, one at a time: keys, the lines of a plan, and what a coordinator is told before it begins."""
+"""The programs of a pooled run, one at a time: keys, the lines of a plan, and what a coordinator is told before it
+begins."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ def test_the_words_of_a_picture_are_text_and_say_what_was_promised(fitted: Path,
     cloister("plot", "fastlloyd.json", "-o", str(tmp_path / "map.svg"), folder=fitted)
     text = words(tmp_path / "map.svg")
     for part in ("Released centres: k = 3, fastlloyd", "ε = 1, δ = 1e-06, Central trust", "column 0", "column 1",
-                 "no tree cells in this result", "border of the domain", "path over the rounds", "released rows"):  # fmt: skip
+                 "no tree cells in this result", "border of the domain", "path over the rounds",
+                 "released rows"):  # fmt: skip
         assert part in text
     assert "<dc:date>" not in (tmp_path / "map.svg").read_text()
 
@@ -96,7 +97,8 @@ BAD = {
     "half": (["half.json", "-o", "map.png"], "is not a result of cloister, or it is damaged"),
     "no facts": (["facts.json", "-o", "map.png"], "this result does not say where rows can be"),
     "numbers as names": (["numbers.json", "-o", "map.png"], "is not a result of cloister, or it is damaged"),
-    "no costs": (["fastlloyd.json", "-o", "map.png", "--curve"], "this result holds no costs: 'fastlloyd' solved no tree program"),
+    "no costs": (["fastlloyd.json", "-o", "map.png", "--curve"], "this result holds no costs: 'fastlloyd' solved no "
+    "tree program"),
     "unknown column": (["fastlloyd.json", "-o", "map.png", "--axes", "0,x"], "no column 'x'"),
     "one column": (["fastlloyd.json", "-o", "map.png", "--axes", "0"], "two different columns as its axes, not 0"),
     "one column twice": (["fastlloyd.json", "-o", "map.png", "--axes", "0,0"], "two different columns as its axes"),
@@ -140,8 +142,8 @@ def test_what_cannot_be_drawn_is_one_line_exit_two_and_no_file(
 @pytest.mark.slow
 def test_the_command_line_starts_without_matplotlib_and_draws_without_pyplot(fitted: Path, tmp_path: Path) -> None:
     code = (
-        "import sys\nimport cloister.cli, cloister.plotting.figures, cloister.plotting.data\nassert 'matplotlib' not in sys.modules\n"
-        f"sys.argv = ['cloister', 'plot', 'hst-means.json', '-o', {str(tmp_path / 'a.png')!r}]\n"
+        "import sys\nimport cloister.cli, cloister.plotting.figures, cloister.plotting.data\nassert 'matplotlib' not "
+        f"in sys.modules\nsys.argv = ['cloister', 'plot', 'hst-means.json', '-o', {str(tmp_path / 'a.png')!r}]\n"
         "try: cloister.cli.main()\nexcept SystemExit: pass\n"
         "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules"
     )

@@ -1,4 +1,5 @@
-"""Plans of trust Shuffled and the programs: ``cloister plan``, ``encode``, ``shuffle`` and ``decode``, as people run them."""
+"""Plans of trust Shuffled and the programs: ``cloister plan``, ``encode``, ``shuffle`` and ``decode``, as people run
+them."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ def test_from_rows_to_centres(tmp_path: Path) -> None:
 def test_all_files_of_one_shuffle_or_none(
     plan: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that is missing, there twice, or damaged is found: nothing is lost or doubled between the shuffler and the server."""
+    """A file that is missing, there twice, or damaged is found: nothing is lost or doubled between the shuffler and the
+    server."""
     monkeypatch.setattr("cloister.collection.shuffler.shuffler.GROUP", 64)
     monkeypatch.setattr("cloister.collection.shuffler.shuffler.FILE", 256)
     shuffle(plan, folder_of(tmp_path / "reports", plan, sent(plan)), tmp_path / "out")

@@ -1,4 +1,5 @@
-"""Small parts that the tests of the session share: a bucketing with levels, rows in memory, a method that looks around."""
+"""Small parts that the tests of the session share: a bucketing with levels, rows in memory, a method that looks
+around."""
 
 from __future__ import annotations
 

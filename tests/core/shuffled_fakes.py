@@ -1,4 +1,5 @@
-"""Toy oracles of trust Shuffled: local reports that hide among others, and numbers in shares that say something only together."""
+"""Toy oracles of trust Shuffled: local reports that hide among others, and numbers in shares that say something only
+together."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ class ToyHiding:
 
 @component
 class ToyMixed:
-    """Counts in shares modulo 2^64, without noise: exact sums, whose messages are uniform one by one. No guarantee: a toy."""
+    """Counts in shares modulo 2^64, without noise: exact sums, whose messages are uniform one by one. No guarantee: a
+    toy."""
 
     min_honest_users: int = option(default=10, low=1, help="people")
 

@@ -36,7 +36,8 @@ from cloister.core.trust import Central
 share = Share(PublicRng(b"k" * 32), 1, 0.25, 0.5)
 near = NearestCenter(np.arange(12).reshape(4, 3), 2**20, 77)
 print(digest({
-    "words": ("a", b"b", None, True, 1, 1.5, float("inf"), -0.0), "trust": Central, "near": near, "offsets": near.offsets(),
+    "words": ("a", b"b", None, True, 1, 1.5, float("inf"), -0.0), "trust": Central, "near": near,
+        "offsets": near.offsets(),
     "box": Box((0.1, -1.0), (0.3, 1e30)), "ball": Ball((0.0,), 1 / 3), "budget": Budget("zcdp", 0.1, share),
     3: np.linspace(0, 1, 5), "set": dict.fromkeys("zyx", 0),
 }))
@@ -99,12 +100,17 @@ class Two:
 
 
 DIFFERENT = [
-    1, 1.0, True, "1", b"1", None, 0, 0.0, False, "", b"", (), (1,), ("1",), (1, 1), ((1,), 1), (1, (1,)), ((1, 1),), ((), ()),
-    {}, {1: 1}, {"1": 1}, {1: "1"}, ({},), One(1), One(0, 1), Two(1), One(One(1)), One, Two, Central, Local, "a\nb", ("a", "b"),
-    "('a', 'b')", np.array(1), np.array([1]), np.array([[1]]), np.array([1.0]), np.array([1], np.int32), np.array([True]),
-    np.array([1, 0]), np.array([[1, 0]]), np.array([[1], [0]]), np.array([0, 1]), np.array([], int), np.array([], float),
+    1, 1.0, True, "1", b"1", None, 0, 0.0, False, "", b"", (), (1,), ("1",), (1, 1), ((1,), 1), (1, (1,)), ((1, 1),),
+    ((), ()),
+    {}, {1: 1}, {"1": 1}, {1: "1"}, ({},), One(1), One(0, 1), Two(1), One(One(1)), One, Two, Central, Local, "a\nb",
+    ("a", "b"),
+    "('a', 'b')", np.array(1), np.array([1]), np.array([[1]]), np.array([1.0]), np.array([1], np.int32),
+    np.array([True]),
+    np.array([1, 0]), np.array([[1, 0]]), np.array([[1], [0]]), np.array([0, 1]), np.array([], int),
+    np.array([], float),
     Box((0.0,), (1.0,)), Box((0.0,), (1.0 + 2**-52,)), Ball((0.0,), 1.0), Budget("pure", 1.0), Budget("zcdp", 1.0),
-    Budget("pure", 1.0, Share(PublicRng(b"k" * 32), 0, 0.0, 1.0)), Budget("pure", 1.0, Share(PublicRng(b"l" * 32), 0, 0.0, 1.0)),
+    Budget("pure", 1.0, Share(PublicRng(b"k" * 32), 0, 0.0, 1.0)),
+    Budget("pure", 1.0, Share(PublicRng(b"l" * 32), 0, 0.0, 1.0)),
     NearestCenter(np.array([[1]]), 5), NearestCenter(np.array([[2]]), 5), NearestCenter(np.array([[1]]), 5, 5),
     float("nan"), float("inf"), 2**70,
 ]  # fmt: skip
@@ -155,7 +161,8 @@ NO_ROUNDS = (
 
 
 def test_no_two_classes_of_cloister_share_a_tag_but_those_that_hold_rows_and_reports() -> None:
-    """What rounds hold has tags of its own: channels, bucketings, domains, trust markers. Summaries, reports and parts of files have no digest."""
+    """What rounds hold has tags of its own: channels, bucketings, domains, trust markers. Summaries, reports and parts
+    of files have no digest."""
     modules = [info.name for info in pkgutil.walk_packages(cloister.__path__, "cloister.")]
     found = [thing for module in modules for thing in vars(importlib.import_module(module)).values()]
     classes = {

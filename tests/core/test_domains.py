@@ -254,7 +254,8 @@ def test_samples_of_a_ball_are_uniform_over_its_volume(ball: Ball) -> None:
 
 
 def test_samples_of_a_box_are_uniform_and_keep_their_margin() -> None:
-    """Chi-square over 20 slices per column: false alarm 2e-7. A column narrower than twice the margin is left at its middle."""
+    """Chi-square over 20 slices per column: false alarm 2e-7. A column narrower than twice the margin is left at its
+    middle."""
     box = Box((0.0, -1.0, 5.0), (10.0, 1.0, 5.5))
     points = box.sample(np.random.default_rng(11), 20_000, 0.75)
     for j, (low, high) in enumerate([(0.75, 9.25), (-0.25, 0.25)]):

@@ -141,7 +141,8 @@ def test_a_share_asks_its_users_and_no_others() -> None:
     cells = Strips(BOX.max_norm)
     whole = Whole(cells, Bound(BOX.max_norm, 2))
     one, other, sums, everybody = totals(
-        a_round(counted(cells, halves[0]), counted(cells, halves[1]), summed(whole, halves[0]), counted(cells), trust=Local),
+        a_round(counted(cells, halves[0]), counted(cells, halves[1]), summed(whole, halves[0]), counted(cells),
+        trust=Local),
         rows, who,
     )  # fmt: skip
     assert halves[0] is not None

@@ -62,7 +62,8 @@ def test_rows_exactly_on_bisectors_go_to_the_lowest_index(d: int) -> None:
 
 
 def test_a_row_gets_the_same_centre_alone_in_any_batch_and_in_any_order() -> None:
-    """With a float matrix product on raw rows a fifth of the rows near a bisector changed their centre with the batch."""
+    """With a float matrix product on raw rows a fifth of the rows near a bisector changed their centre with the
+    batch."""
     g = np.random.default_rng(0)
     domain = Box((-1.0,) * 7, (1.0,) * 7)
     centers = domain.snap(g.uniform(-1, 1, (50, 7)))

@@ -210,7 +210,8 @@ def test_no_noise_is_an_empty_array(noise: NoiseRng) -> None:
 
 
 def test_seeded_words_belong_to_the_user_alone_and_secret_ones_to_nobody() -> None:
-    """A report must be the same from her alone, in any chunk and in any order, for tests to see; and else repeatable by no one."""
+    """A report must be the same from her alone, in any chunk and in any order, for tests to see; and else repeatable by
+    no one."""
     users = np.random.default_rng(0).integers(0, 2**64, 300, dtype=np.uint64)
     noise = NoiseRng.for_tests(4).child("encode", 0, 1)
     words = noise.words(users, 5)
@@ -232,7 +233,8 @@ def test_no_words_each_are_an_empty_table_seeded_or_not() -> None:
 
 @pytest.mark.parametrize("noise", [NoiseRng.secret(), NoiseRng.for_tests(6)])
 def test_words_are_uniform(noise: NoiseRng) -> None:
-    """Chi-square over 64 cells of the high and of the low bits: false alarm 4e-7, for the secret ones in each run anew."""
+    """Chi-square over 64 cells of the high and of the low bits: false alarm 4e-7, for the secret ones in each run
+    anew."""
     words = noise.words(np.arange(5_000, dtype=np.uint64), 4).ravel()
     for cells in (words >> np.uint64(58), words & np.uint64(63)):
         assert stats.chisquare(np.bincount(cells.astype(int), minlength=64)).pvalue > REJECTED

@@ -1,4 +1,5 @@
-"""Numbers that were given out blindly are never doubted; numbers that were chosen are, by question, by kind and by level."""
+"""Numbers that were given out blindly are never doubted; numbers that were chosen are, by question, by kind and by
+level."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ AMPLIFIED = AmplifiedCounts(report=HadamardResponse())
 @pytest.mark.parametrize("planned", [1e-4, 0.03, 0.5, 0.9])
 @pytest.mark.parametrize("among", [1, 7, 400, 10**6])
 def test_a_numbers_chance_is_never_said_to_be_smaller_than_it_is(among: int, planned: float) -> None:
-    """Against exact tails: of both sides together, at most what is said; and what is said is right but for a factor of sqrt(n)."""
+    """Against exact tails: of both sides together, at most what is said; and what is said is right but for a factor of
+    sqrt(n)."""
     spread = math.sqrt(among * planned * (1 - planned)) + 1
     for off in np.linspace(-9, 9, 37):
         found = int(np.clip(round(among * planned + off * spread), 0, among))
@@ -94,7 +96,8 @@ def test_numbers_in_a_row_or_at_random_are_not_doubted() -> None:
 
 
 def test_liars_who_are_all_asked_for_counts_are_found() -> None:
-    """600 beside 40,000; where four questions for counts have a quarter of them each, too few for any and too many for all together."""
+    """600 beside 40,000; where four questions for counts have a quarter of them each, too few for any and too many for
+    all together."""
     round = a_round()
     free = users(10**5, 10**6)
     one, all_four = (
@@ -104,8 +107,8 @@ def test_liars_who_are_all_asked_for_counts_are_found() -> None:
     (worst, *_), together = doubts(round, *came(round, one)), doubts(round, *came(round, all_four))
     assert worst.startswith("question 1 has 1,")
     assert (
-        "of 40,600 answers, where 1,015 are planned: so far off comes by chance in less than one of 1,000,000,000 rounds"
-        in worst
+        "of 40,600 answers, where 1,015 are planned: so far off comes by chance in less than one of 1,000,000,000 "
+        "rounds" in worst
     )
     assert [found.partition(" has ")[0] for found in together] == ["the questions for counts together"]
     few = np.concatenate([users(40_000), free[asked_of(round, free, 0, 1, 2, 3)][:100]])
@@ -119,7 +122,8 @@ def test_people_who_leave_a_question_out_are_found() -> None:
 
 
 LEVELS = {
-    "hadamard-response": HadamardResponse(), "explicit-histogram": ExplicitHistogram(), "hadamard-vector": HadamardVector(),
+    "hadamard-response": HadamardResponse(), "explicit-histogram": ExplicitHistogram(),
+    "hadamard-vector": HadamardVector(),
     "explicit-histogram-vector": ExplicitHistogramVector(), "ldp-average": LdpAverage(), "amplified-counts": AMPLIFIED,
 }  # fmt: skip
 

@@ -291,7 +291,8 @@ def test_roles_cost_the_largest_and_questions_to_everybody_add_up() -> None:
 
 
 def test_two_questions_to_one_share_cannot_be_linked_and_their_costs_add_up() -> None:
-    """Each goes by a number of its own, which decides the role anew; numbers that two messages share would make them one report."""
+    """Each goes by a number of its own, which decides the role anew; numbers that two messages share would make them
+    one report."""
     first, second = BUDGET.over(2).split_users(SEED, 1.0, 1.0)
     round = opened(*(count(CELLS, oracle=HIDDEN, budget=spend) for spend in (first, first, second, second)))
     assert roles(round) == ((0, 2), (1, 3))

@@ -1,4 +1,5 @@
-"""Separate processes over mutual TLS on loopback: the whole thing, killed and restarted, and with certificates that do not fit."""
+"""Separate processes over mutual TLS on loopback: the whole thing, killed and restarted, and with certificates that do
+not fit."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class Site:
         facts = (
             f"k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = {len(rows)}\nseed = 5\ntest_noise_seed = {SEED}\n"
             f'oracle = "masked-gaussian"\n{extra}'
-            f"columns = {json.dumps([str(i) for i in range(d)])}\nbounds = {[[-1, 1]] * d}\nset = {{ rounds = {rounds} }}\n\n"
+            f"columns = {json.dumps([str(i) for i in range(d)])}\nbounds = {[[-1, 1]] * d}\nset = {{ rounds = "
+            f"{rounds} }}\n\n"
         )
         self.plan = folder / "plan.toml"
         self.plan.write_text(facts + made.stdout)
@@ -73,13 +75,15 @@ class Site:
 
     def join(self, name: str, port: int, *more: str, plan: str = "plan.toml") -> subprocess.Popen[str]:
         return self.start(
-            "join", plan, "--party", name, "--data", f"{name}.npy", "--cert", f"certs/{name}.pem", "--connect", f"127.0.0.1:{port}",
+            "join", plan, "--party", name, "--data", f"{name}.npy", "--cert", f"certs/{name}.pem", "--connect",
+            f"127.0.0.1:{port}",
             "--journal", f"{name}.journal", "--log", f"{name}.jsonl", "--out", f"{name}.json", "--patience", "60",
             "--not-private", *more,
         )  # fmt: skip
 
     def guard_south(self) -> tuple[Callable[..., Any], tuple[str, ...]]:
-        """South's ledger, and the flags that use it: it takes no repeatable noise, so that the plan has none from here on."""
+        """South's ledger, and the flags that use it: it takes no repeatable noise, so that the plan has none from here
+        on."""
 
         def ledger(*arguments: str) -> Any:
             out = cloister("ledger", *arguments, folder=self.folder).stdout
@@ -204,7 +208,8 @@ def test_a_killed_party_with_a_ledger_resumes_its_run_and_pays_once(site: Site) 
 
 
 def test_ctrl_c_says_what_is_open_and_how_to_go_on_and_going_on_so_ends_well(site: Site) -> None:
-    """A party that waits for others gets its budget back; the coordinator, and a party in the middle, come back as they were told."""
+    """A party that waits for others gets its budget back; the coordinator, and a party in the middle, come back as they
+    were told."""
     ledger, guarded = site.guard_south()
     coordinator, port = site.coordinate()
     south = site.join("south", port, *guarded)

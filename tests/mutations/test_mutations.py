@@ -1,4 +1,5 @@
-"""Deliberate faults, each with the tests that see it: what a promise rests on is broken on purpose, and a test must fail.
+"""Deliberate faults, each with the tests that see it: what a promise rests on is broken on purpose, and a test must
+fail.
 
 A fault is an entry in a ``.toml`` file beside this one::
 
@@ -9,8 +10,8 @@ A fault is an entry in a ``.toml`` file beside this one::
     new = "words[:, 0]"
     tests = ["tests/plugins/oracles/shuffled/test_blanket_histogram.py::test_a_tag_does_not_tell_its_value"]
 
-``pytest -m mutations`` applies each to a copy of the source and runs its tests, which must fail within a minute. That every entry still
-applies, and names tests that exist, is tested always.
+``pytest -m mutations`` applies each to a copy of the source and runs its tests, which must fail within a minute. That
+every entry still applies, and names tests that exist, is tested always.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ BOX = Box((0.0, 0.0), (120.0, 250.0))
 @pytest.mark.parametrize(
     "bounds",
     [
-        "0:120,0:250", [(0, 120), (0, 250)], {"pressure": [0, 250], "age": (0, 120)}, {"lower": [0, 0], "upper": [120, 250]}, BOX,
+        "0:120,0:250", [(0, 120), (0, 250)], {"pressure": [0, 250], "age": (0, 120)},
+        {"lower": [0, 0], "upper": [120, 250]}, BOX,
     ],
 )  # fmt: skip
 def test_one_box_can_be_given_in_several_ways(bounds: Any) -> None:
@@ -58,7 +59,8 @@ def test_a_file_of_bounds_may_be_wrong_in_the_same_ways(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("columns", [("lower", "upper"), ("lower", "x"), ("x", "upper")])
 def test_bounds_that_two_readings_fit_are_refused_and_never_guessed(columns: tuple[str, str]) -> None:
-    """Ends of all columns, or a pair for each of two columns of these names: the wrong guess would clip rows in silence."""
+    """Ends of all columns, or a pair for each of two columns of these names: the wrong guess would clip rows in
+    silence."""
     with pytest.raises(InvalidInput, match=r"columns are called lower|column is called (lower|upper)") as told:
         domain_of({"lower": [0, 10], "upper": [120, 250]}, columns)
     assert "a list of pairs in the order of the columns" in str(told.value)
@@ -69,7 +71,8 @@ def test_bounds_that_two_readings_fit_are_refused_and_never_guessed(columns: tup
 @pytest.mark.parametrize(
     ("bounds", "columns", "box"),
     [
-        ({"lower": [0, 10], "upper": [120, 250], "x": [0, 1]}, ("x", "upper", "lower"), Box((0.0, 120.0, 0.0), (1.0, 250.0, 10.0))),
+        ({"lower": [0, 10], "upper": [120, 250], "x": [0, 1]}, ("x", "upper", "lower"), Box((0.0, 120.0, 0.0), (1.0,
+            250.0, 10.0))),
         ({"lower": [0, 0, 0], "upper": [1, 2, 3]}, ("lower", "upper", "x"), Box((0.0, 0.0, 0.0), (1.0, 2.0, 3.0))),
         ({"lower": [0], "upper": [1]}, ("lower", "upper"), Box((0.0, 0.0), (1.0, 1.0))),
         ({"lower": [0, 10]}, ("lower",), Box((0.0,), (10.0,))),

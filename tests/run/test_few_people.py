@@ -1,4 +1,5 @@
-"""Trust Shuffled with too few people: nothing is asked, charged or released, whichever way their rows or messages come in."""
+"""Trust Shuffled with too few people: nothing is asked, charged or released, whichever way their rows or messages come
+in."""
 
 from __future__ import annotations
 
@@ -38,8 +39,9 @@ def test_fit_says_how_many_there_are_how_many_are_needed_and_what_to_do(tmp_path
     done = cloister("fit", "rows.npy", *given, *mixed, "--out", "result.json", folder=tmp_path)
     assert done.returncode == 2
     assert done.stderr.strip().splitlines()[-1] == (
-        "cloister: there are 300 people, and the guarantee needs at least 900,000 who hide each other: nothing is released. Wait for "
-        "more, or plan for as many as there are (--rows 300; under trust Shuffled their number is public)"
+        "cloister: there are 300 people, and the guarantee needs at least 900,000 who hide each other: nothing is "
+        "released. Wait for more, or plan for as many as there are (--rows 300; under trust Shuffled their number is "
+        "public)"
     )
     assert not (tmp_path / "result.json").exists()
     assert done.stdout == ""
@@ -75,7 +77,8 @@ def test_the_estimator_refuses_too_few_people() -> None:
 
 
 def test_the_server_refuses_what_too_few_people_could_have_sent(tmp_path: Path) -> None:
-    """The shuffler counted 1,000; the messages of 101 of them, whatever they were asked, answer another plan, which only the server sees."""
+    """The shuffler counted 1,000; the messages of 101 of them, whatever they were asked, answer another plan, which
+    only the server sees."""
     plan, theirs = small_plan(), sent(small_plan())
     theirs.bodies[np.linspace(0, len(theirs.bodies) - 1, 101).astype(int), 8:16] ^= 1
     shuffle(plan, folder_of(tmp_path / "reports", plan, theirs), tmp_path / "out")

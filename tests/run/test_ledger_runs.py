@@ -1,4 +1,5 @@
-"""Runs under a ledger: many at once, killed at any point, and gone on with. Everything goes through the command line."""
+"""Runs under a ledger: many at once, killed at any point, and gone on with. Everything goes through the command
+line."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_twenty_processes_never_overspend_and_lose_no_row(folder: Path) -> None:
-    """Lifetime 1, twenty fits of 1/8: exactly eight are admitted, and each of them is in the ledger with its own result. (Fifty at once
-    reserve in ``accounting/test_ledger_processes``.)"""
+    """Lifetime 1, twenty fits of 1/8: exactly eight are admitted, and each of them is in the ledger with its own
+    result. (Fifty at once reserve in ``accounting/test_ledger_processes``.)"""
     running = []
     ends = []
     for _ in range(20):
@@ -61,8 +62,8 @@ def test_twenty_processes_never_overspend_and_lose_no_row(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_killed_fit_is_recorded_in_full_and_goes_on_with_the_same_values(folder: Path) -> None:
-    """kill -9 at random moments after the reservation: whatever was released is in the ledger, the run stays reserved, and
-    the resumed run releases those very values and ends with nothing more spent."""
+    """kill -9 at random moments after the reservation: whatever was released is in the ledger, the run stays reserved,
+    and the resumed run releases those very values and ends with nothing more spent."""
     ledger, moments, cut_off = Ledger.open(folder / "budget.db"), random.Random(1), 0
     for count in range(1, 6):
         process = start(folder, "--set", "rounds=80")
@@ -90,7 +91,8 @@ def test_a_killed_fit_is_recorded_in_full_and_goes_on_with_the_same_values(folde
 
 
 def test_a_run_cut_off_at_every_look_releases_the_same_values_when_resumed(folder: Path) -> None:
-    """Cut off (by an exception where kill -9 would fall) after each journal entry in turn, through the Python interface."""
+    """Cut off (by an exception where kill -9 would fall) after each journal entry in turn, through the Python
+    interface."""
     from cloister.accounting.ledger.run import Run
     from cloister.run.fit import Account, Request, fit, source
 

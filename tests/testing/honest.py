@@ -1,10 +1,10 @@
 """Small honest mechanisms: what the kit must let pass, and what the zoo is bred from.
 
-Guarantee (Central; add-or-remove one row): one row changes one count per level by 1 and one sum per level by a vector within the
-bound. Laplace noise has the scale levels * L1 / eps, Gaussian noise sigma = sqrt(levels) * L2 / mu.
+Guarantee (Central; add-or-remove one row): one row changes one count per level by 1 and one sum per level by a vector
+within the bound. Laplace noise has the scale levels * L1 / eps, Gaussian noise sigma = sqrt(levels) * L2 / mu.
 
-Guarantee of ``UnaryCounts`` (Local; replace one row): two rows differ in at most 2 bits per level, and every bit is flipped so
-that its two values have probabilities of ratio e^(eps / (2 levels)).
+Guarantee of ``UnaryCounts`` (Local; replace one row): two rows differ in at most 2 bits per level, and every bit is
+flipped so that its two values have probabilities of ratio e^(eps / (2 levels)).
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ from tests.testing.zoo_noise import QuieterThanItSays
 
 PLAIN = Plain(counts=HonestCounts(), sums=HonestSums())
 KINDS = (
-    (HonestCounts(), None), (HonestSums(), None), (UnaryCounts(), None), (Halving(), None), (FirstPoints(), None), (PLAIN, None),
+    (HonestCounts(), None), (HonestSums(), None), (UnaryCounts(), None), (Halving(), None), (FirstPoints(), None),
+    (PLAIN, None),
     (Chunks, "Population"), (nearest, "Bucketing"), (lambda domain, rng: nearest(domain, rng).offsets(), "Vectors"),
 )  # fmt: skip
 
@@ -180,5 +181,8 @@ def test_the_kit_imports_neither_pytest_nor_anything_heavy() -> None:
 
 
 def test_without_pytest_parametrize_says_what_to_install() -> None:
-    script = "import sys; sys.modules['pytest'] = None; import cloister.testing as t\ntry: t.parametrize()\nexcept Exception as e: print(e)"
+    script = (
+        "import sys; sys.modules['pytest'] = None; import cloister.testing as t\ntry: t.parametrize()\nexcept "
+        "Exception as e: print(e)"
+    )
     assert "pip install 'cloister[test]'" in run(script)

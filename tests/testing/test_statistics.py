@@ -29,7 +29,8 @@ def test_proportion_is_clopper_and_pearson(hits: int, n: int) -> None:
 
 
 def test_bands_hold_for_laplace_noise() -> None:
-    """In 4,000 sample variances of 1,024 Laplace variables none is beyond two thirds of the band for one in a million."""
+    """In 4,000 sample variances of 1,024 Laplace variables none is beyond two thirds of the band for one in a
+    million."""
     samples = np.random.default_rng(0).laplace(size=(1024, 4000))
     off = np.abs(samples.var(axis=0) / 2 - 1)
     assert (off < 0.67 * variance_band(samples, 1)).all()

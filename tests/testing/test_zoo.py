@@ -38,7 +38,8 @@ def test_the_kit_catches(specimen: Any, role: str | None, name: str) -> None:
 
 
 @parametrize(
-    HonestGaussianSums(), HonestThreshold(), Clamped(), UnaryCounts(), NoisyOnes(), Halving(), FirstPoints(), Plain(counts=HonestCounts(), sums=HonestSums()),
+    HonestGaussianSums(), HonestThreshold(), Clamped(), UnaryCounts(), NoisyOnes(), Halving(), FirstPoints(),
+    Plain(counts=HonestCounts(), sums=HonestSums()),
 )  # fmt: skip
 def test_honest_components_conform(component: Any, check: Any) -> None:
     check(component)

@@ -34,8 +34,8 @@ class _Cells:
 
 
 def _products(rows: Any, places: Any) -> Any:
-    """rows @ places.T, added up in an order that depends on the batch's size, as BLAS does (written out, so that this specimen is
-    broken on every machine)."""
+    """rows @ places.T, added up in an order that depends on the batch's size, as BLAS does (written out, so that this
+    specimen is broken on every machine)."""
     columns = range(rows.shape[1]) if len(rows) == 1 else reversed(range(rows.shape[1]))
     total = np.zeros((len(rows), len(places)), rows.dtype)
     for j in columns:

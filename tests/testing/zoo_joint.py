@@ -1,7 +1,9 @@
-"""Oracles of users that use a word of randomness twice within one report: every number of it, and every total, is as it should be.
+"""Oracles of users that use a word of randomness twice within one report: every number of it, and every total, is as it
+should be.
 
-``NoisyOnes`` is honest (Local; replace one row): one bucket more and one less per level move the numbers by 2 levels in L1, so Laplace noise of scale
-2 levels / eps on each is eps-DP. The others claim its guarantee, or that of the oracles that they change (Shuffled; replace one row).
+``NoisyOnes`` is honest (Local; replace one row): one bucket more and one less per level move the numbers by 2 levels in
+L1, so Laplace noise of scale 2 levels / eps on each is eps-DP. The others claim its guarantee, or that of the oracles
+that they change (Shuffled; replace one row).
 """
 
 from __future__ import annotations
@@ -130,7 +132,8 @@ class SendsItsBucketBeside(NoisyOnes):
 
 
 class _SameWords(_Same):
-    """All slots are cut with the same words: equal shares say who is the same person, and what is left over is her number."""
+    """All slots are cut with the same words: equal shares say who is the same person, and what is left over is her
+    number."""
 
     def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Any:
         sent, each = self.honest.encode(items, users, rng), self.honest.each
@@ -160,7 +163,8 @@ class _Blankets(_Counts):
 
 
 class _OneWord(_Same):
-    """A blanket message's value is drawn from the word that is its tag, so that it is known from a message that says something."""
+    """A blanket message's value is drawn from the word that is its tag, so that it is known from a message that says
+    something."""
 
     def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Any:
         honest = self.honest

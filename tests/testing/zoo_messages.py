@@ -1,4 +1,5 @@
-"""Oracles of several messages per user that spoil them. All claim the guarantee of split-and-mix (Shuffled; replace one row)."""
+"""Oracles of several messages per user that spoil them. All claim the guarantee of split-and-mix (Shuffled; replace one
+row)."""
 
 from __future__ import annotations
 

@@ -103,7 +103,8 @@ class BoundPerCoordinate(HonestGaussianSums):
 
 
 class HalfTheSensitivity(HonestSums):
-    """upper - lower mistaken for max(|lower|, |upper|), after shifting rows to [0, bound]: half of what a row can change."""
+    """upper - lower mistaken for max(|lower|, |upper|), after shifting rows to [0, bound]: half of what a row can
+    change."""
 
     def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
         return tuple(s / 2 for s in super().scales(space, bound, budget))
@@ -138,7 +139,8 @@ class _ShortTails(Channel):
 
 
 class ShortTails(HonestGaussianCounts):
-    """Noise beyond three standard deviations is cut off: values beyond are certain to come from one of two neighbours."""
+    """Noise beyond three standard deviations is cut off: values beyond are certain to come from one of two
+    neighbours."""
 
     channel = _ShortTails
 

@@ -1,7 +1,7 @@
 """Counts above a threshold, honest and broken.
 
-All of them claim (Central; add-or-remove one row): epsilon by Laplace noise of scale levels / eps, and a delta by a threshold that a
-lone row exceeds, on any level, with at most that probability.
+All of them claim (Central; add-or-remove one row): epsilon by Laplace noise of scale levels / eps, and a delta by a
+threshold that a lone row exceeds, on any level, with at most that probability.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What must type-check does, and what must not is found by both checkers, on the lines and for the reasons that are marked."""
+"""What must type-check does, and what must not is found by both checkers, on the lines and for the reasons that are
+marked."""
 
 from __future__ import annotations
 

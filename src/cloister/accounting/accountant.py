@@ -109,7 +109,10 @@ class Accountant:
             raise BudgetExceeded(f"{spent.amount(measure):.6g}", f"{amount:.6g}", f"the run's {measure} budget")
         epsilon = spent.epsilon(self.total.delta * (ROUNDING if spent.delta else 1))
         if not epsilon <= self.total.epsilon * ROUNDING:
-            asked = f"{epsilon:.6g} (delta is too small, or epsilon too large, for what discrete Gaussian noise pays: choose a larger delta, or pure noise)"
+            asked = (
+                f"{epsilon:.6g} (delta is too small, or epsilon too large, for what discrete Gaussian noise pays: "
+                f"choose a larger delta, or pure noise)"
+            )
             raise BudgetExceeded(asked, f"{self.total.epsilon:.6g}", f"the run's epsilon at delta {self.total.delta:g}")
 
 

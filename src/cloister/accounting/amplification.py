@@ -1,51 +1,56 @@
 """Privacy amplification by shuffling: what n reports of an eps0-DP randomiser cost when nobody knows whose is whose.
 
-Setting. n users send one report each, all by one randomiser R that is eps0-DP (pure, replace one input), with coins of their own;
-a shuffler permutes the reports. Two inputs differ in one user, who has x or x'. Write P, P' for her two laws, p = e^eps0, e = e^eps.
+Setting. n users send one report each, all by one randomiser R that is eps0-DP (pure, replace one input), with coins of
+their own; a shuffler permutes the reports. Two inputs differ in one user, who has x or x'. Write P, P' for her two
+laws, p = e^eps0, e = e^eps.
 
-**A blanket.** Let w be a measure with w <= R(z) for every input z. Every other user's report is, with chance |w|, one from w / |w|,
-and the changed user's is worth P / w or P' / w among them. Given the other users' remaining reports, the reports of the users in
-the blanket and hers are all that matters, and their multiset has density sum_j (P / w)(y_j) / n under n draws from w, so that
-(Balle, Bell, Gascon, Nissim 2019)
+**A blanket.** Let w be a measure with w <= R(z) for every input z. Every other user's report is, with chance |w|, one
+from w / |w|, and the changed user's is worth P / w or P' / w among them. Given the other users' remaining reports, the
+reports of the users in the blanket and hers are all that matters, and their multiset has density sum_j (P / w)(y_j) / n
+under n draws from w, so that (Balle, Bell, Gascon, Nissim 2019)
 
-    delta(eps) <= E[(X_1 + .. + X_n)_+] / n,    X_i independent: (P - e P')(Y) / w(Y) with Y from w, chance |w|;  0 otherwise.
+    delta(eps) <= E[(X_1 + .. + X_n)_+] / n,    X_i independent: (P - e P')(Y) / w(Y) with Y from w, chance |w|;  0
+    otherwise.
 
-The mean of X_i is 1 - e, whatever R is. So the law of X_i that is largest in convex order is the worst, since convex order is kept
-by sums and the positive part is convex.
+The mean of X_i is 1 - e, whatever R is. So the law of X_i that is largest in convex order is the worst, since convex
+order is kept by sums and the positive part is convex.
 
-**Any randomiser.** Where P > P' write (P, P') = u (p, 1) + v (1, 1), elsewhere u' (1, p) + v' (1, 1): u, v >= 0 as the ratio is at
-most p. As P, P' <= p R(z), w = max(P, P') / p is a blanket. With a = |u| = |u'| <= 1 / (p + 1), the positive part being
-sublinear, the worst X_i takes
+**Any randomiser.** Where P > P' write (P, P') = u (p, 1) + v (1, 1), elsewhere u' (1, p) + v' (1, 1): u, v >= 0 as the
+ratio is at most p. As P, P' <= p R(z), w = max(P, P') / p is a blanket. With a = |u| = |u'| <= 1 / (p + 1), the
+positive part being sublinear, the worst X_i takes
 
     p - e with chance a,   -(p e - 1) with chance a,   -p (e - 1) with chance (1 - (p + 1) a) / p,   0 otherwise.
 
-More a adds chance at the outer two of the four values and takes it from the inner two, at the same mean: it is larger in convex
-order. So a = 1 / (p + 1), randomised response on two values, is the worst of all, and
+More a adds chance at the outer two of the four values and takes it from the inner two, at the same mean: it is larger
+in convex order. So a = 1 / (p + 1), randomised response on two values, is the worst of all, and
 
     delta(eps) <= E[((p - e) N - (p e - 1) N')_+] / n,      (N, N', rest) ~ Multinomial(n; 1/(p+1), 1/(p+1), rest).
 
-This is the bound of the 'stronger clone' (Feldman, McMillan, Talwar 2023, Theorem 3.1): n - 1 others, each a clone of either value
-with chance 1 / (p + 1). Their errata restrict its proof, for users with different randomisers who see what came before, to some
-randomisers; for one randomiser, no interaction, the argument above has no such restriction. It is checked by enumeration.
+This is the bound of the 'stronger clone' (Feldman, McMillan, Talwar 2023, Theorem 3.1): n - 1 others, each a clone of
+either value with chance 1 / (p + 1). Their errata restrict its proof, for users with different randomisers who see what
+came before, to some randomisers; for one randomiser, no interaction, the argument above has no such restriction. It is
+checked by enumeration.
 
-**Plain k-ary randomised response** (also on a public hash, the hash being part of the report; also from users in no bucket, who
-send a uniform value): w = 1 / (p + k - 1) on each value, and
+**Plain k-ary randomised response** (also on a public hash, the hash being part of the report; also from users in no
+bucket, who send a uniform value): w = 1 / (p + k - 1) on each value, and
 
     p - e and -(p e - 1) with chance 1 / (p + k - 1) each,   -(e - 1) with chance (k - 2) / (p + k - 1),   0 otherwise.
 
 Inputs of one hash, or none, are smaller in convex order by the same count of signs, and so are more values k.
 
-**Mixtures.** A whole encoder which first draws a role, then uses the randomiser of that role, is one eps0-DP randomiser, with
-eps0 the largest of its roles': the general bound holds for it. The k-ary bound does so only if every user answers that question.
+**Mixtures.** A whole encoder which first draws a role, then uses the randomiser of that role, is one eps0-DP
+randomiser, with eps0 the largest of its roles': the general bound holds for it. The k-ary bound does so only if every
+user answers that question.
 
-**What must hold**: ``users`` counts those who answered honestly, the changed one among them, apart from whom anybody may collude;
-reports carry no trace of their senders; the shuffle is uniform. If the shuffler is not honest, eps0 holds.
+**What must hold**: ``users`` counts those who answered honestly, the changed one among them, apart from whom anybody
+may collude; reports carry no trace of their senders; the shuffle is uniform. If the shuffler is not honest, eps0 holds.
 
-Figures err to the safe side (below 1e-28 by much): where the sums are binned the fewest clones of a bin stand for all (more clones are post-processing),
-what is cut off is counted whole, and one part in 10^6 covers rounding (the tests find less than 10^-9).
+Figures err to the safe side (below 1e-28 by much): where the sums are binned the fewest clones of a bin stand for all
+(more clones are post-processing), what is cut off is counted whole, and one part in 10^6 covers rounding (the tests
+find less than 10^-9).
 
-Source: derived above; Balle, Bell, Gascon, Nissim 2019, section 5; Feldman, McMillan, Talwar 2021 and 2023; Wang et al. 2024
-(variation-ratio reduction); Shaked, Shanthikumar: Stochastic Orders, 3.A.44 (count of signs) and 3.A.12 (sums).
+Source: derived above; Balle, Bell, Gascon, Nissim 2019, section 5; Feldman, McMillan, Talwar 2021 and 2023; Wang et al.
+2024 (variation-ratio reduction); Shaked, Shanthikumar: Stochastic Orders, 3.A.44 (count of signs) and 3.A.12 (sums).
 """
 
 from __future__ import annotations
@@ -101,7 +106,8 @@ _FAR = 300.0
 
 @functools.lru_cache(4096)
 def epsilon_of_shuffled(local: float, delta: float, users: int, values: int | None = None) -> float:
-    """The smallest epsilon, in nats, at which the shuffled reports are (epsilon, delta)-DP, rounded up; at most ``local``.
+    """The smallest epsilon, in nats, at which the shuffled reports are (epsilon, delta)-DP, rounded up; at most
+    ``local``.
 
     Args: as of ``delta_of_shuffled``; delta: probability in [1e-300, 1).
     """
@@ -111,7 +117,8 @@ def epsilon_of_shuffled(local: float, delta: float, users: int, values: int | No
 
 @functools.lru_cache(4096)
 def local_of_shuffled(epsilon: float, delta: float, users: int, values: int | None = None) -> float:
-    """The largest eps0, in nats, whose shuffled reports are (epsilon, delta)-DP, rounded down: what each user may spend.
+    """The largest eps0, in nats, whose shuffled reports are (epsilon, delta)-DP, rounded down: what each user may
+    spend.
 
     Args: as of ``delta_of_shuffled``; delta: probability in [1e-300, 1).
     """

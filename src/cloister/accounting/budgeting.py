@@ -1,14 +1,16 @@
 """What a run's (epsilon, delta) buys: a budget in the measure of the questions that are asked.
 
-A slot that nobody asks decides nothing: beside Gaussian noise that is never drawn, pure noise would get sqrt(2 rho) of its epsilon,
-a fifth. Which oracles a method asks may depend on its budget, and the budget on which oracles are asked, so a set S of currencies
-(measure, and whether an oracle spends delta itself) is looked for that is closed: under the budget of S the method asks oracles of S.
+A slot that nobody asks decides nothing: beside Gaussian noise that is never drawn, pure noise would get sqrt(2 rho) of
+its epsilon, a fifth. Which oracles a method asks may depend on its budget, and the budget on which oracles are asked,
+so a set S of currencies (measure, and whether an oracle spends delta itself) is looked for that is closed: under the
+budget of S the method asks oracles of S.
 
-The search. S begins as what is asked under the budget of all slots together. While something outside S is asked under the budget of S, it
-joins S; if the method cannot even be run under that budget, and shows nothing new, S becomes all slots. S only grows, by at least one of
-at most eight currencies (four measures, with and without delta), so that the search ends after at most nine forecasts, as a rule two. What it ends
-with is closed, or it is all slots, under which every oracle opens. No row is read and no seed enters: whoever holds the plan finds the
-same budget. Were another schedule asked with the run's own seed all the same, the accountant refuses it before any row is read.
+The search. S begins as what is asked under the budget of all slots together. While something outside S is asked under
+the budget of S, it joins S; if the method cannot even be run under that budget, and shows nothing new, S becomes all
+slots. S only grows, by at least one of at most eight currencies (four measures, with and without delta), so that the
+search ends after at most nine forecasts, as a rule two. What it ends with is closed, or it is all slots, under which
+every oracle opens. No row is read and no seed enters: whoever holds the plan finds the same budget. Were another
+schedule asked with the run's own seed all the same, the accountant refuses it before any row is read.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ TRIAL_DELTA = 1e-6
 
 
 def problem_of(composed: Composed, total: Total, k: int, domain: Domain, rows: int) -> Problem:
-    """What a composed method is asked for, with the budget that ``total`` buys. Args: k, domain, rows, as of ``Problem``.
+    """What a composed method is asked for, with the budget that ``total`` buys. Args: k, domain, rows, as of
+    ``Problem``.
 
     Raises:
         InvalidInput: these figures make no problem, or buy no budget in the measures that are asked.

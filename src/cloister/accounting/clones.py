@@ -1,11 +1,12 @@
 """The sums of ``amplification``: hockey-stick divergences of counts of clones, as upper bounds.
 
-With n users, E[(X_1 + .. + X_n)_+] / n is a sum over the number c of clones among the n - 1 others, of chance |w| each, of
+With n users, E[(X_1 + .. + X_n)_+] / n is a sum over the number c of clones among the n - 1 others, of chance |w| each,
+of
 
     h(c) = |w| / m * E[(X_1 + .. + X_m)_+ | all of X_1 .. X_m in the blanket],     m = c + 1,
 
-the divergence given c clones. It falls with c: one more clone can be drawn by whoever sees the rest. So the fewest clones of a
-bin may stand for all of them, and with 1,000 bins that costs next to nothing.
+the divergence given c clones. It falls with c: one more clone can be drawn by whoever sees the rest. So the fewest
+clones of a bin may stand for all of them, and with 1,000 bins that costs next to nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ BINS = 1024
 
 CELLS = 16_000
 MIN_BINS = 24
-"""Most pairs of counts that are looked at for k-ary response, and the fewest numbers of clones: else the general bound must do."""
+"""Most pairs of counts that are looked at for k-ary response, and the fewest numbers of clones: else the general bound
+must do."""
 
 REACH = 12.0
 """Bins cover this many standard deviations either way; what is beyond falls in the outer bins."""
@@ -30,7 +32,8 @@ REACH = 12.0
 def general_delta(local: float, epsilon: float, users: int) -> float:
     """E[((p - e) N - (p e - 1) N')_+] / n, N, N' of chance 1 / (p + 1) each: the bound for any randomiser.
 
-    Given m = N + N', N is binomial with chance 1/2 and the sum is (p - 1)(e + 1) (N - K m), K = 1/2 + tanh(eps / 2) / (2 tanh(eps0 / 2)).
+    Given m = N + N', N is binomial with chance 1/2 and the sum is (p - 1)(e + 1) (N - K m), K = 1/2 + tanh(eps / 2) /
+    (2 tanh(eps0 / 2)).
     """
     clones, chances = bins(users - 1, 2 / (math.exp(local) + 1), BINS)
     m = clones + 1
@@ -42,8 +45,8 @@ def general_delta(local: float, epsilon: float, users: int) -> float:
 def response_delta(local: float, epsilon: float, users: int, values: int) -> float:
     """E[((p - e) N - (p e - 1) N' - (e - 1) N'')_+] / n for k-ary response; infinite where that is too long a sum.
 
-    Given m in the blanket, C = N + N' is binomial with chance 2 / k; given that, N with chance 1/2. With C = c the sum is
-    (p - 1)(e + 1) (N - c / 2 - beyond), beyond = (e - 1)((p - 1) c / 2 + m) / ((p - 1)(e + 1)).
+    Given m in the blanket, C = N + N' is binomial with chance 2 / k; given that, N with chance 1/2. With C = c the sum
+    is (p - 1)(e + 1) (N - c / 2 - beyond), beyond = (e - 1)((p - 1) c / 2 + m) / ((p - 1)(e + 1)).
     """
     from scipy.special import betainc
 
@@ -74,7 +77,8 @@ _NOTHING = 1e-40
 
 
 def bins(trials: int, chance: float, most: int) -> tuple[Floats, Floats]:
-    """The least count of each bin and the chance of the bin, for a binomial law: single counts where ``most`` bins are enough."""
+    """The least count of each bin and the chance of the bin, for a binomial law: single counts where ``most`` bins are
+    enough."""
     from scipy.special import betainc
 
     mean = trials * chance
@@ -108,7 +112,8 @@ def _log_half(m: Floats, k: Floats) -> Floats:
 
 
 def _log_binomial(m: Floats, k: Floats, chance: float) -> Floats:
-    """log P(Bin(m, chance) = k), 0 <= k; good to about 14 digits of the probability (Loader 2000). Minus infinity for k > m."""
+    """log P(Bin(m, chance) = k), 0 <= k; good to about 14 digits of the probability (Loader 2000). Minus infinity for k
+    > m."""
     rest = m - k
     inner = (k > 0) & (rest > 0)
     of, a, b = np.where(inner, m, 2.0), np.where(inner, k, 1.0), np.where(inner, rest, 1.0)

@@ -1,31 +1,35 @@
 """What a run pays: events added up, in every measure at once.
 
-**Deltas of mechanisms.** Let D' be D and one more row. An event with a delta says that, given any history, the mechanism's law on
-D' is at least (1 - delta) P'' pointwise, where P'' and its law P on D keep what ``spent`` says, in both directions. Multiplied out
-over a run: with delta the sum of the events' deltas, the law P' of all that is released on D' is at least (1 - delta) P'', where P
-and P'' are as far apart as the laws of a run without deltas, (epsilon, delta') by the composition below. For every set S
+**Deltas of mechanisms.** Let D' be D and one more row. An event with a delta says that, given any history, the
+mechanism's law on D' is at least (1 - delta) P'' pointwise, where P'' and its law P on D keep what ``spent`` says, in
+both directions. Multiplied out over a run: with delta the sum of the events' deltas, the law P' of all that is released
+on D' is at least (1 - delta) P'', where P and P'' are as far apart as the laws of a run without deltas, (epsilon,
+delta') by the composition below. For every set S
 
     P'(S) <= (1 - delta) P''(S) + delta <= e^epsilon P(S) + delta' + delta,
     P(S) <= min(1, y / (1 - delta) + delta'),      y = e^epsilon P'(S).
 
-The second is at most y + delta' + delta as well: where y <= (1 - delta)(1 - delta'), because y delta / (1 - delta) <= delta; beyond,
-because 1 - y <= delta + delta'. So deltas of mechanisms add to that of the conversion, in every measure (for zCDP: Bun and Steinke
-2016, section 8). That is for add-or-remove: one row that is replaced could fail on both sides.
+The second is at most y + delta' + delta as well: where y <= (1 - delta)(1 - delta'), because y delta / (1 - delta) <=
+delta; beyond, because 1 - y <= delta + delta'. So deltas of mechanisms add to that of the conversion, in every measure
+(for zCDP: Bun and Steinke 2016, section 8). That is for add-or-remove: one row that is replaced could fail on both
+sides.
 
-**Both sides.** A local report that is (epsilon_i, delta_i)-DP may fail for either of two rows. Any two laws Q, Q' that are
-(epsilon_i, delta_i)-close in both directions are (1 - delta_i) A + delta_i B and (1 - delta_i) A' + delta_i B' with A, A' within
-e^(+-epsilon_i) pointwise (Kairouz, Oh, Viswanath 2015: they are what one mechanism makes of randomised response that gives itself away
-with probability delta_i). So, over a run, P >= (1 - delta) P_0 and P' >= (1 - delta) P_0' with the *same* delta, and
+**Both sides.** A local report that is (epsilon_i, delta_i)-DP may fail for either of two rows. Any two laws Q, Q' that
+are (epsilon_i, delta_i)-close in both directions are (1 - delta_i) A + delta_i B and (1 - delta_i) A' + delta_i B' with
+A, A' within e^(+-epsilon_i) pointwise (Kairouz, Oh, Viswanath 2015: they are what one mechanism makes of randomised
+response that gives itself away with probability delta_i). So, over a run, P >= (1 - delta) P_0 and P' >= (1 - delta)
+P_0' with the *same* delta, and
 
-    P(S) <= (1 - delta) P_0(S) + delta <= (1 - delta)(e^epsilon P_0'(S) + delta') + delta <= e^epsilon P'(S) + delta' + delta.
+    P(S) <= (1 - delta) P_0(S) + delta <= (1 - delta)(e^epsilon P_0'(S) + delta') + delta <= e^epsilon P'(S) + delta' +
+    delta.
 
 Deltas that are not the same on both sides (thresholds under replacement) need the larger one on both.
 
-**Under Shuffled trust** (replace one row) an event with a delta that is (eps, delta)-close both ways is of that kind. So is one of which there are
-sub-laws A <= Q and A' <= Q', each of mass at least 1 - delta, that, with an outcome 'failed' for what they lack, keep what ``spent`` says: with P_0,
-P_0' the runs that never fail, the two inequalities above hold as they stand, in every measure (split-and-mix with Gaussian noise declares
-such a delta). People divide themselves over roles, privately, and send one role's messages: a row pays for the role that costs most, delta
-included.
+**Under Shuffled trust** (replace one row) an event with a delta that is (eps, delta)-close both ways is of that kind.
+So is one of which there are sub-laws A <= Q and A' <= Q', each of mass at least 1 - delta, that, with an outcome
+'failed' for what they lack, keep what ``spent`` says: with P_0, P_0' the runs that never fail, the two inequalities
+above hold as they stand, in every measure (split-and-mix with Gaussian noise declares such a delta). People divide
+themselves over roles, privately, and send one role's messages: a row pays for the role that costs most, delta included.
 """
 
 from __future__ import annotations
@@ -57,8 +61,8 @@ class Spent:
         all_rho: everything in rho: epsilon^2 / 2, mu^2 / 2 and rho.
         drift, tail: what discrete noise costs beside the analytic Gaussian (see ``discrete``).
         delta: sum of the deltas that mechanisms have of their own.
-        alone: what she pays, in epsilon, where a shuffler that she relies on is not honest; infinite where nothing holds, or where
-            there is no shuffler.
+        alone: what she pays, in epsilon, where a shuffler that she relies on is not honest; infinite where nothing
+            holds, or where there is no shuffler.
     """
 
     pure: float = 0.0
@@ -97,9 +101,9 @@ class Spent:
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon, in nats, that this module can prove at ``delta``, rounded up.
 
-        The smaller of zCDP for everything, and basic composition of the pure events, which need no delta, with the rest, which is
-        exact Gaussian composition (with the price of discrete noise) where the rest is Gaussian and zCDP where it is not. What
-        mechanisms take of ``delta`` themselves comes off first.
+        The smaller of zCDP for everything, and basic composition of the pure events, which need no delta, with the
+        rest, which is exact Gaussian composition (with the price of discrete noise) where the rest is Gaussian and zCDP
+        where it is not. What mechanisms take of ``delta`` themselves comes off first.
 
         Args:
             delta: probability, 0 or in [1e-300, 1).
@@ -203,7 +207,8 @@ def _price(event: Event) -> Spent:
         raise InvalidInput(f"'{event.mechanism}' declares delta = {event.delta}: it is a probability in [0, 1)")
     if not event.epsilon_without_shuffler >= 0:
         raise InvalidInput(
-            f"'{event.mechanism}' declares epsilon_without_shuffler = {event.epsilon_without_shuffler}: it is an epsilon, or infinite"
+            f"'{event.mechanism}' declares epsilon_without_shuffler = {event.epsilon_without_shuffler}: it is an "
+            f"epsilon, or infinite"
         )
     return attrs.evolve(_amounts(event), delta=event.delta, epsilon_without_shuffler=event.epsilon_without_shuffler)
 
@@ -216,7 +221,8 @@ def _amounts(event: Event) -> Spent:
         case "zcdp" if math.isfinite(event.pure):
             if not rho_of_pure(event.pure) <= amount * ROUNDING:
                 raise InvalidInput(
-                    f"'{event.mechanism}' declares epsilon = {event.pure} for a rho of {amount}: epsilon^2 / 2 is at most rho"
+                    f"'{event.mechanism}' declares epsilon = {event.pure} for a rho of {amount}: epsilon^2 / 2 is at "
+                    f"most rho"
                 )
             return Spent(pure=event.pure, all_rho=amount)
         case "zcdp":
@@ -226,8 +232,8 @@ def _amounts(event: Event) -> Spent:
         case "gaussian":
             if event.l0_sensitivity < 0 or (event.l0_sensitivity > 0) != math.isfinite(event.sigma):
                 raise InvalidInput(
-                    f"'{event.mechanism}' declares l0_sensitivity = {event.l0_sensitivity} with sigma = {event.sigma}: discrete "
-                    "Gaussian noise declares both, continuous noise neither"
+                    f"'{event.mechanism}' declares l0_sensitivity = {event.l0_sensitivity} with sigma = "
+                    f"{event.sigma}: discrete Gaussian noise declares both, continuous noise neither"
                 )
             if not 0 <= event.ratio < 1:
                 raise InvalidInput(f"'{event.mechanism}' declares a ratio of {event.ratio}, expected one in [0, 1)")

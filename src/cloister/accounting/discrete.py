@@ -30,12 +30,13 @@ to touched and discrete noise to untouched coordinates. H(D) against H(D') is mu
 shifts, so touched coordinates are post-processing of the analytic Gaussian, and an untouched coordinate has one law
 under both, so that it is added randomness that tells nothing; adaptivity changes neither, since the argument is per
 step. M and H differ on touched coordinates only: untouched factors are the same and cancel, whatever their number. So
-on transcripts whose touched noises all lie within t s the likelihoods of M(D) and H(D) differ by at most e^(+-drift), with
+on transcripts whose touched noises all lie within t s the likelihoods of M(D) and H(D) differ by at most e^(+-drift),
+with
 
     drift = sum of touched * eta(sigma),      tail = sum of touched * 2 e^(-t^2 / 2)
 
-over the run's events (each touches at most ``l0_sensitivity`` coordinates, on every path). If H is (eps0, delta0)-DP, going
-from M(D) to H(D) to H(D') to M(D') and cutting the tails at each end,
+over the run's events (each touches at most ``l0_sensitivity`` coordinates, on every path). If H is (eps0, delta0)-DP,
+going from M(D) to H(D) to H(D') to M(D') and cutting the tails at each end,
 
     P[M(D) in S] <= e^(2 drift + eps0) P[M(D') in S] + e^drift delta0 + (1 + e^(drift + eps0)) tail.
 

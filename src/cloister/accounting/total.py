@@ -72,8 +72,8 @@ class Total:
         the noise then spends. Pure and Gaussian together, or anything in rho: rho (basic composition would fix the
         split between the two in advance; zCDP leaves it to the method). All exact: no privacy, an infinite budget.
 
-        Where an oracle has a delta of its own (``uses_delta``), the budget carries one, shared as the budget is: all of delta where
-        all noise is pure, otherwise ``ASIDE`` of it, and the noise is calibrated at the rest.
+        Where an oracle has a delta of its own (``uses_delta``), the budget carries one, shared as the budget is: all of
+        delta where all noise is pure, otherwise ``ASIDE`` of it, and the noise is calibrated at the rest.
 
         Args:
             measures: those of the oracles that will share the budget, in any order; none is free and counts as pure.
@@ -85,15 +85,15 @@ class Total:
         kinds = set(measures)
         if uses_delta and self.delta == 0:
             raise InvalidInput(
-                "delta is 0, but thresholds, shuffled reports and Gaussian noise on a person's own report need delta > 0: pass delta (less than "
-                "one over the number of rows, 1e-6 say), or take components without a delta of their own, such as discrete-laplace for "
-                "thresholded, hadamard-vector for ldp-average"
+                "delta is 0, but thresholds, shuffled reports and Gaussian noise on a person's own report need delta "
+                "> 0: pass delta (less than one over the number of rows, 1e-6 say), or take components without a "
+                "delta of their own, such as discrete-laplace for thresholded, hadamard-vector for ldp-average"
             )
         if "exact" in kinds:
             if len(kinds) > 1:
                 raise InvalidInput(
-                    "exact answers have an infinite budget, in which no noise is calibrated: fill every slot that takes an oracle with an "
-                    "exact one (--with slot=exact), or none"
+                    "exact answers have an infinite budget, in which no noise is calibrated: fill every slot that "
+                    "takes an oracle with an exact one (--with slot=exact), or none"
                 )
             return Budget("exact", math.inf, delta=self.delta if uses_delta else 0.0)
         if kinds <= {"pure"}:

@@ -63,8 +63,8 @@ class TensorChannel(AdditiveChannel):
         numbers = sum(self.space.sizes) * self.width
         if numbers > MAX_NUMBERS:
             raise InvalidInput(
-                f"'{self.mechanism}' keeps a number per bucket: {sum(self.space.sizes)} buckets of {self.width} numbers "
-                "are too many"
+                f"'{self.mechanism}' keeps a number per bucket: {sum(self.space.sizes)} buckets of {self.width} "
+                f"numbers are too many"
             )
         super().__attrs_post_init__()
 

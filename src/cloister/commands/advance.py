@@ -22,16 +22,22 @@ from cloister.commands.common import (
 )
 from cloister.commands.endings import ending, printing
 
-GO_ON = "'cloister rounds' says which round is open; run it again: a round that is closed stays closed, and the result of all is the same"
+GO_ON = (
+    "'cloister rounds' says which round is open; run it again: a round that is closed stays closed, and the result of "
+    "all is the same"
+)
 
 
 def advance(
     plan: PlanFolder,
-    reports: Annotated[list[str] | None, typer.Option(help="Folder or file of reports, or a pattern in quotes. Repeatable.")] = None,
+    reports: Annotated[list[str] | None, typer.Option(help="Folder or file of reports, or a pattern in quotes. "
+        "Repeatable.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the result, once there is one: .json or .npz.")] = None,
-    only: Annotated[int | None, typer.Option("--round", help="Close this round, from 1; nothing happens if it is closed. Default: the open one.")] = None,
+    only: Annotated[int | None, typer.Option("--round", help="Close this round, from 1; nothing happens if it is "
+        "closed. Default: the open one.")] = None,
     least: Annotated[int, typer.Option(help="Reports that must count, or nothing is closed.")] = 1,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be refused.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be "
+        "refused.")] = False,
     accept_shares: AcceptShares = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -42,7 +48,8 @@ def advance(
     target = None if out is None else checked_target(out)
     with ending(lambda error: GO_ON), progress("reports read") as advance:
         done = run(
-            plan, reports or [], only=None if only is None else only - 1, least=least, strict=strict, accept_shares=accept_shares,
+            plan, reports or [], only=None if only is None else only - 1, least=least, strict=strict,
+            accept_shares=accept_shares,
             progress=advance,
         )  # fmt: skip
         for line in [] if done.intake is None else done.intake.lines():
@@ -67,7 +74,8 @@ def advance(
 
 
 def rounds(plan: PlanFolder, as_json: AsJson = False) -> None:
-    """Say which round of a plan is open, who is asked in each, by what, how many bytes she sends, and how many the server publishes."""
+    """Say which round of a plan is open, who is asked in each, by what, how many bytes she sends, and how many the
+    server publishes."""
     from cloister.collection.plan.transcript import Transcript
 
     standing = _standing(Transcript.read(plan))
@@ -84,7 +92,8 @@ def rounds(plan: PlanFolder, as_json: AsJson = False) -> None:
     for one in standing["rounds"]:
         asked = f"{one['asked']:.1%}"
         table.add_row(
-            str(one["round"]), one["state"], asked, plain(_counted(one["mechanisms"])), f"{one['bytes']:.4g}", f"{one['reports']:,}", f"{one['published']:,}",
+            str(one["round"]), one["state"], asked, plain(_counted(one["mechanisms"])), f"{one['bytes']:.4g}",
+            f"{one['reports']:,}", f"{one['published']:,}",
         )  # fmt: skip
     print_table(table, console())
 
@@ -112,6 +121,7 @@ def _standing(transcript: Any) -> dict[str, Any]:
             }
         )  # fmt: skip
     return {
-        "plan": plan.hash, "head": transcript.head, "epsilon": plan.total.epsilon, "delta": plan.total.delta, "users": plan.rows,
+        "plan": plan.hash, "head": transcript.head, "epsilon": plan.total.epsilon, "delta": plan.total.delta,
+        "users": plan.rows,
         "open": None if transcript.done else transcript.index + 1, "bytes per user": plan.size.total, "rounds": rounds,
     }  # fmt: skip

@@ -77,7 +77,8 @@ def steady() -> None:
 
 
 def console() -> Console:
-    """What measures the terminal and lays out tables. Names of columns and data sets are other people's: text, and never markup."""
+    """What measures the terminal and lays out tables. Names of columns and data sets are other people's: text, and
+    never markup."""
     from rich.console import Console
 
     return Console(markup=False, emoji=False, highlight=False)
@@ -110,8 +111,8 @@ def print_result(result: Result) -> None:
     print_table(table, terminal)
     if result.weights is not None and (empty := int((result.weights < result.weights.mean() / 100).sum())):
         show(
-            f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, narrower bounds "
-            "or more budget would use them better."
+            f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, "
+            f"narrower bounds or more budget would use them better."
         )
     show(result.privacy.text())
 
@@ -133,14 +134,15 @@ def mute(stream: TextIO) -> None:
 
 
 def plain(text: str, keep: str = "") -> str:
-    """Text without what a terminal would obey: names of files, and what stands in a plan, are other people's. Args: keep (as they are)."""
+    """Text without what a terminal would obey: names of files, and what stands in a plan, are other people's. Args:
+    keep (as they are)."""
     return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
 
 
 @contextmanager
 def event_log(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """What writes an event as a line of JSON, with the time, to a file that grows; without a path nothing is written. A run does not end
-    for a log that cannot be written any more (a full disk): that is said once.
+    """What writes an event as a line of JSON, with the time, to a file that grows; without a path nothing is written. A
+    run does not end for a log that cannot be written any more (a full disk): that is said once.
 
     Raises:
         InvalidInput: the file cannot be written.

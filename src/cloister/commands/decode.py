@@ -20,7 +20,8 @@ def decode(
     plan: PlanFolder,
     reports: Annotated[list[str], typer.Argument(help="Folders or files of reports, or a pattern in quotes.")],
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be refused.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be "
+        "refused.")] = False,
     accept_shares: AcceptShares = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -49,10 +50,11 @@ def decode(
 
 
 def _too_few(plan: CollectionPlan, reports: int) -> list[str]:
-    """What the plan warned of beforehand, for those who did report: v falls as one over their number. A shuffler refuses too few."""
+    """What the plan warned of beforehand, for those who did report: v falls as one over their number. A shuffler
+    refuses too few."""
     if plan.crowd is not None or plan.outlook is None or plan.outlook.error * plan.rows < reports:
         return []
     return [
-        f"WARNING: of {reports:,} reports expect no better than one centre: about {plan.outlook.rows_needed:,} would be needed for a "
-        "small error"
+        f"WARNING: of {reports:,} reports expect no better than one centre: about {plan.outlook.rows_needed:,} would "
+        f"be needed for a small error"
     ]

@@ -20,7 +20,8 @@ PARTIES = ("north", "south", "west")
 
 @attrs.frozen(eq=False)
 class Demo:
-    """What the demonstration shows. Args: result, costs (name to mean squared distance), rows and columns of the data."""
+    """What the demonstration shows. Args: result, costs (name to mean squared distance), rows and columns of the
+    data."""
 
     result: Result
     costs: dict[str, float]
@@ -29,7 +30,8 @@ class Demo:
 
 def demonstrate(
     epsilon: float, delta: float, k: int, seed: int | None,
-    progress: Callable[[int], None] | None = None, started: Callable[[PreparedRun, int], None] | None = None, federated: bool = False,
+    progress: Callable[[int], None] | None = None, started: Callable[[PreparedRun, int], None] | None = None,
+    federated: bool = False,
 ) -> Demo:  # fmt: skip
     """Cluster the 1,797 digits that scikit-learn carries (8 x 8 pixels, 0 to 16), beside what needs no privacy.
 

@@ -1,4 +1,5 @@
-"""``cloister answer`` and ``cloister encode``: rows to reports, where the rows are. One program; ``encode`` is for plans of one round."""
+"""``cloister answer`` and ``cloister encode``: rows to reports, where the rows are. One program; ``encode`` is for
+plans of one round."""
 
 from __future__ import annotations
 
@@ -38,25 +39,31 @@ Format = Annotated[str, typer.Option(help="parquet or arrow.")]  # fmt: skip
 
 def answer(
     plan: PlanFolder, rows: Rows, out: Out,
-    state: Annotated[Path, typer.Option(help="File that remembers what was answered and spent; made if it is not there.")],
+    state: Annotated[Path, typer.Option(help="File that remembers what was answered and spent; made if it is not "
+        "there.")],
     first: First = None, user_column: UserColumn = None, columns: Columns = None, lifetime: Lifetime = None,
-    lifetime_delta: LifetimeDelta = None, missing: Missing = "refuse", format: Format = "parquet", as_json: AsJson = False,
+    lifetime_delta: LifetimeDelta = None, missing: Missing = "refuse", format: Format = "parquet",
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Answer a plan's open round. Runs where the rows are; refuses what was changed since, and pays for a plan once."""
     _reported(plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, as_json)
 
 
 def encode(
-    plan: PlanFolder, rows: Rows, out: Out, first: First = None, user_column: UserColumn = None, columns: Columns = None,
-    state: Annotated[Path | None, typer.Option(help="File that remembers what was answered and spent; made if it is not there.")] = None,
-    lifetime: Lifetime = None, lifetime_delta: LifetimeDelta = None, missing: Missing = "refuse", format: Format = "parquet", as_json: AsJson = False,
+    plan: PlanFolder, rows: Rows, out: Out, first: First = None, user_column: UserColumn = None,
+    columns: Columns = None,
+    state: Annotated[Path | None, typer.Option(help="File that remembers what was answered and spent; made if it is "
+        "not there.")] = None,
+    lifetime: Lifetime = None, lifetime_delta: LifetimeDelta = None, missing: Missing = "refuse",
+    format: Format = "parquet", as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Randomise rows into reports that may leave. Runs where the rows are; nothing else leaves."""
     _reported(plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, as_json)
 
 
 def _reported(
-    plan: Path, rows: list[str], out: Path, state: Path | None, first: int | None, user_column: str | None, columns: str | None,
+    plan: Path, rows: list[str], out: Path, state: Path | None, first: int | None, user_column: str | None,
+    columns: str | None,
     lifetime: float | None, lifetime_delta: float | None, missing: str, format: str, as_json: bool,
 ) -> None:  # fmt: skip
     if first is not None and user_column is not None:
@@ -89,7 +96,10 @@ def _reported(
             return f"the reports are in {written[0]}, whole: send them"
         if state is None:
             return "no report was written: run it again"
-        return f"no report was written: run it again with --state {state}, which gives the same reports and pays nothing twice"
+        return (
+            f"no report was written: run it again with --state {state}, which gives the same reports and pays nothing "
+            f"twice"
+        )
 
     with ending(lambda error: standing()), progress("rows read") as advance:
         table = RowTable(encoder, rows, Naming(first=first or 0, column=user_column), names(columns), missing, advance)

@@ -1,7 +1,8 @@
-"""How a program ends before its end: Ctrl-C, a full disk, an output that takes nothing more. One line says what stands and how to go on.
+"""How a program ends before its end: Ctrl-C, a full disk, an output that takes nothing more. One line says what stands
+and how to go on.
 
-What is paid for must not be lost, or paid for again for want of a word: budget that is reserved stays spent, and a run that is open in a
-ledger is gone on with by its id.
+What is paid for must not be lost, or paid for again for want of a word: budget that is reserved stays spent, and a run
+that is open in a ledger is gone on with by its id.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def printing(where: Callable[[], str], only: bool = False) -> Iterator[None]:
 
     Args:
         where: asked if the output fails.
-        only: whether it was to be there alone. Otherwise whoever closes a pipe has seen enough: that ends the program quietly.
+        only: whether it was to be there alone. Otherwise whoever closes a pipe has seen enough: that ends the program
+            quietly.
     """
     try:
         yield
@@ -138,8 +140,8 @@ class Standing:
                 f"no run was opened, unless 'cloister ledger show {self.account.ledger}' has a new one: start it again"
             )
         return (
-            f"run {self.run} is open in {self.account.ledger}, and its budget stays reserved: go on with {self._again()} and the same "
-            "options, which pays nothing twice"
+            f"run {self.run} is open in {self.account.ledger}, and its budget stays reserved: go on with "
+            f"{self._again()} and the same options, which pays nothing twice"
         )
 
     def where(self) -> str:
@@ -147,7 +149,10 @@ class Standing:
         if self.saved:
             return f"the result is in {self.target}"
         if self.account is not None:
-            return f"run {self.run} is finished, and nothing is lost: {self._again()} and the same options print it again for nothing"
+            return (
+                f"run {self.run} is finished, and nothing is lost: {self._again()} and the same options print it again "
+                f"for nothing"
+            )
         if self.result is None:
             return "nothing was released: start it again"
         path = Path(f"cloister-result-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json").absolute()
@@ -155,7 +160,10 @@ class Standing:
             self.result.save(path)
             path.chmod(0o600)
         except (InvalidInput, OSError):
-            return "the result is lost, since it can be saved nowhere: give --out next time, which saves it before it is printed"
+            return (
+                "the result is lost, since it can be saved nowhere: give --out next time, which saves it before it is "
+                "printed"
+            )
         return f"the result is in {path}: --out saves it where you want it, before it is printed"
 
     def _again(self) -> str:

@@ -22,7 +22,8 @@ MEANING = {
 def evaluate(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
     rows: Rows,
-    columns: Annotated[str | None, typer.Option(help="Columns to use, separated by commas; default: the result's.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Columns to use, separated by commas; default: the "
+        "result's.")] = None,
     reference: Annotated[bool, typer.Option(help="Also compare with non-private k-means++ on the same rows.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -47,7 +48,8 @@ def evaluate(
 
 
 def _columns(rows: list[str], wanted: Sequence[str]) -> list[str] | None:
-    """The result's columns; where it has no names for them (0, 1, ...) and the files have, all columns of numbers, in their order."""
+    """The result's columns; where it has no names for them (0, 1, ...) and the files have, all columns of numbers, in
+    their order."""
     from cloister.run.fit import source
 
     if list(wanted) != [str(i) for i in range(len(wanted))]:

@@ -31,18 +31,24 @@ if TYPE_CHECKING:
 def join(
     plan: PlanFile,
     party: Annotated[str, typer.Option(help="This party's name in the plan and in its certificate.")],
-    data: Annotated[list[str], typer.Option(help="Files of this party's rows: Parquet, Arrow, CSV, NPY, or a pattern in quotes. Repeatable.")],
-    cert: Annotated[Path, typer.Option(help="This party's certificate; its key (.key), ca.pem and NAME.pool lie beside it.")],
+    data: Annotated[list[str], typer.Option(help="Files of this party's rows: Parquet, Arrow, CSV, NPY, or a pattern "
+        "in quotes. Repeatable.")],
+    cert: Annotated[Path, typer.Option(help="This party's certificate; its key (.key), ca.pem and NAME.pool lie "
+        "beside it.")],
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
     ca: Annotated[Path | None, typer.Option(help="The authority's certificate, if it is elsewhere.")] = None,
-    secret: Annotated[Path | None, typer.Option(help="This party's pooling key, or with shared masks the parties' common secret.")] = None,
+    secret: Annotated[Path | None, typer.Option(help="This party's pooling key, or with shared masks the parties' "
+        "common secret.")] = None,
     connect: Annotated[str | None, typer.Option(help="The coordinator, host:port, if the plan does not say.")] = None,
-    journal: Annotated[Path | None, typer.Option(help="File to remember the session in: join again with it after a crash. Keep it secret.")] = None,
+    journal: Annotated[Path | None, typer.Option(help="File to remember the session in: join again with it after a "
+        "crash. Keep it secret.")] = None,
     missing: Annotated[str, typer.Option(help="Rows with missing or infinite cells: refuse or drop.")] = "refuse",
     ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Declared name of this party's data set in the ledger.")] = None,
-    resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off; of a finished one, to print its result again.")] = None,
-    same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say that they are the same.")] = False,
+    resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off; of a finished one, "
+        "to print its result again.")] = None,
+    same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say "
+        "that they are the same.")] = False,
     patience: Annotated[float, typer.Option(help="Seconds to wait for the coordinator and the others.")] = 3600.0,
     unsigned: Unsigned = False,
     not_private: NotPrivate = False,
@@ -122,7 +128,10 @@ def _how(error: BaseException, joined: Joined, party: str, journal: Path | None,
         kept += ", without --resume: nothing is reserved any more" if run else ""
         return f"not all had joined, and nothing was sent: start the same command again, {kept}"
     if journal is None:
-        return f"without --journal FILE this party cannot come back, and the session is over for all{'; ' if spent else ''}{spent}"
+        return (
+            f"without --journal FILE this party cannot come back, and the session is over for "
+            f"all{'; ' if spent else ''}{spent}"
+        )
     more = (f" and run {run}", f" --resume {run}") if run else ("", "")
     return f"the session{more[0]} can go on: start the same command again with --journal {journal}{more[1]}"
 
@@ -140,7 +149,8 @@ def sign(
     ca: Annotated[Path | None, typer.Option(help="The authority's certificate, if it is elsewhere.")] = None,
     not_private: NotPrivate = False,
 ) -> None:  # fmt: skip
-    """Sign the plan: this party agrees to it, and to everybody on its list. Everybody needs everybody's signature to join."""
+    """Sign the plan: this party agrees to it, and to everybody on its list. Everybody needs everybody's signature to
+    join."""
     from cloister.federated.plan import SEEDED, read_pool_plan
     from cloister.federated.transport.signatures import folder_of, sign as signed
     from cloister.federated.transport.tls import Credentials
@@ -187,7 +197,8 @@ def make_certificates(
     party: Annotated[list[str], typer.Option(help="A party's name. Repeatable.")],
     days: Annotated[int, typer.Option(help="How long they are valid.")] = 30,
 ) -> None:
-    """Make a test authority, and certificates and pooling keys for everybody. For trials: no one machine should hold them all."""
+    """Make a test authority, and certificates and pooling keys for everybody. For trials: no one machine should hold
+    them all."""
     from cloister.federated.protocol.agreement import COORDINATOR_NAME
     from cloister.federated.protocol.streams import new_private_key, public_key
     from cloister.federated.transport.certificates import make_test_certificates, write_secret

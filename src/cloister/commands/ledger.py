@@ -19,7 +19,8 @@ def declare(
     dataset: Annotated[str, typer.Argument(help="The data set's name.")],
     epsilon: Annotated[float, typer.Option(help="Lifetime budget, in nats.")],
     delta: Annotated[float, typer.Option(help="Lifetime probability of failure.")] = 0.0,
-    composition: Annotated[str, typer.Option(help="basic: epsilons and deltas add; zcdp: rho adds, better for many runs.")] = "basic",
+    composition: Annotated[str, typer.Option(help="basic: epsilons and deltas add; zcdp: rho adds, better for many "
+        "runs.")] = "basic",
 ) -> None:  # fmt: skip
     """Give a data set a lifetime budget."""
     from cloister.accounting.ledger.ledger import Ledger
@@ -29,7 +30,8 @@ def declare(
     how: Literal["basic", "zcdp"] = "zcdp" if composition == "zcdp" else "basic"
     Ledger.open(ledger, create=True).declare(dataset, epsilon, delta, how)
     typer.echo(
-        f"'{plain(dataset)}' may spend epsilon = {epsilon:g}, delta = {delta:g} in its lifetime ({composition} composition)"
+        f"'{plain(dataset)}' may spend epsilon = {epsilon:g}, delta = {delta:g} in its lifetime ({composition} "
+        f"composition)"
     )
 
 
@@ -47,7 +49,8 @@ def show(ledger: Annotated[Path, typer.Argument(help="The ledger's file.")], as_
     for data in found:
         life = data.lifetime
         typer.echo(
-            f"{plain(data.dataset)}: lifetime epsilon {life.epsilon:g}, delta {life.delta:g} ({data.composition}); left: {data.left}"
+            f"{plain(data.dataset)}: lifetime epsilon {life.epsilon:g}, delta {life.delta:g} ({data.composition}); "
+            f"left: {data.left}"
         )
         for run in data.runs:
             state = (

@@ -22,7 +22,8 @@ EXAMPLES = {
     "tree": "honeycomb-cells",
     "solver": "farthest-first",
 }
-"""The example of each role. Its name has two words, so that it is spelt differently in each of the forms that are replaced."""
+"""The example of each role. Its name has two words, so that it is spelt differently in each of the forms that are
+replaced."""
 
 
 def new_plugin(

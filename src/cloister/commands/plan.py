@@ -14,15 +14,19 @@ from cloister.commands.endings import printing
 def plan(
     k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")],
     epsilon: Annotated[float, typer.Option(help="What one report may cost its person, in nats.")],
-    rows: Annotated[int, typer.Option(parser=whole, metavar="<int>", help="Public number of people: their numbers are 0 to rows - 1.")],
+    rows: Annotated[int, typer.Option(parser=whole, metavar="<int>", help="Public number of people: their numbers are "
+        "0 to rows - 1.")],
     bounds: Annotated[str, typer.Option(help="Public bounds: ball:RADIUS, -1:1, or 0:120,0:1, or a .toml/.json file.")],
     out: Annotated[Path, typer.Option(help="Folder to make.")],
-    method: Annotated[str, typer.Option(help="Which algorithm, filled with local oracles. See 'cloister list Method'.")] = "one-round",
+    method: Annotated[str, typer.Option(help="Which algorithm, filled with local oracles. See 'cloister list "
+        "Method'.")] = "one-round",
     dimension: Annotated[int | None, typer.Option(help="Number of columns, whatever they are called.")] = None,
     columns: Annotated[str | None, typer.Option(help="Names of the columns, separated by commas.")] = None,
     delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee; 0 for pure noise.")] = 0.0,
-    wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component, e.g. counts=hadamard-response. Repeatable.")] = None,
-    values: Annotated[list[str] | None, typer.Option("--set", help="option=value, e.g. partitions=2. Repeatable.")] = None,
+    wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component, e.g. counts=hadamard-response. "
+        "Repeatable.")] = None,
+    values: Annotated[list[str] | None, typer.Option("--set", help="option=value, e.g. partitions=2. "
+        "Repeatable.")] = None,
     seed: Annotated[int | None, typer.Option(help="Repeat the public choices. Never the noise.")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip

@@ -17,7 +17,8 @@ def plot(
     out: Annotated[Path, typer.Option("-o", "--out", help="The picture: .png or .svg.")],
     curve: Annotated[bool, typer.Option("--curve", help="The tree program's cost against k, not the map.")] = False,
     axes: Annotated[str | None, typer.Option(help="Two columns, separated by a comma; default: the first two.")] = None,
-    project: Annotated[bool, typer.Option("--project", help="The tree's public projection, or else the centres' principal axes.")] = False,
+    project: Annotated[bool, typer.Option("--project", help="The tree's public projection, or else the centres' "
+        "principal axes.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Draw a result: its centres and tree cells, or cost against k. Released values only: reads no rows."""

@@ -13,9 +13,11 @@ from cloister.commands.endings import ending, printing
 
 def shuffle(
     plan: PlanFolder,
-    reports: Annotated[list[str], typer.Argument(help="Folders or files of people's messages, or a pattern in quotes.")],
+    reports: Annotated[list[str], typer.Argument(help="Folders or files of people's messages, or a pattern in "
+        "quotes.")],
     out: Annotated[Path, typer.Option(help="Folder to make; its parent is worked in, and nobody else may read it.")],
-    strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or person that would be refused.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or person that would be "
+        "refused.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Take off who sent which message, and put all in random order. Runs where nobody else looks."""

@@ -1,7 +1,7 @@
 """What parties pool under Aggregated trust: vectors of 64-bit words, and how noise comes to them.
 
-Words add modulo 2^64. A channel uses the lowest ``bits`` of each, a multiple of 8, chosen so that no sum of rows and noise
-can wrap; because 2^bits divides 2^64, masking, adding and cutting to ``bits`` may come in any order.
+Words add modulo 2^64. A channel uses the lowest ``bits`` of each, a multiple of 8, chosen so that no sum of rows and
+noise can wrap; because 2^bits divides 2^64, masking, adding and cutting to ``bits`` may come in any order.
 """
 
 from __future__ import annotations
@@ -59,9 +59,11 @@ class RingVector:
 
 @runtime_checkable
 class Pooled(Protocol):
-    """What Aggregated trust asks of a channel: noise that a coordinator draws, or the parties in shares, and public facts of its messages.
+    """What Aggregated trust asks of a channel: noise that a coordinator draws, or the parties in shares, and public
+    facts of its messages.
 
-    Laws: reports are ``RingVector``. Neither ``encode`` nor ``decode`` draws; ``decode`` refuses a sum that does not hold its noise.
+    Laws: reports are ``RingVector``. Neither ``encode`` nor ``decode`` draws; ``decode`` refuses a sum that does not
+    hold its noise.
     """
 
     @property
@@ -104,7 +106,8 @@ def pooled(channel: Any, parties: int) -> Pooled:
         raise InvalidInput("only questions of Aggregated trust can be pooled by parties")
     if channel.shares > 1 and channel.shares != parties:
         raise InvalidInput(
-            f"the oracle draws noise in {channel.shares} shares, but there are {parties} parties: set its option 'parties'"
+            f"the oracle draws noise in {channel.shares} shares, but there are {parties} parties: set its option "
+            f"'parties'"
         )
     if parties > channel.parties:
         raise InvalidInput(
@@ -114,7 +117,8 @@ def pooled(channel: Any, parties: int) -> Pooled:
 
 
 def most_rows(rounds: Iterable[Round[Any]]) -> int:
-    """How many rows one party may have in these rounds: the least hard cap of their questions. An option, so that a forecast has it."""
+    """How many rows one party may have in these rounds: the least hard cap of their questions. An option, so that a
+    forecast has it."""
     return min((cast(Pooled, part.channel).most_rows for round in rounds for part in round.parts), default=CAP)
 
 

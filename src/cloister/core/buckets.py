@@ -1,4 +1,5 @@
-"""Buckets: how many there are, which one a row falls in, and what vectors are added up in them. Public, but for the vectors."""
+"""Buckets: how many there are, which one a row falls in, and what vectors are added up in them. Public, but for the
+vectors."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ class Space:
 
     Args:
         sizes: buckets per level, coarse levels first.
-        nested: each level halves the next one: a row's id at level l is its id at level l + 1, shifted right by one bit (and -1
-            at all levels or none). Then whoever counts rows needs to look at the deepest level only.
+        nested: each level halves the next one: a row's id at level l is its id at level l + 1, shifted right by one bit
+            (and -1 at all levels or none). Then whoever counts rows needs to look at the deepest level only.
 
     Raises:
         InvalidInput: a nested level that has not half as many buckets as the next one, rounded up.
@@ -48,8 +49,8 @@ class QuestionContext:
         rows: the public number of rows (users) that are asked: where a share of them is, the expected number.
         unit: the lattice's spacing in the caller's units.
         seed: of this question alone.
-        people: the public number of users of the round, asked this question or not. Where a shuffler mixes their messages and roles are
-            private, all of them hide each other. By default those who are asked.
+        people: the public number of users of the round, asked this question or not. Where a shuffler mixes their
+            messages and roles are private, all of them hide each other. By default those who are asked.
     """
 
     rows: int

@@ -20,7 +20,8 @@ Measure: TypeAlias = Literal["pure", "gaussian", "zcdp", "exact"]
 @final
 @attrs.frozen
 class Currency:
-    """In what an oracle counts privacy. Args: measure; failing (whether it spends a delta of its own, as thresholding does)."""
+    """In what an oracle counts privacy. Args: measure; failing (whether it spends a delta of its own, as thresholding
+    does)."""
 
     measure: Measure
     uses_delta: bool = False
@@ -59,10 +60,12 @@ class Share:
 
 
 def drawings(shares: Sequence[Share | None]) -> list[int]:
-    """Which drawing of roles each question (its share of the users, if not all) goes by, where people draw them in private.
+    """Which drawing of roles each question (its share of the users, if not all) goes by, where people draw them in
+    private.
 
-    Questions of one key whose shares are disjoint are roles of one drawing: a person plays one of them. Those whose shares meet would go
-    to the same person, who must not be known again by the second one: that one belongs to another drawing.
+    Questions of one key whose shares are disjoint are roles of one drawing: a person plays one of them. Those whose
+    shares meet would go to the same person, who must not be known again by the second one: that one belongs to another
+    drawing.
     """
     taken, found = dict[tuple[PublicRng, int], list[Share]](), list[int]()
     for share in shares:
@@ -84,8 +87,8 @@ class Budget:
         measure: what ``amount`` counts.
         amount: additive under composition: epsilon in nats (pure), mu^2 (gaussian), rho (zcdp).
         among: the users who are asked, if not all.
-        delta: a probability beside it, for mechanisms that fail with one of their own (thresholding). Additive too, and shared in
-            the same way; most mechanisms leave it. 0 where nothing was set aside.
+        delta: a probability beside it, for mechanisms that fail with one of their own (thresholding). Additive too, and
+            shared in the same way; most mechanisms leave it. 0 where nothing was set aside.
     """
 
     measure: Measure
@@ -117,8 +120,8 @@ class Budget:
         """The shares that minimise a sum of errors, given what each would be if it had this whole budget.
 
         Variance falls as amount^-p with p = 2 for pure noise (Laplace: 2 (D/eps)^2) and p = 1 for mu^2 and rho, so by
-        Lagrange the best share of error a is a^(1 / (p + 1)): square roots for Gaussian noise (FastLloyd's sqrt(4 d) : 1,
-        equation 19), cube roots for pure noise (Su et al. 2016).
+        Lagrange the best share of error a is a^(1 / (p + 1)): square roots for Gaussian noise (FastLloyd's sqrt(4 d) :
+        1, equation 19), cube roots for pure noise (Su et al. 2016).
         """
         if self.measure == "exact":
             return (self,) * len(errors)
@@ -129,7 +132,8 @@ class Budget:
         """Disjoint public shares of the users, each spending the whole amount.
 
         Raises:
-            InvalidInput: this budget is a share already; weigh all shares in one call. Or a weight is nothing beside the others.
+            InvalidInput: this budget is a share already; weigh all shares in one call. Or a weight is nothing beside
+                the others.
         """
         if self.user_share is not None:
             raise InvalidInput("a share of the users is not split again: give all weights in one call")
@@ -174,11 +178,14 @@ class Event:
         touched: how many noised integers one row can change (discrete noise only).
         sigma: standard deviation of the noise in integers (discrete Gaussian only; what accounting needs to compare it
             with a rounded real Gaussian).
-        delta: probability, given any history, that ``spent`` does not cover what comes out (see ``cloister.accounting.composition``).
-        ratio: how far, in |log|, the law of one noised integer is from that discrete Gaussian, anywhere; 0 if it is one.
-        alone: epsilon of one person's report by itself, for whom the shuffler is not honest (Shuffled only); infinite if nothing holds.
-        pure: its epsilon, if it is pure but for ``delta`` and paid in rho (epsilon^2 / 2 is then at most that rho); infinite if it is
-            not, or says so by its measure.
+        delta: probability, given any history, that ``spent`` does not cover what comes out (see
+            ``cloister.accounting.composition``).
+        ratio: how far, in |log|, the law of one noised integer is from that discrete Gaussian, anywhere; 0 if it is
+            one.
+        alone: epsilon of one person's report by itself, for whom the shuffler is not honest (Shuffled only); infinite
+            if nothing holds.
+        pure: its epsilon, if it is pure but for ``delta`` and paid in rho (epsilon^2 / 2 is then at most that rho);
+            infinite if it is not, or says so by its measure.
     """
 
     mechanism: str

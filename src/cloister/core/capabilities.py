@@ -11,15 +11,16 @@ from cloister.core.types import Bools, Floats, Ids
 
 @runtime_checkable
 class Counted(Protocol):
-    """A population that says of how many people its answers are: what trust Shuffled asks of it, where their number is public (neighbours
-    replace a row) and the guarantee needs so many.
+    """A population that says of how many people its answers are: what trust Shuffled asks of it, where their number is
+    public (neighbours replace a row) and the guarantee needs so many.
 
     Laws: a row that no answer counts (it has a missing cell, say) is nobody.
     """
 
     @property
     def people(self) -> int | None:
-        """Of the rows that it holds, or of the reports that the last ``gather`` took; None while only a ``gather`` can tell."""
+        """Of the rows that it holds, or of the reports that the last ``gather`` took; None while only a ``gather`` can
+        tell."""
         ...
 
 
@@ -49,8 +50,9 @@ class Joining(Protocol):
 class NeedsHonestUsers(Protocol):
     """A channel whose guarantee needs others: a Shuffled one.
 
-    Laws: its events hold if at least ``min_honest_users`` people, herself among them, follow the protocol and their messages are shuffled
-    together, whoever else there is. Events say by ``epsilon_without_shuffler`` what holds otherwise.
+    Laws: its events hold if at least ``min_honest_users`` people, herself among them, follow the protocol and their
+    messages are shuffled together, whoever else there is. Events say by ``epsilon_without_shuffler`` what holds
+    otherwise.
     """
 
     @property
@@ -59,14 +61,15 @@ class NeedsHonestUsers(Protocol):
 
 @runtime_checkable
 class MultiMessageChannel(Protocol):
-    """A Shuffled channel of several messages per user: only their multiset means something. Everybody is asked: her share of the noise
-    is owed whatever her role is, so such a question is never put to a share of the users.
+    """A Shuffled channel of several messages per user: only their multiset means something. Everybody is asked: her
+    share of the noise is owed whatever her role is, so such a question is never put to a share of the users.
 
-    Laws: a report has one entry per message, ``messages`` for every user, those of one user together and in the order of users;
-    its ``columns()`` have no "users". ``absorb`` takes messages in any order and in any pieces, and refuses those that no encoder
-    sends; ``decode`` refuses a summary that is not of whole users. Whatever her row is, any two of a user's messages are independent, but for
-    what is public of their places (which slot, which level): nothing tells that they are hers. No kind of message, by any of its fields
-    together, is sent by users in some bucket alone: she hides it among ``min_honest_users`` others'.
+    Laws: a report has one entry per message, ``messages`` for every user, those of one user together and in the order
+    of users; its ``columns()`` have no "users". ``absorb`` takes messages in any order and in any pieces, and refuses
+    those that no encoder sends; ``decode`` refuses a summary that is not of whole users. Whatever her row is, any two
+    of a user's messages are independent, but for what is public of their places (which slot, which level): nothing
+    tells that they are hers. No kind of message, by any of its fields together, is sent by users in some bucket alone:
+    she hides it among ``min_honest_users`` others'.
     """
 
     @property
@@ -75,17 +78,19 @@ class MultiMessageChannel(Protocol):
         ...
 
     def pooled(self, items: Any, users: Ids, rng: NoiseRng) -> Any:
-        """The ideal functionality: in law what ``absorb`` makes of the shuffled messages of these users, drawn at once. Where the noise of
-        a sum is drawn at once too, the summary may owe it and ``decode`` draws it."""
+        """The ideal functionality: in law what ``absorb`` makes of the shuffled messages of these users, drawn at once.
+        Where the noise of a sum is drawn at once too, the summary may owe it and ``decode`` draws it."""
         ...
 
 
 @runtime_checkable
 class ChecksWholeReports(Protocol):
-    """A ``MultiMessageChannel`` that can tell whose messages would spoil the others': what a shuffler asks before it forgets the senders."""
+    """A ``MultiMessageChannel`` that can tell whose messages would spoil the others': what a shuffler asks before it
+    forgets the senders."""
 
     def whole(self, report: Any) -> Bools:
-        """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order within a user.
+        """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order
+        within a user.
 
         Raises:
             Refused: they cannot be told apart: the shuffler then asks about fewer.
@@ -98,8 +103,9 @@ class PredictsError(Protocol):
     """A method that can say beforehand how well it will do: what a plan warns by."""
 
     def expected_error(self, problem: Problem) -> float:
-        """v: the mean squared distance that noise alone puts between a row's centre and where it should be, over the squared
-        radius of the domain (half its diameter), for k tight clusters of one size. At v >= 1 expect no better than one centre.
+        """v: the mean squared distance that noise alone puts between a row's centre and where it should be, over the
+        squared radius of the domain (half its diameter), for k tight clusters of one size. At v >= 1 expect no better
+        than one centre.
         """
         ...
 
@@ -115,7 +121,8 @@ class HasCutBoundaries(Protocol):
 
 @runtime_checkable
 class HasCostCurve(Protocol):
-    """A solver that can say what fewer centres would have cost, for the curve of cost against k. ``power``: z of its distances^z."""
+    """A solver that can say what fewer centres would have cost, for the curve of cost against k. ``power``: z of its
+    distances^z."""
 
     power: int
 
@@ -130,8 +137,8 @@ class IsRandomisedResponse(Protocol):
 
     @property
     def values(self) -> int | None:
-        """k, if each report is, given public coins, one answer of k-ary randomised response (of at least k values; at no input is
-        an answer more than e^epsilon times as likely as any other); else None."""
+        """k, if each report is, given public coins, one answer of k-ary randomised response (of at least k values; at
+        no input is an answer more than e^epsilon times as likely as any other); else None."""
         ...
 
 

@@ -44,12 +44,13 @@ class Problem:
             raise InvalidInput(f"k is {self.k}, but the public number of rows is {self.rows}: ask for fewer centres")
 
     def context(self, spend: Budget, seed: PublicRng = ANY_KEY) -> QuestionContext:
-        """What everybody knows about a question that may spend this. Args: seed, of a question that is asked and not only priced."""
+        """What everybody knows about a question that may spend this. Args: seed, of a question that is asked and not
+        only priced."""
         return QuestionContext(max(1, round(self.rows * spend.fraction)), self.domain.unit, seed, self.rows)
 
     def split(self, share: float) -> tuple[Problem, Problem]:
-        """The problem for the first part of a method, with this share of the budget, and for the rest. With share 0 both have all of
-        it: the first part asks nothing."""
+        """The problem for the first part of a method, with this share of the budget, and for the rest. With share 0
+        both have all of it: the first part asks nothing."""
         first, rest = self.budget.split(share, 1 - share) if share > 0 else (self.budget, self.budget)
         return attrs.evolve(self, budget=first), attrs.evolve(self, budget=rest)
 
@@ -110,7 +111,8 @@ class Coreset:
         leaves: their buckets, where a tree grew them.
         errors: standard errors, for solvers that allow for noise.
         cells: lower and upper corners (m, 2, p) of boxes that the points stand for, where they are boxes: for pictures.
-        frame: orthonormal directions (d, p) that the boxes are over, relative to the domain's middle; none: the columns (p = d).
+        frame: orthonormal directions (d, p) that the boxes are over, relative to the domain's middle; none: the columns
+            (p = d).
     """
 
     points: Floats

@@ -1,8 +1,8 @@
 """One hash over public data: attrs values, arrays, numbers, text, tuples and dictionaries.
 
-A class enters the hash by its *tag*: the package that it comes from and its qualified name, or ``digest_tag`` where it has one. So a class
-may move to another file of its package, and plans, ledgers and runs that were written before stay readable. A field enters by its name,
-or by the name that it had when it was first published (``written_as``).
+A class enters the hash by its *tag*: the package that it comes from and its qualified name, or ``digest_tag`` where it
+has one. So a class may move to another file of its package, and plans, ledgers and runs that were written before stay
+readable. A field enters by its name, or by the name that it had when it was first published (``written_as``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def digest(value: object) -> str:
 
 
 def stamp(value: object) -> int:
-    """The first 64 bits of a public value's digest: what reports bear, so that they answer this question and no other."""
+    """The first 64 bits of a public value's digest: what reports bear, so that they answer this question and no
+    other."""
     return int(digest(value)[:16], 16)
 
 

@@ -1,9 +1,9 @@
 """Public domains and the lattice that rows are put on.
 
 A domain is given by the caller, never read off the data (law 1). It fixes a lattice: the midpoint is 0 and the unit is
-the power of two that makes every lattice point's Euclidean norm at most ``REACH`` = 2^20. With that, products of rows and
-centres, their sums in any order, and every sensitivity are exact in float64 and int64 (law 5); rounding moves a row by at
-most half a unit per column, a millionth of the domain's radius.
+the power of two that makes every lattice point's Euclidean norm at most ``REACH`` = 2^20. With that, products of rows
+and centres, their sums in any order, and every sensitivity are exact in float64 and int64 (law 5); rounding moves a row
+by at most half a unit per column, a millionth of the domain's radius.
 """
 
 from __future__ import annotations

@@ -33,8 +33,9 @@ def chunk_rows(dimension: int) -> int:
 def keep_memory() -> None:
     """Make glibc keep the memory of one chunk for the next one.
 
-    A chunk's arrays are of a size that is mapped, zeroed and unmapped again each time, which was a quarter of a round. The
-    thresholds follow the largest block that was ever freed; no page of this one is touched. Elsewhere it does nothing.
+    A chunk's arrays are of a size that is mapped, zeroed and unmapped again each time, which was a quarter of a round.
+    The thresholds follow the largest block that was ever freed; no page of this one is touched. Elsewhere it does
+    nothing.
     """
     np.empty(2**25 - 2**16, np.uint8)
 
@@ -48,7 +49,8 @@ def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) ->
 
 
 def encode_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
-    """Lattice rows (n, d) to one report per question. Each distinct bucketing is located once, for those whom it is asked of."""
+    """Lattice rows (n, d) to one report per question. Each distinct bucketing is located once, for those whom it is
+    asked of."""
     return tuple(
         part.channel.encode(items, who, coins) for part, items, who, coins, _ in _asked(round, rows, users, rng)
     )
@@ -71,7 +73,8 @@ class Owned:
 
 
 def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Owned, ...]:
-    """Finite raw rows (n, d) to one report per question, for whoever must know whose message is whose: the people themselves."""
+    """Finite raw rows (n, d) to one report per question, for whoever must know whose message is whose: the people
+    themselves."""
     snapped = round.domain.snap(rows)
     return tuple(
         Owned(
@@ -87,7 +90,8 @@ def summarise_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng)
 
 
 def summarise_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
-    """Lattice rows (n, d) that are all here to one summary per question: messages that would only be added up are not made."""
+    """Lattice rows (n, d) that are all here to one summary per question: messages that would only be added up are not
+    made."""
     return tuple(
         _summary(part.channel, items, who, coins) for part, items, who, coins, _ in _asked(round, rows, users, rng)
     )
@@ -110,7 +114,8 @@ def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids]:
 def _asked(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng
 ) -> Iterator[tuple[OpenedQuestion, Ints | BucketedVectors, Ids, NoiseRng, Bools | None]]:
-    """What each channel encodes: items, users, and where their words come from; and who of the users (n,) these are, if not all."""
+    """What each channel encodes: items, users, and where their words come from; and who of the users (n,) these are, if
+    not all."""
     names = numbers(round, users, rng)
     asked = whom(round, names)
     located = _located(round, asked, rows)
@@ -149,9 +154,10 @@ def _located(round: Round[Any], asked: list[Bools | None], rows: Ints) -> dict[i
 def _within(cells: Bucketing, rows: Ints) -> Ints:
     """Bucket ids (n, levels), each -1 or of a bucket that there is: what the proof of every oracle takes for granted.
 
-    A randomiser that is given another id may send what no bucket of the plan would, which tells the row as it is: so nothing is encoded.
-    Under central and aggregated trust the run ends, which one row can bring about: whether there is such a row is outside the guarantee,
-    and to be mended in the plugin; the message says nothing else of it. The kit finds such bucketings (``ids_are_within_the_space``).
+    A randomiser that is given another id may send what no bucket of the plan would, which tells the row as it is: so
+    nothing is encoded. Under central and aggregated trust the run ends, which one row can bring about: whether there is
+    such a row is outside the guarantee, and to be mended in the plugin; the message says nothing else of it. The kit
+    finds such bucketings (``ids_are_within_the_space``).
 
     Raises:
         InvalidInput: one is not, or they are no ids.
@@ -166,8 +172,8 @@ def _within(cells: Bucketing, rows: Ints) -> Ints:
         )
     ):
         raise InvalidInput(
-            f"the bucketing {type(cells).__name__} has given an id that is of no bucket of its space (ids of a level are -1 <= id < its size): "
-            "this is a fault of the plugin that it is from. Nothing was encoded"
+            f"the bucketing {type(cells).__name__} has given an id that is of no bucket of its space (ids of a level "
+            f"are -1 <= id < its size): this is a fault of the plugin that it is from. Nothing was encoded"
         )
     return ids
 
@@ -188,11 +194,12 @@ def map_merge(
 ) -> V:  # fmt: skip
     """The one contract of populations that spread over processes or machines.
 
-    Laws: ``fn`` is pure and draws no central noise (a lost task may run twice); ``merge`` is associative and commutative and
-    changes neither side; a part that cannot be read raises, so that no partial sum is ever returned.
+    Laws: ``fn`` is pure and draws no central noise (a lost task may run twice); ``merge`` is associative and
+    commutative and changes neither side; a part that cannot be read raises, so that no partial sum is ever returned.
 
     Args:
         parts: at least one.
-        run: gives each part's value exactly once, in any order, or raises; by default here and now, one after the other.
+        run: gives each part's value exactly once, in any order, or raises; by default here and now, one after the
+            other.
     """
     return reduce(merge, run(fn, parts))

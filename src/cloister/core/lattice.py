@@ -1,7 +1,7 @@
 """Exact arithmetic on lattice points: norm bounds, and clipping to them.
 
-Why exact: a sensitivity that holds only up to rounding is not a sensitivity, and a distance from a floating-point matrix
-product depends on the batch a row came in, so that one row could move another one's bucket (law 5).
+Why exact: a sensitivity that holds only up to rounding is not a sensitivity, and a distance from a floating-point
+matrix product depends on the batch a row came in, so that one row could move another one's bucket (law 5).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Marks of rows: by which a run that goes on knows whether its rows are those that it began with.
 
-Another data set, or a row that moved between the buckets of a round, would be counted twice under one charge. A mark is a keyed hash
-(BLAKE2b; the key is a run's own secret), so that whoever sees marks without the key learns nothing of the rows, not even whether two
-runs had the same. Marks are the data holder's, as is the validation pass: they are never released, and outside the guarantee.
+Another data set, or a row that moved between the buckets of a round, would be counted twice under one charge. A mark is
+a keyed hash (BLAKE2b; the key is a run's own secret), so that whoever sees marks without the key learns nothing of the
+rows, not even whether two runs had the same. Marks are the data holder's, as is the validation pass: they are never
+released, and outside the guarantee.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ Marking: TypeAlias = Callable[[bytes], Mapping[str, bytes]]
 class Marked(Protocol):
     """A population that can be known again.
 
-    Laws: the same rows in the same place give the same marks under one key, in another process too; no message quotes a row.
+    Laws: the same rows in the same place give the same marks under one key, in another process too; no message quotes a
+    row.
     """
 
     def marks(self, key: bytes) -> Mapping[str, bytes]: ...
@@ -34,7 +36,8 @@ def marking(population: Any) -> Marking:
 
 
 def mark(key: bytes, pieces: Iterable[Any]) -> bytes:
-    """A mark of bytes, or of arrays (contiguous), one after the other; where one ends and the next begins is part of it."""
+    """A mark of bytes, or of arrays (contiguous), one after the other; where one ends and the next begins is part of
+    it."""
     found = hashlib.blake2b(key=key, digest_size=SIZE)
     for piece in pieces:
         data = memoryview(piece).cast("B") if len(piece) else memoryview(b"")

@@ -20,7 +20,8 @@ def most_centers(reach: int) -> int:
 @final
 @attrs.frozen(eq=False)
 class _Block:
-    """Some of the centres, ready for the product. Args: start (index of the first), bits (of an index), slopes, offsets."""
+    """Some of the centres, ready for the product. Args: start (index of the first), bits (of an index), slopes,
+    offsets."""
 
     start: int
     bits: int
@@ -47,10 +48,11 @@ class _Block:
 class NearestCenter:
     """A row's bucket is its nearest centre, ties to the lowest index; -1 if that is farther than ``within``.
 
-    Distances are integers. For every row x and centre c_j, S (|c_j|^2 - 2 <x, c_j>) + j with S a power of two >= k orders
-    the centres by distance and then by index, so that one minimum gives both. Cauchy and Schwarz bound each partial sum by
-    S (3 R^2 + 1) with R the largest norm of rows and centres; centres are taken in blocks for which this is below 2^53, so
-    the float64 matrix product is exact whatever order it adds in, and a row's bucket depends on that row alone.
+    Distances are integers. For every row x and centre c_j, S (|c_j|^2 - 2 <x, c_j>) + j with S a power of two >= k
+    orders the centres by distance and then by index, so that one minimum gives both. Cauchy and Schwarz bound each
+    partial sum by S (3 R^2 + 1) with R the largest norm of rows and centres; centres are taken in blocks for which this
+    is below 2^53, so the float64 matrix product is exact whatever order it adds in, and a row's bucket depends on that
+    row alone.
 
     Args:
         centers: lattice points (k, d) of the domain.

@@ -1,7 +1,8 @@
 """Questions about rows, and what opened questions are made of.
 
 A method asks only two kinds: how many rows fall in each bucket (``count``), and what the vectors of the rows in each
-bucket add up to (``vector_sum``). A question names the oracle that makes its answer private and the budget it may spend.
+bucket add up to (``vector_sum``). A question names the oracle that makes its answer private and the budget it may
+spend.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Rows:
 
     @staticmethod
     def bound_in(domain: Domain) -> Bound:
-        """Of any row of a domain: its L2 norm is the domain's reach, its L1 norm at most the sum of the domain's sides."""
+        """Of any row of a domain: its L2 norm is the domain's reach, its L1 norm at most the sum of the domain's
+        sides."""
         implied = math.isqrt(domain.dimension * domain.max_norm**2)
         return Bound(domain.max_norm, domain.dimension, min(implied, int(domain.sides.sum())))
 
@@ -109,8 +111,8 @@ class Round(Generic[T_co]):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What it costs. Under Shuffled trust people draw their numbers anew in every round, and for questions whose shares meet: shares are
-        disjoint within one drawing only, which has a key of its own here."""
+        """What it costs. Under Shuffled trust people draw their numbers anew in every round, and for questions whose
+        shares meet: shares are disjoint within one drawing only, which has a key of its own here."""
         if self.trust is not Shuffled:
             return tuple(event for part in self.parts for event in part.channel.events)
         drawn = drawings([part.user_share for part in self.parts])

@@ -103,8 +103,8 @@ class NoiseRng:
     def words(self, users: Ids, each: int) -> Ids:
         """Uniform 64-bit words (n, each): what every person's own randomiser draws with, a fixed number per user.
 
-        Secret words come from the system's entropy. Seeded ones belong to the user's number, so that a test sees the same
-        report from her alone, in any chunk and in any order.
+        Secret words come from the system's entropy. Seeded ones belong to the user's number, so that a test sees the
+        same report from her alone, in any chunk and in any order.
         """
         if self._seed is None:
             return np.frombuffer(secrets.token_bytes(8 * len(users) * each), np.uint64).reshape(len(users), each)
@@ -116,8 +116,8 @@ class NoiseRng:
     def discrete_gaussian_each(self, users: Ids, sigma: float, each: int) -> Ints:
         """Discrete Gaussian integers (n, each): what every person adds to her own numbers, a fixed number per user.
 
-        Secret ones are ``discrete_gaussian``. Seeded ones, for tests only, belong to the user's number, as ``words`` do: rounded
-        normal variates (Box and Muller 1958).
+        Secret ones are ``discrete_gaussian``. Seeded ones, for tests only, belong to the user's number, as ``words``
+        do: rounded normal variates (Box and Muller 1958).
         """
         if self._seed is None:
             return self.discrete_gaussian(sigma, len(users) * each).reshape(len(users), each)
@@ -155,9 +155,10 @@ class NoiseRng:
 
         Drawn by rejection from the exact discrete Gaussian of the same variance. With z^2 = x^2 / V, the logarithm of
         Skellam's law over the Gaussian's is (z^4 - 6 z^2 + 3) / 24 V up to O(1 / V^2) (Edgeworth; its cumulants are 0
-        and V), so a candidate is kept with probability exp((z^4 - 6 z^2 - 37240) / 24 V), at most 1 for |z| <= 14, where z
-        is cut off. That lies between exp(-``skellam_ratio(V)``) and 1 whatever x is and however floats round, so the law
-        of what is drawn is within e^(+-skellam_ratio) of the discrete Gaussian's *everywhere*: accounting rests on that alone.
+        and V), so a candidate is kept with probability exp((z^4 - 6 z^2 - 37240) / 24 V), at most 1 for |z| <= 14,
+        where z is cut off. That lies between exp(-``skellam_ratio(V)``) and 1 whatever x is and however floats round,
+        so the law of what is drawn is within e^(+-skellam_ratio) of the discrete Gaussian's *everywhere*: accounting
+        rests on that alone.
         """
         if not 2.0**32 <= variance < 2.0**122:
             raise InvalidInput(f"noise variance {variance} is outside [2^32, 2^122)")

@@ -32,7 +32,8 @@ class Table(Protocol):
         ...
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        """Standard deviation (m,) of the noise in each value (of one coordinate, for sums). Public: no row enters it."""
+        """Standard deviation (m,) of the noise in each value (of one coordinate, for sums). Public: no row enters
+        it."""
         ...
 
 
@@ -53,11 +54,11 @@ class Summary(Protocol):
 class Encoder(Protocol[I_contra, V_co]):
     """The data holder's half of a question.
 
-    Laws: ``items`` is bucket ids (n, levels), -1 for none, or those with vectors (``BucketedVectors``). Under Local trust report i
-    depends on row i, user i and a fixed number of draws of her own, and a user in no bucket reports like any other.
-    Under Central trust nothing is drawn. Under Shuffled trust it is as under Local trust, with a private number that she drew
-    in place of her public one. Reports of users travel: ``columns()`` gives named arrays with one entry per user, and the
-    class's ``load(columns)`` takes them back, or refuses.
+    Laws: ``items`` is bucket ids (n, levels), -1 for none, or those with vectors (``BucketedVectors``). Under Local
+    trust report i depends on row i, user i and a fixed number of draws of her own, and a user in no bucket reports like
+    any other. Under Central trust nothing is drawn. Under Shuffled trust it is as under Local trust, with a private
+    number that she drew in place of her public one. Reports of users travel: ``columns()`` gives named arrays with one
+    entry per user, and the class's ``load(columns)`` takes them back, or refuses.
     """
 
     def encode(self, items: I_contra, users: Ids, rng: NoiseRng) -> V_co: ...
@@ -78,7 +79,8 @@ class Decoder(Protocol[I_contra, S, V_co]):
 class Channel(Encoder[I_contra, R], Decoder[R, S, V_co], Protocol[I_contra, R, S, V_co]):
     """An opened question: both halves, and what they cost. Plain public data with a digest.
 
-    Laws: ``events`` is fixed when the channel is opened; their sum, and that of their deltas, is at most the budget it was opened with.
+    Laws: ``events`` is fixed when the channel is opened; their sum, and that of their deltas, is at most the budget it
+    was opened with.
     """
 
     @property
@@ -92,7 +94,8 @@ class FrequencyOracle(Protocol[T_co]):
     may fall in one bucket of every level; the oracle pays for all of them. Released values are unbiased, and
     ``standard_error`` is the standard deviation of their noise, whatever the rows are.
 
-    A class that is made by ``@component`` may leave out ``uses_delta``, ``asks_all_users`` and ``biased``: they are False then.
+    A class that is made by ``@component`` may leave out ``uses_delta``, ``asks_all_users`` and ``biased``: they are
+    False then.
     """
 
     @property
@@ -194,8 +197,9 @@ class TreeBuilder(Protocol):
 class NonPrivateSolver(Protocol):
     """Clusters released weighted points. Post-processing: takes only what is ``Released``, draws only public coins.
 
-    Laws: it never fails on released values, whatever noise made of them, since their budget is spent; weights may be zero or
-    negative, all of them too (a forecast answers zero everywhere). Only a coreset without a point is refused (InvalidInput).
+    Laws: it never fails on released values, whatever noise made of them, since their budget is spent; weights may be
+    zero or negative, all of them too (a forecast answers zero everywhere). Only a coreset without a point is refused
+    (InvalidInput).
     """
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:

@@ -1,8 +1,8 @@
 """What a method sees: a session that opens, charges, gathers, records, replays, and captures plans. Written once.
 
-One call of ``ask`` is one round. The order is fixed (law 2): check the forecast, charge, journal the opened round, gather,
-close, and journal every look before its values are seen. So a killed run resumes without paying twice, and a run is a
-pure function of the plan, the public seed and the answers so far.
+One call of ``ask`` is one round. The order is fixed (law 2): check the forecast, charge, journal the opened round,
+gather, close, and journal every look before its values are seen. So a killed run resumes without paying twice, and a
+run is a pure function of the plan, the public seed and the answers so far.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ class Pending(BaseException):
 
 @final
 class RecordedTable:
-    """A table that answers from the record and, where that ends, from the live table; every look is written down first."""
+    """A table that answers from the record and, where that ends, from the live table; every look is written down
+    first."""
 
     def __init__(
         self, at: tuple[int, int], space: Space, dimension: int, scale: float, past: list[Lookup],
@@ -124,7 +125,8 @@ class RecordedTable:
             seen = self._past[self._count - 1]
             if (seen.level, seen.error) != (level, error) or not np.array_equal(seen.ids, asked):
                 raise Refused(
-                    f"the replay of round {self._round} looks elsewhere than the record: another version or another plan"
+                    f"the replay of round {self._round} looks elsewhere than the record: another version or another "
+                    f"plan"
                 )
             return seen.values.copy()
         values = self._fresh(asked, level, error)
@@ -227,7 +229,8 @@ class Session(Generic[T]):
         """Ask all questions in one round, in one pass over the rows, and return one table for each.
 
         Raises:
-            BudgetExceeded, Refused: before any row is read. Refused also if fewer people have answered than trust Shuffled needs.
+            BudgetExceeded, Refused: before any row is read. Refused also if fewer people have answered than trust
+                Shuffled needs.
         """
         round = self._opened(questions)
         self.rounds.append(round)
@@ -267,8 +270,8 @@ class Session(Generic[T]):
         opened, closed = round.index < len(self.record.digests), round.index < self.record.closed
         if opened and self.record.digests[round.index] != round.digest():
             raise Refused(
-                f"round {round.index} is not the one that was opened before: other options, another version, or a platform "
-                "that computes its public choices differently"
+                f"round {round.index} is not the one that was opened before: other options, another version, or a "
+                f"platform that computes its public choices differently"
             )
         if not closed and self._population is None:
             raise Pending(round)
@@ -314,7 +317,8 @@ def _dimension(part: OpenedQuestion) -> int:
 
 
 def forecast(method: Method[T], problem: Problem, seed: PublicRng) -> list[Round[T]]:
-    """Every round that the method will ask, had all answers been zero: what it will cost, and a coordinator's script."""
+    """Every round that the method will ask, had all answers been zero: what it will cost, and a coordinator's
+    script."""
     session: Session[T] = Session(problem, seed, forecasting=True)
     method.cluster(problem, session, seed.child("method"))
     return session.rounds

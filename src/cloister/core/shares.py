@@ -1,18 +1,21 @@
-"""Whether people came to their questions by chance. A user's number is public, and so is what it is asked: whoever picks her number picks
-her question, and one person in a share of a hundredth of the users counts for a hundred.
+"""Whether people came to their questions by chance. A user's number is public, and so is what it is asked: whoever
+picks her number picks her question, and one person in a share of a hundredth of the users counts for a hundred.
 
-Numbers that were given out without looking at the plan's public key fall into a share of the users with its probability, each
-independently of the others (a keyed hash of the number decides, and the key is drawn with the plan). So of n people who answer one of the
-questions that share the users, question j has a binomial number, with n trials and probability f_j over the sum of the f; of those who
-answer a question, each of T levels that divide its users has one with probability 1 / T. It does not matter how many report, or who.
+Numbers that were given out without looking at the plan's public key fall into a share of the users with its
+probability, each independently of the others (a keyed hash of the number decides, and the key is drawn with the plan).
+So of n people who answer one of the questions that share the users, question j has a binomial number, with n trials and
+probability f_j over the sum of the f; of those who answer a question, each of T levels that divide its users has one
+with probability 1 / T. It does not matter how many report, or who.
 
-The test: a number x where n p were expected is doubted if 2 exp(-n KL(x / n, p)) <= ``SIGNIFICANCE`` / m for m such numbers in the round,
-with KL the divergence of two coins. Each tail of a binomial is at most exp(-n KL) (Hoeffding 1963, Theorem 1), for every n. So whatever
-the number of questions, a round whose numbers were given out blindly is doubted with probability at most ``SIGNIFICANCE``, over its key.
+The test: a number x where n p were expected is doubted if 2 exp(-n KL(x / n, p)) <= ``SIGNIFICANCE`` / m for m such
+numbers in the round, with KL the divergence of two coins. Each tail of a binomial is at most exp(-n KL) (Hoeffding
+1963, Theorem 1), for every n. So whatever the number of questions, a round whose numbers were given out blindly is
+doubted with probability at most ``SIGNIFICANCE``, over its key.
 
-What it does not see: fewer than about 7 sqrt(n p / (1 - p)) chosen numbers in a share, 7 standard deviations of what chance does; what
-else hangs on a number within its question (hash functions, signs, words of a codebook); a choice between the rounds of a plan, since
-people may stop for reasons of their own; and a question that shares the users with no other.
+What it does not see: fewer than about 7 sqrt(n p / (1 - p)) chosen numbers in a share, 7 standard deviations of what
+chance does; what else hangs on a number within its question (hash functions, signs, words of a codebook); a choice
+between the rounds of a plan, since people may stop for reasons of their own; and a question that shares the users with
+no other.
 """
 
 from __future__ import annotations
@@ -34,7 +37,8 @@ SIGNIFICANCE = 1e-9
 @final
 @attrs.frozen
 class Portion:
-    """How many came. Args: what (in words), found, among (how many could have), planned (with what probability each)."""
+    """How many came. Args: what (in words), found, among (how many could have), planned (with what probability
+    each)."""
 
     what: str
     found: int
@@ -60,8 +64,9 @@ def doubts(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any]) 
     found = sorted(_portions(round, answers, summaries), key=Portion.log_chance)
     least = math.log(SIGNIFICANCE / max(1, len(found)))
     return [
-        f"{one.what} has {one.found:,} of {one.among:,} answers, where {one.among * one.planned:,.0f} are planned: so far off comes by "
-        f"chance in less than one of {1 / SIGNIFICANCE:,.0f} rounds, so that some people chose their numbers by what these are asked"
+        f"{one.what} has {one.found:,} of {one.among:,} answers, where {one.among * one.planned:,.0f} are planned: so "
+        f"far off comes by chance in less than one of {1 / SIGNIFICANCE:,.0f} rounds, so that some people chose their "
+        f"numbers by what these are asked"
         for one in found
         if one.log_chance() <= least
     ]
@@ -81,7 +86,8 @@ def _portions(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any
 
 
 def _divided(round: Round[Any], shares: dict[int, float], people: Sequence[int]) -> Iterator[Portion]:
-    """Of questions that share the users, each; and those for counts together, since liars who go to all of them are fewer in each."""
+    """Of questions that share the users, each; and those for counts together, since liars who go to all of them are
+    fewer in each."""
     among, whole = sum(people[j] for j in shares), math.fsum(shares.values())
     for j, share in shares.items():
         yield Portion(f"question {j + 1}", people[j], among, share / whole)

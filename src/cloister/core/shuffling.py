@@ -1,12 +1,14 @@
-"""What Shuffled trust asks of a round: nothing public about a person stands in her messages, and enough people hide each other.
+"""What Shuffled trust asks of a round: nothing public about a person stands in her messages, and enough people hide
+each other.
 
-*Fresh numbers.* Every person draws a private uniform 64-bit number v for each *drawing*: a set of questions that share the users, no two of
-which go to one person (``budget.drawings``; a second question to the same share is of another set), or one question that is put to everybody. v
-takes the place of her public number: her role among the questions (``Share.holds``), her level, her hashes and coins all come from v, and v is
-sent along. v does not depend on her row and, given v, her answer is eps0-private; so her whole report, role included, is one eps0-private
-randomiser, which is what amplification by shuffling is proved for. People with another role hide her as well. Numbers of two drawings, and of two
-rounds, are independent, so that neither messages nor roles can be linked, and what each drawing costs adds up. Two messages of one number
-would be one report at the sum of their eps0, which n people hide far worse than two.
+*Fresh numbers.* Every person draws a private uniform 64-bit number v for each *drawing*: a set of questions that share
+the users, no two of which go to one person (``budget.drawings``; a second question to the same share is of another
+set), or one question that is put to everybody. v takes the place of her public number: her role among the questions
+(``Share.holds``), her level, her hashes and coins all come from v, and v is sent along. v does not depend on her row
+and, given v, her answer is eps0-private; so her whole report, role included, is one eps0-private randomiser, which is
+what amplification by shuffling is proved for. People with another role hide her as well. Numbers of two drawings, and
+of two rounds, are independent, so that neither messages nor roles can be linked, and what each drawing costs adds up.
+Two messages of one number would be one report at the sum of their eps0, which n people hide far worse than two.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from cloister.core.types import Bools, Ids
 
 
 def numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
-    """The numbers (n,) of users (n,) that each question goes by: fresh private ones under Shuffled trust, else their own."""
+    """The numbers (n,) of users (n,) that each question goes by: fresh private ones under Shuffled trust, else their
+    own."""
     if round.trust is not Shuffled:
         return [users] * len(round.parts)
     found = dict[int, Ids]()
@@ -34,7 +37,8 @@ def numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
 
 
 def roles(round: Round[Any]) -> tuple[tuple[int, ...], ...]:
-    """The questions, by position, that each drawing is among: a person answers one of them, at most. In the order of the first ones."""
+    """The questions, by position, that each drawing is among: a person answers one of them, at most. In the order of
+    the first ones."""
     shares = [part.user_share for part in round.parts]
     found = dict[object, list[int]]()
     for at, (share, drawing) in enumerate(zip(shares, drawings(shares), strict=True)):
@@ -63,9 +67,9 @@ def min_honest_users(round: Round[Any]) -> int:
 
 
 def refuse_few(round: Round[Any], population: object, gathered: bool = False) -> None:
-    """The one place where a round of too few people stops, wherever they are: before it is charged, if their number is known by then
-    (under replace-one it is public), and again when it is gathered, before anything is decoded. Oracles whose people share the noise would
-    draw too little of it, and those whose people hide each other would hide too few.
+    """The one place where a round of too few people stops, wherever they are: before it is charged, if their number is
+    known by then (under replace-one it is public), and again when it is gathered, before anything is decoded. Oracles
+    whose people share the noise would draw too little of it, and those whose people hide each other would hide too few.
 
     Args:
         gathered: whether the round's answers are in, so that the population must know.
@@ -79,13 +83,14 @@ def refuse_few(round: Round[Any], population: object, gathered: bool = False) ->
     people = population.people if isinstance(population, Counted) else None
     if people is None and gathered:
         raise Refused(
-            f"a {type(population).__name__} does not say of how many people its answers are (attribute people), and a guarantee of trust "
-            f"Shuffled needs at least {needed:,} of them: nothing is released"
+            f"a {type(population).__name__} does not say of how many people its answers are (attribute people), and a "
+            f"guarantee of trust Shuffled needs at least {needed:,} of them: nothing is released"
         )
     if people is not None and people < needed:
         raise Refused(
-            f"there are {people:,} people, and the guarantee needs at least {needed:,} who hide each other: nothing is released. Wait for more, or "
-            f"plan for as many as there are (--rows {people}; under trust Shuffled their number is public)"
+            f"there are {people:,} people, and the guarantee needs at least {needed:,} who hide each other: nothing "
+            f"is released. Wait for more, or plan for as many as there are (--rows {people}; under trust Shuffled "
+            f"their number is public)"
         )
 
 
@@ -102,5 +107,6 @@ def check_shuffled(part: OpenedQuestion) -> None:
         raise Refused(f"'{name}' is Shuffled and does not say how many people its guarantee needs (attribute least)")
     if isinstance(part.channel, MultiMessageChannel) and part.user_share is not None:
         raise Refused(
-            f"'{name}' asks everybody for messages and a share of the noise: split the budget, not the users (--set share=budget)"
+            f"'{name}' asks everybody for messages and a share of the noise: split the budget, not the users (--set "
+            f"share=budget)"
         )

@@ -1,4 +1,5 @@
-"""A pooled run's plan: one TOML file that all parties and the coordinator hold. All of it public; its hash is what they agree on.
+"""A pooled run's plan: one TOML file that all parties and the coordinator hold. All of it public; its hash is what they
+agree on.
 
     coordinator = "pool.example.org:7443"
     coordinator_key = "..."    # what 'cloister party-key --coordinator' printed where the coordinator runs
@@ -43,13 +44,18 @@ from cloister.federated.protocol.vectors import channels_of, outline
 from cloister.run.fit import PreparedRun, Request, prepare
 
 KNOWN = (
-    "coordinator", "coordinator_key", "method", "k", "epsilon", "delta", "rows", "columns", "bounds", "seed", "oracle", "masks", "party", "with", "set",
+    "coordinator", "coordinator_key", "method", "k", "epsilon", "delta", "rows", "columns", "bounds", "seed", "oracle",
+    "masks", "party", "with", "set",
     "test_noise_seed",
 )  # fmt: skip
 NEEDED = ("k", "epsilon", "rows", "columns", "bounds", "seed", "coordinator_key", "party")
-SEEDED = "not private: seeded. The plan has a test_noise_seed, with which the noise can be repeated: it protects nobody, whatever masks hide."
+SEEDED = (
+    "not private: seeded. The plan has a test_noise_seed, with which the noise can be repeated: it protects nobody, "
+    "whatever masks hide."
+)
 ORACLES = ("skellam", "masked-gaussian")
-"""The first is the default: with it nobody knows the noise, so that a published result tells the coordinator no more than others."""
+"""The first is the default: with it nobody knows the noise, so that a published result tells the coordinator no more
+than others."""
 
 
 @final
@@ -89,7 +95,8 @@ class FederatedPlan:
 
     @property
     def shares(self) -> int:
-        """How many draw the noise of the question that is protected least: 1 for the coordinator, which then knows all of it."""
+        """How many draw the noise of the question that is protected least: 1 for the coordinator, which then knows all
+        of it."""
         return min(c.shares for round in self.rounds for c in channels_of(round, self.agreement.parties))
 
     @property
@@ -123,14 +130,15 @@ def read_pool_plan(path: Path, not_private: bool = False) -> FederatedPlan:
     pool = pool_plan(facts)
     if pool.test_noise_seed is not None and not not_private:
         raise InvalidInput(
-            "the plan has a test_noise_seed: whoever reads it can repeat the noise and take it off, so that nobody is protected. Take it out, or for a "
-            "trial on rows that are not secret allow it with --not-private"
+            "the plan has a test_noise_seed: whoever reads it can repeat the noise and take it off, so that nobody is "
+            "protected. Take it out, or for a trial on rows that are not secret allow it with --not-private"
         )
     return pool
 
 
 def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
-    """A plan from a table of facts, noise that can be repeated included: ``read_pool_plan`` refuses that. Raises: InvalidInput."""
+    """A plan from a table of facts, noise that can be repeated included: ``read_pool_plan`` refuses that. Raises:
+    InvalidInput."""
     for name in facts:
         if name not in KNOWN:
             raise UnknownName("entry", name, KNOWN, "(in the plan)")
@@ -170,8 +178,8 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
 def pooled(
     method: str, components: Mapping[str, Any], options: Mapping[str, Any], parties: int, oracle: str = ORACLES[0]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A method's slots and options with what pooling needs: ``oracle`` in every slot for one that nobody filled, and the number of parties, by which
-    shares of the noise go, and the ring.
+    """A method's slots and options with what pooling needs: ``oracle`` in every slot for one that nobody filled, and
+    the number of parties, by which shares of the noise go, and the ring.
 
     Raises:
         UnknownName: there is no such method.
@@ -181,7 +189,8 @@ def pooled(
 
 
 def _check_shares(plan: PreparedRun, masks: Masks) -> None:
-    """With a shared secret, a party and the coordinator unmask every other party's message alone: its share must be enough alone.
+    """With a shared secret, a party and the coordinator unmask every other party's message alone: its share must be
+    enough alone.
 
     Raises:
         InvalidInput: it is only a part of what is counted on.
@@ -189,8 +198,9 @@ def _check_shares(plan: PreparedRun, masks: Masks) -> None:
     for name, part in _parts(plan.composed):
         if masks == "shared" and part.spec.name == "skellam" and part.value.parties - part.value.colluding > 1:
             raise InvalidInput(
-                f"masks are shared and '{name}' draws noise in shares: a party and the coordinator together would unmask another party's message "
-                f"with one share alone. Choose pairwise masks, or colluding = {part.value.parties - 1}"
+                f"masks are shared and '{name}' draws noise in shares: a party and the coordinator together would "
+                f"unmask another party's message with one share alone. Choose pairwise masks, or colluding = "
+                f"{part.value.parties - 1}"
             )
 
 
@@ -229,7 +239,8 @@ def _key(text: Any) -> bytes:
         return bytes.fromhex(text)
     except (TypeError, ValueError):
         raise InvalidInput(
-            f"coordinator_key is {text!r}: give what 'cloister party-key --coordinator' prints where the coordinator runs"
+            f"coordinator_key is {text!r}: give what 'cloister party-key --coordinator' prints where the coordinator "
+            f"runs"
         ) from None
 
 

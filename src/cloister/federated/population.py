@@ -1,5 +1,5 @@
-"""A party's population: its own rows, and a line to the coordinator. To the session it looks like any other; a run lets it ``join``
-once its rows are checked and paid for."""
+"""A party's population: its own rows, and a line to the coordinator. To the session it looks like any other; a run lets
+it ``join`` once its rows are checked and paid for."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class Joined:
         return self._party.opened
 
     def check(self, most_rows: int = CAP) -> None:
-        """This party's validation pass, before anybody hears of it. Its outcome, go or refuse, goes to this party alone and is outside the
-        guarantee (law 7): others see no more than that somebody has not joined. One row decides nothing later: ``party_words``
-        checks the same cap again only as a last defence.
+        """This party's validation pass, before anybody hears of it. Its outcome, go or refuse, goes to this party alone
+        and is outside the guarantee (law 7): others see no more than that somebody has not joined. One row decides
+        nothing later: ``party_words`` checks the same cap again only as a last defence.
 
         Raises:
             InvalidInput: as the rows' population says; also if more than ``most_rows`` can be used.
@@ -68,8 +68,9 @@ class Joined:
         self._rows.check(most_rows)
 
     def join(self) -> None:
-        """Say hello, and wait until all have: once the party's own ledger has reserved the run, before anything that depends on a row
-        is sent. A party whose journal holds the opening has joined: it needs nobody for what it knows already.
+        """Say hello, and wait until all have: once the party's own ledger has reserved the run, before anything that
+        depends on a row is sent. A party whose journal holds the opening has joined: it needs nobody for what it knows
+        already.
 
         Raises:
             Rejected: the coordinator, or another party, has agreed to something else, or somebody is missing.

@@ -1,12 +1,14 @@
-"""What a picture of a result shows, as numbers: released values and public facts only. ``cloister.plotting.figures`` draws it.
+"""What a picture of a result shows, as numbers: released values and public facts only. ``cloister.plotting.figures``
+draws it.
 
-A map looks at d columns in a plane: two columns, or a public projection: the one that the tree's cells live in, where the result says
-so, or else the two principal axes of the released centres (post-processing of what is public).
+A map looks at d columns in a plane: two columns, or a public projection: the one that the tree's cells live in, where
+the result says so, or else the two principal axes of the released centres (post-processing of what is public).
 
 What a result's ``details`` may hold for pictures:
 
 * ``cells`` (m, 2, d): lower and upper corners of released leaves, in the caller's units; ``cell_weights`` (m,) in rows.
-* ``projection`` (d, p): orthonormal columns. Then the cells are (m, 2, p) and live at (x - the domain's middle) @ projection.
+* ``projection`` (d, p): orthonormal columns. Then the cells are (m, 2, p) and live at (x - the domain's middle) @
+  projection.
 * ``costs`` (k_max,): the tree program's cost with 1 .. k_max centres; ``power``: what distances count to in it.
 * ``iterates`` (rounds, k, d): the centres after each round.
 """
@@ -125,15 +127,18 @@ class Map:
         if weights is not None:
             weights = np.maximum(_checked(weights, (len(centers),), "weights"), 0.0)
         return cls(
-            Heading.of(result, "Released centres"), view, view.of(centers), weights, view.outline(domain), outlines, shades,
+            Heading.of(result, "Released centres"), view, view.of(centers), weights, view.outline(domain), outlines,
+            shades,
             len(cells), view.of(paths),
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
         """What is drawn, in numbers."""
         return {
-            "picture": "map", "title": self.heading.title, "axes": list(self.view.names), "projection": self.view.projected,
-            "centers": len(self.centers), "cells": len(self.cells), "cells in the result": self.all_cells, "rounds": len(self.paths),
+            "picture": "map", "title": self.heading.title, "axes": list(self.view.names),
+            "projection": self.view.projected,
+            "centers": len(self.centers), "cells": len(self.cells), "cells in the result": self.all_cells,
+            "rounds": len(self.paths),
         }  # fmt: skip
 
     def text(self) -> str:
@@ -148,7 +153,8 @@ class Map:
 @final
 @attrs.frozen(eq=False)
 class Curve:
-    """Cost against number of centres. Args: heading, costs (k_max,) with 1 .. k_max centres, power or None, k (what was asked for)."""
+    """Cost against number of centres. Args: heading, costs (k_max,) with 1 .. k_max centres, power or None, k (what was
+    asked for)."""
 
     heading: Heading
     costs: Floats
@@ -162,8 +168,8 @@ class Curve:
         given = _detail(result, "costs")
         if given is None:
             raise InvalidInput(
-                f"this result holds no costs: '{result.method['name']}' solved no tree program. Draw the map instead, or fit by "
-                "a tree, as hst-means and hst-median do"
+                f"this result holds no costs: '{result.method['name']}' solved no tree program. Draw the map instead, "
+                f"or fit by a tree, as hst-means and hst-median do"
             )
         costs = _checked(given, (None,), "costs", most=1e300)
         if (costs < 0).any():
@@ -199,7 +205,8 @@ def domain_of(result: Result) -> Box | Ball:
 
 
 def _view(
-    columns: tuple[str, ...], centers: Floats, domain: Box | Ball, frame: Floats | None, axes: Sequence[str] | None, project: bool
+    columns: tuple[str, ...], centers: Floats, domain: Box | Ball, frame: Floats | None, axes: Sequence[str] | None,
+    project: bool
 ) -> View:  # fmt: skip
     if axes is not None and project:
         raise InvalidInput("give either two columns or a projection, not both")

@@ -1,8 +1,8 @@
 """Pictures of results: a map of the released centres and tree cells, and the tree program's cost against k.
 
-Drawn from a ``Result`` alone: nothing here can see a row. The same result gives the same file, byte for byte, under one version of
-matplotlib, whatever the user's own settings of it are. Colours are told apart by colour-blind readers (Okabe and Ito 2008), text is at
-least 9 points, and stays text in SVG.
+Drawn from a ``Result`` alone: nothing here can see a row. The same result gives the same file, byte for byte, under one
+version of matplotlib, whatever the user's own settings of it are. Colours are told apart by colour-blind readers (Okabe
+and Ito 2008), text is at least 9 points, and stays text in SVG.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ STEEP = 30.0
 """Costs that differ by more are shown on a logarithmic scale."""
 
 LARGEST, SMALLEST, PLAIN = 420.0, 14.0, 70.0
-"""Areas of centres in square points: of the heaviest, of the lightest that can be seen, of all where there are no weights."""
+"""Areas of centres in square points: of the heaviest, of the lightest that can be seen, of all where there are no
+weights."""
 
 NUMBERED = 30
 """Centres that get their number in the result written beside them, if there are no more."""
@@ -55,14 +56,17 @@ EQUAL = 4.0
 
 SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "cloister", "svg.fonttype": "none", "font.size": 10.0, "axes.labelsize": 11.0,
-    "xtick.labelsize": 9.5, "ytick.labelsize": 9.5, "legend.fontsize": 9.5, "axes.edgecolor": FAINT, "axes.labelcolor": INK,
+    "xtick.labelsize": 9.5, "ytick.labelsize": 9.5, "legend.fontsize": 9.5, "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
     "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.axisbelow": True, "axes.formatter.limits": (-4, 6), "figure.facecolor": "white", "axes.facecolor": "white", "savefig.facecolor": "white",
+    "axes.axisbelow": True, "axes.formatter.limits": (-4, 6), "figure.facecolor": "white", "axes.facecolor": "white",
+    "savefig.facecolor": "white",
 }  # fmt: skip
 
 
 def draw_map(result: Result, axes: Sequence[str] | None = None, *, project: bool = False) -> Figure:
-    """The released centres in two columns or in a public projection, with the tree's cells and the centres' paths where there are any.
+    """The released centres in two columns or in a public projection, with the tree's cells and the centres' paths where
+    there are any.
 
     Args:
         axes: names of two columns; by default the first two.
@@ -244,7 +248,8 @@ def _curve(shown: Curve) -> Figure:
 
 
 def _frame(ratio: float) -> tuple[Figure, Axes]:
-    """One pair of axes, ``ratio`` times as high as wide, between words. Fixed places: a layout engine would move with the words."""
+    """One pair of axes, ``ratio`` times as high as wide, between words. Fixed places: a layout engine would move with
+    the words."""
     from matplotlib.figure import Figure
 
     left, right, above, below = MARGINS
@@ -259,7 +264,8 @@ def _frame(ratio: float) -> tuple[Figure, Axes]:
 def _words(figure: Figure, heading: Heading, note: str) -> None:
     """Title, guarantee (in red where nobody is protected) and note above; below, the legend, one entry of each kind."""
     height, margin = float(figure.get_size_inches()[1]), 0.15 / WIDTH
-    lines = ((heading.title, 0.14, 13, "bold", INK), (heading.guarantee, 0.42, 10, "normal", FAINT if heading.private else ALARM),
+    lines = ((heading.title, 0.14, 13, "bold", INK), (heading.guarantee, 0.42, 10, "normal",
+    FAINT if heading.private else ALARM),
              (note, 0.62, 10, "normal", FAINT))  # fmt: skip
     for text, down, size, weight, color in lines:
         figure.text(margin, 1 - down / height, _clean(text), fontsize=size, fontweight=weight, color=color, va="top")

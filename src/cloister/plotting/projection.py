@@ -1,7 +1,8 @@
 """Planes that rows are seen in, and what boxes look like there.
 
-A point x is drawn at (x - origin) P, the two columns of P orthonormal. P picks two columns, or is a public projection. A box is the sum
-of its sides, so that its image is the sum of their images: a polygon with twice as many corners as there are sides that can be seen.
+A point x is drawn at (x - origin) P, the two columns of P orthonormal. P picks two columns, or is a public projection.
+A box is the sum of its sides, so that its image is the sum of their images: a polygon with twice as many corners as
+there are sides that can be seen.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class View:
         return np.asarray((points - self.origin) @ self.plane, np.float64)
 
     def outlines(self, boxes: Floats) -> Floats:
-        """Polygons (m, v, 2) that boxes (m, 2, d) are seen as: their sides' images, in order of their angles, there and back."""
+        """Polygons (m, v, 2) that boxes (m, 2, d) are seen as: their sides' images, in order of their angles, there and
+        back."""
         seen = np.flatnonzero(self.plane.any(axis=1))
         sides = self.plane[seen]
         turned = (sides[:, 1] < 0) | ((sides[:, 1] == 0) & (sides[:, 0] < 0))
@@ -52,7 +54,8 @@ class View:
 
 
 def principal(points: Floats) -> Floats:
-    """Orthonormal (d, 2): the directions in which points (k, d) around 0 are spread most; the largest entry of each is positive."""
+    """Orthonormal (d, 2): the directions in which points (k, d) around 0 are spread most; the largest entry of each is
+    positive."""
     scale = np.abs(points).max(initial=0.0) or 1.0
     found = np.linalg.svd(points / scale, full_matrices=False)[2][:2].T
     if found.shape[1] < 2:  # one centre: any second direction

@@ -28,18 +28,24 @@ def components() -> list[Spec]:
     laplace = {"counts": "discrete-laplace", "sums": "discrete-laplace"}
     exact = {"counts": "exact", "sums": "exact"}
     return [
-        Spec("fastlloyd", "Method", LLOYD, "k-means by noisy rounds within a radius, relative updates, folding", paper=DIAA, presets=gauss),
-        Spec("gauss-lloyd", "Method", LLOYD, "k-means by noisy rounds with Gaussian noise", paper=DIAA, presets={**gauss, **ABSOLUTE}),
-        Spec("su-lloyd", "Method", LLOYD, "k-means by noisy rounds with Laplace noise: pure privacy", paper=SU, presets={**laplace, **ABSOLUTE}),
+        Spec("fastlloyd", "Method", LLOYD, "k-means by noisy rounds within a radius, relative updates, "
+            "folding", paper=DIAA, presets=gauss),
+        Spec("gauss-lloyd", "Method", LLOYD, "k-means by noisy rounds with Gaussian "
+            "noise", paper=DIAA, presets={**gauss, **ABSOLUTE}),
+        Spec("su-lloyd", "Method", LLOYD, "k-means by noisy rounds with Laplace noise: pure "
+            "privacy", paper=SU, presets={**laplace, **ABSOLUTE}),
         Spec("lloyd", "Method", LLOYD, "k-means by exact rounds, NOT private, for comparison",
              presets={**exact, **ABSOLUTE}, private=False),
-        *_both("discrete-laplace", "discrete_laplace", "DiscreteLaplace", "with two-sided geometric noise: pure privacy",
+        *_both("discrete-laplace", "discrete_laplace", "DiscreteLaplace", "with two-sided geometric noise: pure "
+            "privacy",
                "Ghosh, Roughgarden, Sundararajan (2009)"),
         *_both("discrete-gaussian", "discrete_gaussian", "DiscreteGaussian", "with discrete Gaussian noise",
                "Canonne, Kamath, Steinke (2020); Balle, Wang (2018)"),
         Spec("thresholded", "FrequencyOracle", "cloister.plugins.oracles.central.thresholded:ThresholdedCounts",
-             "counts of occupied buckets above a threshold; spends delta", "Central", "Korolova, Kenthapadi, Mishra, Ntoulas (2009)"),
-        *_both("masked-gaussian", "masked_gaussian", "MaskedGaussian", "pooled by parties, discrete Gaussian noise from the coordinator", DIAA,
+             "counts of occupied buckets above a threshold; spends "
+             "delta", "Central", "Korolova, Kenthapadi, Mishra, Ntoulas (2009)"),
+        *_both("masked-gaussian", "masked_gaussian", "MaskedGaussian", "pooled by parties, discrete Gaussian noise "
+            "from the coordinator", DIAA,
                trust="Aggregated"),
         *_both("skellam", "skellam", "Skellam", "pooled by parties, a share of the noise from each",
                "Agarwal, Kairouz, Liu (2021); Kairouz, Liu, Steinke (2021)", trust="Aggregated"),
@@ -55,9 +61,11 @@ def components() -> list[Spec]:
              "weighted k-means on released points", paper="Arthur, Vassilvitskii (2007)"),
         Spec("ward", "NonPrivateSolver", "cloister.plugins.solvers.ward:Ward",
              "Ward's clustering with noise taken off distances, exchange, shrinking", paper="Ward (1963)"),
-        Spec("arrays", "Population", "cloister.plugins.populations.arrays:Arrays", "rows in memory: NumPy, pandas, polars"),
+        Spec("arrays", "Population", "cloister.plugins.populations.arrays:Arrays", "rows in memory: NumPy, pandas, "
+            "polars"),
         Spec("files", "Population", "cloister.plugins.populations.files:Files", "rows in files, a chunk at a time"),
-        Spec("parties", "Population", "cloister.plugins.populations.parties:Parties", "organisations that pool masked sums, in one process", "Aggregated"),
+        Spec("parties", "Population", "cloister.plugins.populations.parties:Parties", "organisations that pool masked "
+            "sums, in one process", "Aggregated"),
     ]  # fmt: skip
 
 
@@ -66,14 +74,18 @@ def _trees() -> list[Spec]:
     central = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
     start = {"start_share": 0.7, "radius": "constant", "rounds": 1, "border": "truncate", "shrink": 1.0}
     return [
-        Spec("hst-means", "Method", LLOYD, "k-means by a random tree's noisy counts, lifted, merged, and a round within a radius",
+        Spec("hst-means", "Method", LLOYD, "k-means by a random tree's noisy counts, lifted, merged, and a round "
+            "within a radius",
              paper=COHEN, presets={**start, "start": "tree-means"}),
         Spec("tree-means", "Method", HST, "k-means by a random tree's noisy counts, lifted and merged", paper=COHEN,
              presets={"solver": "tree-program-means", "merge": "kmeans++"}),
-        Spec("tree-coreset", "Method", ONE_ROUND, "k-means from noisy counts and means of cells, in one round", paper=KAMATH, presets=central),
-        Spec("tree-coreset-lsh", "Method", ONE_ROUND, "k-means from noisy counts and means of a tree of sign bits, as published", paper=KAMATH,
+        Spec("tree-coreset", "Method", ONE_ROUND, "k-means from noisy counts and means of cells, in one "
+            "round", paper=KAMATH, presets=central),
+        Spec("tree-coreset-lsh", "Method", ONE_ROUND, "k-means from noisy counts and means of a tree of sign bits, as "
+            "published", paper=KAMATH,
              presets={**ONE_ROUND_PAPER, **central, "tree": "simhash"}),
-        Spec("tree-coreset-median", "Method", ONE_ROUND, "k-median from noisy counts and means of cells, in one round", paper=KAMATH,
+        Spec("tree-coreset-median", "Method", ONE_ROUND, "k-median from noisy counts and means of cells, in one "
+            "round", paper=KAMATH,
              presets={**central, "solver": "kmedian++", "grid_up_to": 0}),
         Spec("sphere-packing", "Method", "cloister.plugins.methods.sphere_packing:SpherePacking",
              "k public points far apart: a start that reads no row", paper=SU),
@@ -99,8 +111,10 @@ def _median() -> list[Spec]:
         Spec("private-lloyd-median", "Method", "cloister.plugins.methods.lloyd_median:LloydMedian",
              "k-median by noisy rounds of unit vectors from a public start", paper=COHEN),
         Spec("k-variates", "Method", "cloister.plugins.methods.k_variates:KVariates",
-             "k-median seeding on noisy means of 512 nodes, no rounds", paper="Nock, Canyasse, Boreli, Nielsen: k-variates++ (2016)"),
-        Spec("simhash-nodes", "TreeBuilder", f"{TREES}.simhash:SimHash", "512 nodes by nine sign bits", paper=COHEN, presets={"depth": 9}),
+             "k-median seeding on noisy means of 512 nodes, no "
+             "rounds", paper="Nock, Canyasse, Boreli, Nielsen: k-variates++ (2016)"),
+        Spec("simhash-nodes", "TreeBuilder", f"{TREES}.simhash:SimHash", "512 nodes by nine sign bits", paper=COHEN,
+        presets={"depth": 9}),
         Spec("kmedian++", "NonPrivateSolver", "cloister.plugins.solvers.kmedian:KMedianPlusPlus",
              "weighted k-median on released points", paper="Arthur, Vassilvitskii (2007); Weiszfeld (1937)"),
     ]  # fmt: skip
@@ -109,11 +123,13 @@ def _median() -> list[Spec]:
 def _rounds() -> list[Spec]:
     """Local trust in a constant number of rounds."""
     return [
-        Spec("weighted-centers", "Method", WEIGHTED, "k-means under local trust in five rounds: candidates by hashing, weighted twice", paper=STEMMER),
+        Spec("weighted-centers", "Method", WEIGHTED, "k-means under local trust in five rounds: candidates by "
+            "hashing, weighted twice", paper=STEMMER),
         Spec("weighted-centers-median", "Method", WEIGHTED, "k-median under local trust in five rounds", paper=STEMMER,
              presets={"solver": "kmedian++"}),
         Spec("nearest-centers", "Method", WEIGHTED, "k-means from the same candidates, each row at its nearest, once",
-             paper="Kaplan, Stemmer: Differentially private k-means with constant multiplicative error (2018)", presets={"assignment": "nearest"}),
+             paper="Kaplan, Stemmer: Differentially private k-means with constant multiplicative error "
+                 "(2018)", presets={"assignment": "nearest"}),
     ]  # fmt: skip
 
 
@@ -140,7 +156,8 @@ def _local() -> list[Spec]:
         Spec("optimised-local-hashing", "FrequencyOracle", f"{COUNTS}.local_hashing:OptimisedLocalHashing",
              "counts from randomised response on a public hash", "Local", wang),
         Spec("adaptive-response", "FrequencyOracle", f"{COUNTS}.adaptive_response:AdaptiveResponse",
-             "counts from randomised response on the bucket, or on a hash of it: whichever has the less noise", "Local", wang),
+             "counts from randomised response on the bucket, or on a hash of it: whichever has the less "
+             "noise", "Local", wang),
         Spec("hadamard-response", "FrequencyOracle", f"{COUNTS}.hadamard_response:HadamardResponse",
              "counts from one bit per user, for millions of buckets", "Local", "Acharya, Sun, Zhang (2019)"),
         Spec("optimised-unary", "FrequencyOracle", f"{COUNTS}.optimised_unary:OptimisedUnary",
@@ -160,8 +177,10 @@ def _shuffled() -> list[Spec]:
     """What a shuffler stands between: answers of people who hide among one another."""
     feldman, target = "Feldman, McMillan, Talwar (2023)", "cloister.plugins.oracles.shuffled.amplified:Amplified"
     return [
-        Spec("amplified-counts", "FrequencyOracle", f"{target}Counts", "counts from shuffled local reports; spends delta", "Shuffled", feldman),
-        Spec("amplified-vectors", "VectorSumOracle", f"{target}Vectors", "vector sums from shuffled local reports; spends delta", "Shuffled",
+        Spec("amplified-counts", "FrequencyOracle", f"{target}Counts", "counts from shuffled local reports; spends "
+            "delta", "Shuffled", feldman),
+        Spec("amplified-vectors", "VectorSumOracle", f"{target}Vectors", "vector sums from shuffled local reports; "
+            "spends delta", "Shuffled",
              feldman),
     ]  # fmt: skip
 
@@ -175,7 +194,8 @@ def _mixed() -> list[Spec]:
         Spec("split-and-mix-counts", "FrequencyOracle", f"{SHUFFLED}.split_and_mix:SplitAndMixCounts",
              "counts of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang),
         Spec("blanket-histogram", "FrequencyOracle", f"{SHUFFLED}.blanket_histogram:BlanketHistogram",
-             "counts from shuffled hash values among uniform ones, for domains of any size; spends delta", "Shuffled", "Luo, Wang, Yi (2022)"),
+             "counts from shuffled hash values among uniform ones, for domains of any size; spends "
+             "delta", "Shuffled", "Luo, Wang, Yi (2022)"),
     ]  # fmt: skip
 
 
@@ -183,15 +203,21 @@ def _one_round() -> list[Spec]:
     """One skeleton: the new design, the paper's two, and their trees."""
     paper = {"counts": "explicit-histogram", "sums": "explicit-histogram-vector", **ONE_ROUND_PAPER}
     return [
-        Spec("one-round", "Method", ONE_ROUND, "k-means from one report per person: spread cells, noise-corrected clustering", paper=CHANG),
-        Spec("one-round-lsh", "Method", ONE_ROUND, "k-means from one report per person, on a tree of sign bits, as the paper ran it", paper=CHANG,
+        Spec("one-round", "Method", ONE_ROUND, "k-means from one report per person: spread cells, noise-corrected "
+            "clustering", paper=CHANG),
+        Spec("one-round-lsh", "Method", ONE_ROUND, "k-means from one report per person, on a tree of sign bits, as "
+            "the paper ran it", paper=CHANG,
              presets={**paper, "tree": "simhash", "count_share": 0.1}),
-        Spec("one-round-net-tree", "Method", ONE_ROUND, "k-means from one report per person, on a net tree, as the paper proves it", paper=CHANG,
+        Spec("one-round-net-tree", "Method", ONE_ROUND, "k-means from one report per person, on a net tree, as the "
+            "paper proves it", paper=CHANG,
              presets={**paper, "tree": "net-tree", "count_share": 0.5, "centers": "groups"}),
-        Spec("naive-noise", "Method", "cloister.plugins.methods.naive_noise:NaiveNoise", "k-means on rows noised one by one: the baseline that does not work",
+        Spec("naive-noise", "Method", "cloister.plugins.methods.naive_noise:NaiveNoise", "k-means on rows noised one "
+            "by one: the baseline that does not work",
              "Local", paper=CHANG),
-        Spec("spread-cells", "TreeBuilder", f"{TREES}.spread_cells:SpreadCells", "flat partition by direction, in any dimension"),
+        Spec("spread-cells", "TreeBuilder", f"{TREES}.spread_cells:SpreadCells", "flat partition by direction, in any "
+            "dimension"),
         Spec("simhash", "TreeBuilder", f"{TREES}.simhash:SimHash", "binary tree of sign bits", paper=CHANG),
-        Spec("net-tree", "TreeBuilder", f"{TREES}.net_tree:NetTree", "lattice nets of halving radii over a random projection", paper=CHANG),
+        Spec("net-tree", "TreeBuilder", f"{TREES}.net_tree:NetTree", "lattice nets of halving radii over a random "
+            "projection", paper=CHANG),
         Spec("grid", "TreeBuilder", f"{TREES}.grid:Grid", "equal cells, in up to three dimensions"),
     ]  # fmt: skip

@@ -13,8 +13,8 @@ from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.strict_json import parsed
 
 HELP = (
-    "give one pair (-1:1), one pair per column (0:120,0:1), a .toml or .json file with a pair per column name, or ball:RADIUS; "
-    "take them from what is publicly known of the columns, never from the rows"
+    "give one pair (-1:1), one pair per column (0:120,0:1), a .toml or .json file with a pair per column name, or "
+    "ball:RADIUS; take them from what is publicly known of the columns, never from the rows"
 )
 
 
@@ -23,11 +23,12 @@ def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
 
     Args:
         bounds: a Box or Ball; text as on the command line; a pair; a sequence of pairs; a mapping of column names to
-            pairs; or of "lower" and "upper" to sequences, or of "center" to one and of "radius" to a number. Where columns
-            are called so, what can be read in one way only is read in that way.
+            pairs; or of "lower" and "upper" to sequences, or of "center" to one and of "radius" to a number. Where
+            columns are called so, what can be read in one way only is read in that way.
 
     Raises:
-        InvalidInput: bounds that are missing, do not fit the columns, are reversed, equal or not finite, or can be read in two ways.
+        InvalidInput: bounds that are missing, do not fit the columns, are reversed, equal or not finite, or can be read
+            in two ways.
     """
     d = len(columns)
     if bounds is None or (isinstance(bounds, str) and not bounds.strip()):
@@ -96,7 +97,8 @@ def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ba
 
 
 def _named(bounds: Mapping[str, Any], columns: Sequence[str]) -> bool:
-    """Whether keys that are also a column's name are meant as such: a pair for each can be nothing else, save the ends of two columns.
+    """Whether keys that are also a column's name are meant as such: a pair for each can be nothing else, save the ends
+    of two columns.
 
     Raises:
         InvalidInput: it can. A guess would clip the rows to other bounds without a word.
@@ -107,8 +109,8 @@ def _named(bounds: Mapping[str, Any], columns: Sequence[str]) -> bool:
     if set(bounds) == {"lower", "upper"} and len(columns) == 2:
         what = f"columns are called {' and '.join(called)}" if len(called) > 1 else f"a column is called {called[0]}"
         raise InvalidInput(
-            f"{what}, so that 'lower' and 'upper' in the bounds could be columns or the ends of all: give a list of pairs in the "
-            "order of the columns (0:120,0:250)"
+            f"{what}, so that 'lower' and 'upper' in the bounds could be columns or the ends of all: give a list of "
+            f"pairs in the order of the columns (0:120,0:250)"
         )
     return True
 

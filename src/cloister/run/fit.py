@@ -1,7 +1,7 @@
 """A run from end to end: what Python and the command line both call.
 
-The order is law 2: everything public is checked first, then the output's place, then the rows (go or refuse), then the whole
-budget is reserved, then a party joins the others, and only then is anything asked.
+The order is law 2: everything public is checked first, then the output's place, then the rows (go or refuse), then the
+whole budget is reserved, then a party joins the others, and only then is anything asked.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ from cloister.run.statement import state
 
 @attrs.frozen(kw_only=True)
 class Request:
-    """What a caller asks for, all of it public. Numbers may be NumPy's: they become Python's own, so that what comes out can be saved.
+    """What a caller asks for, all of it public. Numbers may be NumPy's: they become Python's own, so that what comes
+    out can be saved.
 
     Args:
         k: number of centres.
@@ -118,14 +119,14 @@ def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
     composed = compose(registry(), "Method", request.method, request.components, request.options)
     if not composed.private and not request.not_private:
         raise InvalidInput(
-            f"'{request.method}' as composed is NOT private: it releases exact answers. For a benchmark on rows that are not "
-            "secret, allow it with --not-private (not_private=True)"
+            f"'{request.method}' as composed is NOT private: it releases exact answers. For a benchmark on rows that "
+            f"are not secret, allow it with --not-private (not_private=True)"
         )
     domain = domain_of(request.bounds, columns)
     if request.rows is None:
         raise InvalidInput(
-            "no public number of rows: give --rows N (rows=N), a round figure of the right size. The true number is private; "
-            "this one steers the number of rounds and the shares"
+            "no public number of rows: give --rows N (rows=N), a round figure of the right size. The true number is "
+            "private; this one steers the number of rounds and the shares"
         )
     total = Total(request.epsilon, request.delta)
     return PreparedRun(problem_of(composed, total, request.k, domain, request.rows), composed, total, tuple(columns))
@@ -133,8 +134,9 @@ def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
 
 @attrs.frozen(kw_only=True)
 class Account:
-    """A data set's lifetime budget. Args: ledger (file), dataset (declared name), resume (id of a run that was cut off, or whose result is
-    asked for again), same_rows (the caller says that a resumed run's rows are those that it began with)."""
+    """A data set's lifetime budget. Args: ledger (file), dataset (declared name), resume (id of a run that was cut off,
+    or whose result is asked for again), same_rows (the caller says that a resumed run's rows are those that it began
+    with)."""
 
     ledger: str | Path
     dataset: str
@@ -158,7 +160,8 @@ class Account:
             return None
         if ledger is None or dataset is None:
             raise InvalidInput(
-                "a ledger goes with the declared name of the data set: give both --ledger and --dataset (ledger=, dataset=), or none"
+                "a ledger goes with the declared name of the data set: give both --ledger and --dataset (ledger=, "
+                "dataset=), or none"
             )
         return cls(ledger=ledger, dataset=dataset, resume=resume, same_rows=same_rows)
 
@@ -215,8 +218,8 @@ def fit(
 
     Args:
         population: from ``source``.
-        account: the ledger that guards the data set, if any. A finished run that it resumes is computed again from its record:
-            no row is read, nothing is charged, and the result is the same.
+        account: the ledger that guards the data set, if any. A finished run that it resumes is computed again from its
+            record: no row is read, nothing is charged, and the result is the same.
         noise: only for tests and benchmarks.
         started: told the plan and the number of rounds before the first row is read.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
@@ -294,7 +297,8 @@ def _clustered(plan: PreparedRun, session: Session[Any], seed: PublicRng) -> Clu
         found: Clustering = plan.composed.value.cluster(plan.problem, session, seed.child("method"))
     except Pending as pending:
         raise Refused(
-            f"the run is finished, and its record lacks round {pending.round.index + 1}: it was finished early, so start a new run"
+            f"the run is finished, and its record lacks round {pending.round.index + 1}: it was finished early, so "
+            f"start a new run"
         ) from None
     return found
 
@@ -314,17 +318,17 @@ def _check_pooling(trust: str, population: Population[Any]) -> None:
     pools = isinstance(population, Pooling)
     if pools != (trust == "Aggregated"):
         raise InvalidInput(
-            "the method as composed adds its noise where parties pool their rows: 'cloister coordinate' and 'cloister join' run it, and 'cloister fit "
-            "--pooled' (the population 'parties') simulates it with a file per party"
+            "the method as composed adds its noise where parties pool their rows: 'cloister coordinate' and 'cloister "
+            "join' run it, and 'cloister fit --pooled' (the population 'parties') simulates it with a file per party"
             if not pools
-            else f"parties pool their rows with Aggregated oracles only, and the method as composed is {trust}: choose counts and sums from "
-            "masked-gaussian and skellam"
+            else f"parties pool their rows with Aggregated oracles only, and the method as composed is {trust}: "
+            f"choose counts and sums from masked-gaussian and skellam"
         )
 
 
 def _validate(population: Population[Any], rounds: Sequence[Round[Any]]) -> None:
-    """The validation pass: go or refuse, told to the data holder alone (law 7). What pools rows has a hard cap of them, and what a shuffler
-    mixes needs enough people.
+    """The validation pass: go or refuse, told to the data holder alone (law 7). What pools rows has a hard cap of them,
+    and what a shuffler mixes needs enough people.
 
     Raises:
         InvalidInput: as the population says. Refused: too few people.
@@ -337,7 +341,8 @@ def _validate(population: Population[Any], rounds: Sequence[Round[Any]]) -> None
 def _join(population: Population[Any], run: Run | None) -> None:
     """Let a population whose other rows are elsewhere join them, now that its own part is checked and reserved.
 
-    Nothing that depends on a row is sent before the first round is opened: a run that could not begin gives its reservation back.
+    Nothing that depends on a row is sent before the first round is opened: a run that could not begin gives its
+    reservation back.
     """
     if not isinstance(population, Joining):
         return

@@ -50,8 +50,10 @@ class Result:
         """Plain data, ready for JSON: numbers keep all their digits."""
         return {
             "format": FORMAT, "version": self.version, "columns": list(self.columns), "centers": self.centers.tolist(),
-            "weights": None if self.weights is None else self.weights.tolist(), "method": self.method, "problem": self.problem,
-            "privacy": self.privacy.as_dict(), "details": {name: np.asarray(value).tolist() for name, value in self.details.items()},
+            "weights": None if self.weights is None else self.weights.tolist(), "method": self.method,
+            "problem": self.problem,
+            "privacy": self.privacy.as_dict(),
+            "details": {name: np.asarray(value).tolist() for name, value in self.details.items()},
         }  # fmt: skip
 
     @classmethod
@@ -72,12 +74,14 @@ class Result:
         if not all(isinstance(data[name], dict) for name in ("method", "problem", "details")):
             raise TypeError("facts are tables")
         return cls(
-            centers, weights, tuple(data["columns"]), data["method"], data["problem"], PrivacyStatement.from_dict(data["privacy"]),
+            centers, weights, tuple(data["columns"]), data["method"], data["problem"],
+            PrivacyStatement.from_dict(data["privacy"]),
             data["details"], data["version"],
         )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to ``.json`` or ``.npz``: a temporary file that replaces the target at once, so that a crash leaves the old one.
+        """Write to ``.json`` or ``.npz``: a temporary file that replaces the target at once, so that a crash leaves the
+        old one.
 
         Raises:
             InvalidInput: another ending, or a place that cannot be written.

@@ -17,7 +17,8 @@ UNITS = {"pure": "epsilon", "gaussian": "mu^2", "zcdp": "rho", "exact": "unlimit
 
 CHECK = "The check for missing or infinite cells tells"
 CHECKS = {
-    "Aggregated": "The check for missing or infinite cells and for more rows than most_rows, before a party joins, tells"
+    "Aggregated": "The check for missing or infinite cells and for more rows than most_rows, before a party joins, "
+    "tells"
 }
 """What is decided before a run begins, where it is more than missing cells."""
 
@@ -27,8 +28,8 @@ MEASURED = {"gaussian": "Gaussian differential privacy", "zcdp": "zero-concentra
 
 @attrs.frozen
 class Spend:
-    """One line of the budget. Args: round, question (position and kind), mechanism, measure, amount, users (their share), delta (the
-    mechanism's own)."""
+    """One line of the budget. Args: round, question (position and kind), mechanism, measure, amount, users (their
+    share), delta (the mechanism's own)."""
 
     round: int
     question: str
@@ -96,29 +97,32 @@ class PrivacyStatement:
             lines += self.without()
         if self.simulated:
             lines.append(
-                "SIMULATED: the rows were all in one place. Whoever ran this could see them; only the result is as promised."
+                "SIMULATED: the rows were all in one place. Whoever ran this could see them; only the result is as "
+                "promised."
             )
         if self.delta * self.rows >= 1:
             lines.append(
                 f"WARNING: delta is not below 1 / rows ({1 / self.rows:.2g}): it allows to release some rows outright."
             )
         lines += [
-            f"Rows outside the public bounds were clipped to them. {CHECKS.get(self.trust, CHECK)} only the data holder "
-            "go or refuse; it is outside the guarantee, as are running times.",
+            f"Rows outside the public bounds were clipped to them. {CHECKS.get(self.trust, CHECK)} only the data "
+            f"holder go or refuse; it is outside the guarantee, as are running times.",
             "Budget, by round and question:",
         ]
         lines += _budget(self.spends)
         for measure in sorted({s.measure for s in self.spends} & set(MEASURED)):
             lines.append(
-                f"{UNITS[measure]} measures {MEASURED[measure]}: epsilon and delta above follow from all lines together."
+                f"{UNITS[measure]} measures {MEASURED[measure]}: epsilon and delta above follow from all lines "
+                f"together."
             )
         return "\n".join(lines)
 
     def without(self) -> list[str]:
         """What the guarantee rests on, under Shuffled trust, and what is left without it."""
         lines = [
-            f"It holds if the shuffler is honest (it mixes all messages and forgets who sent them) and at least {self.min_honest_users:,} people, "
-            "whoever they are, follow the protocol and keep their messages to themselves; fewer reports are not released.",
+            f"It holds if the shuffler is honest (it mixes all messages and forgets who sent them) and at least "
+            f"{self.min_honest_users:,} people, whoever they are, follow the protocol and keep their messages to "
+            f"themselves; fewer reports are not released.",
         ]
         if self.epsilon_without_shuffler is None:
             return [
@@ -127,7 +131,8 @@ class PrivacyStatement:
             ]
         return [
             *lines,
-            f"Without that each person's messages alone still cost her at most epsilon = {self.epsilon_without_shuffler:.4g}, delta = 0.",
+            f"Without that each person's messages alone still cost her at most epsilon = "
+            f"{self.epsilon_without_shuffler:.4g}, delta = 0.",
         ]
 
     def as_dict(self) -> dict[str, Any]:

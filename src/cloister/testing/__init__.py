@@ -12,9 +12,9 @@ any installed component by its registry name.
     @parametrize(MyRows, role="Population")             # rows (n, d) -> population
     @parametrize(my_cells, role="Bucketing")            # (domain, rng) -> bucketing; likewise "Vectors"
 
-Every check is a law of the role, and fails with the figures that break it. Statistical checks raise a false alarm at most once in
-a million runs, and catch noise that is too small by a factor of 1.2. They look at what a component does, not at how it is written:
-they find mistakes, not malice, and replace no proof.
+Every check is a law of the role, and fails with the figures that break it. Statistical checks raise a false alarm at
+most once in a million runs, and catch noise that is too small by a factor of 1.2. They look at what a component does,
+not at how it is written: they find mistakes, not malice, and replace no proof.
 """
 
 from cloister.testing.check import Check, ConformanceError

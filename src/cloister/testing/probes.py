@@ -38,7 +38,8 @@ DELTA = 1e-3
 
 
 def budget_of(measure: Measure, epsilon: float) -> Budget:
-    """About as much privacy in every measure: epsilon, mu = epsilon, rho = epsilon^2 / 2; and a delta for who spends one."""
+    """About as much privacy in every measure: epsilon, mu = epsilon, rho = epsilon^2 / 2; and a delta for who spends
+    one."""
     amounts = {"pure": epsilon, "gaussian": epsilon**2, "zcdp": epsilon**2 / 2, "exact": math.inf}
     return Budget(measure, amounts[measure], delta=DELTA)
 
@@ -107,8 +108,8 @@ class Probe:
         return self.channel.absorb(self.channel.encode(items, who, rng.child("encode")))
 
     def released(self, items: Ints | BucketedVectors, rng: NoiseRng) -> Any:
-        """The same, but where all users owe a share of the noise: then of these rows and as many in no bucket as the public number of
-        users leaves, drawn at once if there would be many messages."""
+        """The same, but where all users owe a share of the noise: then of these rows and as many in no bucket as the
+        public number of users leaves, drawn at once if there would be many messages."""
         if not isinstance(self.channel, MultiMessageChannel):
             return self.summary(items, rng)
         more = max(0, self.rows - length(items))
@@ -158,8 +159,8 @@ class Probe:
         return np.concatenate(found).astype(np.float64) * unit
 
     def releases(self, items: Ints | BucketedVectors, repeats: int, rng: NoiseRng) -> Iterator[Floats]:
-        """Independent releases of the same rows, ``values`` each. Where users draw, all coins are thrown again, public ones too:
-        hashes are part of what makes their answers unbiased."""
+        """Independent releases of the same rows, ``values`` each. Where users draw, all coins are thrown again, public
+        ones too: hashes are part of what makes their answers unbiased."""
         drawn_by_users = self.oracle.trust in (Local, Shuffled)
         summary = None if drawn_by_users else self.summary(items, rng)
         for i in range(repeats):
@@ -177,7 +178,8 @@ class Probe:
 
 
 def decoded(channel: Any, summary: Any, rng: NoiseRng) -> Any:
-    """The table of a summary. Under Aggregated trust the whole noise is added first, as the parties and their coordinator do."""
+    """The table of a summary. Under Aggregated trust the whole noise is added first, as the parties and their
+    coordinator do."""
     return channel.decode(noised(channel, summary, rng), rng)
 
 
@@ -201,8 +203,8 @@ def length(items: Ints | BucketedVectors) -> int:
 
 
 def spread(shape: Shape, seed: int = 0, most: int = 100) -> Ints | BucketedVectors:
-    """Rows whose buckets hold 0 .. most - 1 rows, evenly, in an order of their own at every level; vectors at random. One in nine
-    or more is in no bucket of a level."""
+    """Rows whose buckets hold 0 .. most - 1 rows, evenly, in an order of their own at every level; vectors at random.
+    One in nine or more is in no bucket of a level."""
     g = np.random.default_rng(seed)
     columns = [np.repeat(g.permutation(size), np.arange(size) % most) for size in shape.sizes]
     n = max(len(column) for column in columns) * 9 // 8 + 1
@@ -216,7 +218,8 @@ def spread(shape: Shape, seed: int = 0, most: int = 100) -> Ints | BucketedVecto
 
 
 def worst_vectors(bound: Bound | None) -> Ints:
-    """Vectors (m, dimension) that no bound lets grow: along an axis, along the diagonal, and at the L1 bound. A row counts 1."""
+    """Vectors (m, dimension) that no bound lets grow: along an axis, along the diagonal, and at the L1 bound. A row
+    counts 1."""
     if bound is None:
         return np.ones((1, 1), np.int64)
     axis = np.zeros(bound.dimension, np.int64)

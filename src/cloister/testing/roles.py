@@ -36,9 +36,9 @@ def role_of(component: Any) -> str:
         if arguments == 2:
             return "TreeBuilder"
     raise InvalidInput(
-        f"{component!r} has the shape of no role: a method has cluster(), an oracle open(), variance() and measure, a tree builder "
-        "open(), a solver solve(). For a population, bucketing or vectors give a function that makes one, and its role, as in "
-        "parametrize(make, role='Population')"
+        f"{component!r} has the shape of no role: a method has cluster(), an oracle open(), variance() and measure, a "
+        f"tree builder open(), a solver solve(). For a population, bucketing or vectors give a function that makes "
+        f"one, and its role, as in parametrize(make, role='Population')"
     )
 
 

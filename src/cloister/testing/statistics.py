@@ -1,7 +1,7 @@
 """Statistics of the checks: every threshold follows from one false-alarm rate.
 
-A check makes many comparisons; each gets an equal share of ``ALARM`` (Bonferroni), so that the whole check raises a false
-alarm at most that often. Most draws are seeded, which makes the outcome the same on every run besides.
+A check makes many comparisons; each gets an equal share of ``ALARM`` (Bonferroni), so that the whole check raises a
+false alarm at most that often. Most draws are seeded, which makes the outcome the same on every run besides.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ KURTOSIS = 6.0
 """Of Laplace noise, the heaviest tail that the variance bands foresee; a larger one in the samples widens them."""
 
 SKEW = 1.25
-"""The variance of heavy-tailed samples has a longer upper tail than its normal approximation. Simulated: of sample variances
-of 1,024 Laplace variables, one in 10^5 is off by 0.61 of the band for 64 comparisons, and every decade adds 0.07 or less."""
+"""The variance of heavy-tailed samples has a longer upper tail than its normal approximation. Simulated: of sample
+variances of 1,024 Laplace variables, one in 10^5 is off by 0.61 of the band for 64 comparisons, and every decade adds
+0.07 or less."""
 
 
 def deviations(comparisons: int) -> float:
@@ -65,8 +66,8 @@ def correlation(one: Floats, other: Floats) -> float:
 def step_of(values: Floats, deviation: float) -> float:
     """The largest step of which all differences of the values (n,) are multiples, or 0.0 if there is none.
 
-    Floating-point noise has none: its last bits stand at 2^-50 of its standard deviation. Binary steps are found exactly
-    (down to 2^-40 of the deviation), others by Euclid's algorithm on real numbers (down to 2^-24).
+    Floating-point noise has none: its last bits stand at 2^-50 of its standard deviation. Binary steps are found
+    exactly (down to 2^-40 of the deviation), others by Euclid's algorithm on real numbers (down to 2^-24).
     """
     from_last_bit = _binary_step(values, deviation * 2.0**-40)
     return from_last_bit or _euclid(np.abs(values[1:] - values[0]), deviation * 2.0**-30)

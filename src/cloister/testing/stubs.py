@@ -56,7 +56,8 @@ def carrying(dimension: int) -> Box:
 @final
 @attrs.frozen(eq=False)
 class Handful:
-    """Rows in memory, encoded all at once. Args: people (that it says they are, where trust Shuffled needs so many; a check may use fewer)."""
+    """Rows in memory, encoded all at once. Args: people (that it says they are, where trust Shuffled needs so many; a
+    check may use fewer)."""
 
     rows: Floats
     people: int

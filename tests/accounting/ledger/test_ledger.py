@@ -514,7 +514,8 @@ def test_a_replay_needs_the_same_plan_and_data_set(ledger: Ledger) -> None:
 
 @pytest.fixture
 def version_1(tmp_path: Path) -> Path:
-    """A ledger as the first cloister wrote it, with an open run of 0.25 and a finished one that spent 0.125 of its 0.25."""
+    """A ledger as the first cloister wrote it, with an open run of 0.25 and a finished one that spent 0.125 of its
+    0.25."""
     path = tmp_path / "old"
     db = sqlite3.connect(path)
     db.executescript(Path(__file__).with_name("ledger-version-1.sql").read_text())

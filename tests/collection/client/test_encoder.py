@@ -22,7 +22,8 @@ from cloister.run.fit import Request
 
 D, N = 6, 3000
 ORACLES = {
-    "optimised-local-hashing": "hadamard-vector", "hadamard-response": "hadamard-vector", "optimised-unary": "hadamard-vector",
+    "optimised-local-hashing": "hadamard-vector", "hadamard-response": "hadamard-vector",
+    "optimised-unary": "hadamard-vector",
     "subset-selection": "explicit-histogram-vector", "explicit-histogram": "explicit-histogram-vector",
 }  # fmt: skip
 
@@ -125,8 +126,10 @@ def test_users_are_whole_numbers_of_any_type(users: Any) -> None:
 
 
 BAD_USERS = {
-    "negative": [-1, 0], "beyond": [0, N], "far": [0, 2**63], "twice": [5, 5], "half": [0.5, 1], "nan": [float("nan"), 1],
-    "infinite": [float("inf"), 1], "text": ["0", "1"], "too few": [1], "nested": [[0], [1]], "truth": [True, False], "none": [None, 1],
+    "negative": [-1, 0], "beyond": [0, N], "far": [0, 2**63], "twice": [5, 5], "half": [0.5, 1],
+    "nan": [float("nan"), 1],
+    "infinite": [float("inf"), 1], "text": ["0", "1"], "too few": [1], "nested": [[0], [1]], "truth": [True, False],
+    "none": [None, 1],
     "beyond 64 bits": [2**70, 1], "complex": [1j, 2],
 }  # fmt: skip
 
@@ -139,8 +142,10 @@ def test_user_numbers_that_cannot_be_are_refused(users: Any) -> None:
 
 
 BAD_ROWS = {
-    "nan": [[float("nan")] * D], "infinite": [[float("inf")] + [0.0] * (D - 1)], "narrow": [[0.0] * (D - 1)], "wide": [[0.0] * (D + 1)],
-    "line": [0.0] * D, "two": [[0.0] * D] * 2, "text": [["a"] * D], "ragged": [[0.0], [0.0, 1.0]], "none": None, "object": [[{}] * D],
+    "nan": [[float("nan")] * D], "infinite": [[float("inf")] + [0.0] * (D - 1)], "narrow": [[0.0] * (D - 1)],
+    "wide": [[0.0] * (D + 1)],
+    "line": [0.0] * D, "two": [[0.0] * D] * 2, "text": [["a"] * D], "ragged": [[0.0], [0.0, 1.0]], "none": None,
+    "object": [[{}] * D],
 }  # fmt: skip
 
 
@@ -187,7 +192,8 @@ plan = read(sys.argv[1])
 d = plan.dimension
 reports = encode(plan, [[0.1] * d] * 40, list(range(40)), state=sys.argv[2])
 assert len(reports.records) == 40 and reports.columns()
-heavy = {"pluggy", "scipy", "opendp", "typer", "rich", "narwhals", "pyarrow", "sklearn", "pandas", "polars", "numba", "click"}
+heavy = {"pluggy", "scipy", "opendp", "typer", "rich", "narwhals", "pyarrow", "sklearn", "pandas", "polars", "numba",
+    "click"}
 print(sorted(heavy & {m.partition(".")[0] for m in sys.modules}))
 """
 

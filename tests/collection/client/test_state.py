@@ -1,4 +1,5 @@
-"""A person's state: no answer is drawn twice, no epsilon is spent twice or unnoticed, whatever dies or runs beside it."""
+"""A person's state: no answer is drawn twice, no epsilon is spent twice or unnoticed, whatever dies or runs beside
+it."""
 
 from __future__ import annotations
 
@@ -114,7 +115,8 @@ def test_a_lifetime_is_met_exactly(state: Path) -> None:
 
 
 def test_a_lifetime_bounds_delta_too(state: Path) -> None:
-    """A plan of a small epsilon with delta next to 1 could have her row as it is; so could many plans of a smaller one each."""
+    """A plan of a small epsilon with delta next to 1 could have her row as it is; so could many plans of a smaller one
+    each."""
     with pytest.raises(
         BudgetExceeded, match=r"the lifetime delta of 0.001 of 3 of these people has 0.001 \(at least\) left, 0.9 was"
     ):
@@ -272,7 +274,8 @@ def test_a_state_where_none_can_be_is_one_line(tmp_path: Path) -> None:
 def test_a_charge_and_a_report_are_on_the_disk_before_the_next_step(
     state: Path, monkeypatch: pytest.MonkeyPatch, durable: bool, level: int
 ) -> None:
-    """SQLite's ``extra``: the end of a transaction outlives a loss of power, the journal's removal included. A scratch file need not."""
+    """SQLite's ``extra``: the end of a transaction outlives a loss of power, the journal's removal included. A scratch
+    file need not."""
     levels, listed = list[int](), memory._list
 
     def spied(db: sqlite3.Connection, users: Any) -> None:

@@ -74,7 +74,8 @@ def distances(centers: Any) -> Any:
 
 
 def test_weights_are_of_those_who_reported(tmp_path: Path, plan: CollectionPlan, batch: pa.RecordBatch) -> None:
-    """Sums of weights have a standard error of a few hundred rows; centres stand within 0.25 of the corners (10 errors)."""
+    """Sums of weights have a standard error of a few hundred rows; centres stand within 0.25 of the corners (10
+    errors)."""
     for share in (1.0, 0.5):
         some = batch.filter(pa.array(np.random.default_rng(3).random(N) < share))
         found = decode(plan, saved(tmp_path, some))

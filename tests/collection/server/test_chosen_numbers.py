@@ -1,4 +1,5 @@
-"""People who chose their user numbers by what these are asked: the server says so and releases nothing, unless it is told to."""
+"""People who chose their user numbers by what these are asked: the server says so and releases nothing, unless it is
+told to."""
 
 from __future__ import annotations
 

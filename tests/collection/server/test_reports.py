@@ -114,7 +114,8 @@ def test_the_answers_are_those_of_all_reports(
 
 @pytest.mark.parametrize("seed", range(6))
 def test_order_and_partition_do_not_matter(
-    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    seed: int
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(reports, "PIECE", int(rng.integers(1, 300)))
@@ -240,7 +241,8 @@ def test_a_refused_report_does_not_use_a_number_up(
 
 @pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
 def test_an_arrow_file_that_does_not_fit_in_memory_is_refused_before_it_is_unpacked(
-    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: Any,
+    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    compression: Any,
 ) -> None:  # fmt: skip
     """Zeros are compressed fifty thousand times: one such file ended the server's process."""
     options = pyarrow.ipc.IpcWriteOptions(compression=compression)

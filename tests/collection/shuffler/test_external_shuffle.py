@@ -60,7 +60,8 @@ class Told:
 
 @pytest.mark.parametrize("files", [1, 2, 4])
 def test_every_order_of_four_is_equally_likely_exactly(tmp_path: Path, files: int) -> None:
-    """All ways to divide four messages over the files and to sort each of them, weighed by their probabilities: 1 / 24 for each order."""
+    """All ways to divide four messages over the files and to sort each of them, weighed by their probabilities: 1 / 24
+    for each order."""
     found: Counter[tuple[int, ...]] = Counter()
     for targets in itertools.product(range(files), repeat=4):
         sizes = [targets.count(i) for i in range(files)]
@@ -78,7 +79,8 @@ def test_equal_words_are_drawn_anew(tmp_path: Path) -> None:
 
 
 def test_every_order_of_four_is_equally_likely(tmp_path: Path) -> None:
-    """Chi-square on all 24 orders; a false alarm has probability 1e-6. Orders that keep a neighbour 1.5 times too often are caught."""
+    """Chi-square on all 24 orders; a false alarm has probability 1e-6. Orders that keep a neighbour 1.5 times too often
+    are caught."""
     trials, orders = 960, list(itertools.permutations(range(4)))
     found = Counter(tuple(order(tmp_path / "work", 4, seed, 2, 2).tolist()) for seed in range(trials))
     counts, expected = np.array([found[one] for one in orders]), trials / len(orders)

@@ -1,4 +1,5 @@
-"""The shuffler: who counts, what is refused, what is left of senders, and that a killed run neither loses nor doubles."""
+"""The shuffler: who counts, what is refused, what is left of senders, and that a killed run neither loses nor
+doubles."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def test_what_comes_out_is_what_went_in_without_senders(
 def test_files_tell_nothing_but_the_multiset(
     plan: CollectionPlan, theirs: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same messages from other people, in other files and another order give files of the same shape; sizes are fixed."""
+    """The same messages from other people, in other files and another order give files of the same shape; sizes are
+    fixed."""
     monkeypatch.setattr("cloister.collection.shuffler.shuffler.GROUP", 64)
     monkeypatch.setattr("cloister.collection.shuffler.shuffler.FILE", 256)
     assert theirs.senders is not None
@@ -179,13 +181,15 @@ def test_a_private_number_that_is_not_asked_is_refused(plan: CollectionPlan, the
 def test_persons_who_send_several_messages_are_kept_together_across_batches(
     plan: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batches of 7 rows, 3 messages each: nobody is cut in two. One sends 2, one 100, one twice the same slot, one from nowhere."""
+    """Batches of 7 rows, 3 messages each: nobody is cut in two. One sends 2, one 100, one twice the same slot, one from
+    nowhere."""
     monkeypatch.setattr("cloister.collection.wire.files.BATCH", 7)
     round = toy_round()
     rows = round.domain.snap(np.random.default_rng(0).normal(0, 0.3, (50, D)))
     users = np.arange(50, dtype=np.uint64)
     whole = to_messages(
-        to_records(encode_owned(round, np.random.default_rng(0).normal(0, 0.3, (50, D)), users, NoiseRng.for_tests(0)), 50, round),
+        to_records(encode_owned(round, np.random.default_rng(0).normal(0, 0.3, (50, D)), users, NoiseRng.for_tests(0)),
+        50, round),
         users, round,
     )  # fmt: skip
     assert np.array_equal(whole.senders, np.repeat(users, 3))
@@ -240,7 +244,8 @@ def test_a_state_sends_the_same_messages_again(plan: CollectionPlan, tmp_path: P
 
 
 def test_nothing_public_of_a_person_is_in_her_message(plan: CollectionPlan) -> None:
-    """The same row and number, encoded twice with secret noise: another private number, and now and then another role."""
+    """The same row and number, encoded twice with secret noise: another private number, and now and then another
+    role."""
     rows, users = np.zeros((400, D)), np.arange(400)
     one, other = (PlanEncoder(plan).encode(rows, users).messages for _ in range(2))
     assert not (one.bodies[:, :8] == other.bodies[:, :8]).all(axis=1).any()
@@ -254,7 +259,8 @@ def test_a_plan_of_local_trust_is_not_shuffled(tmp_path: Path) -> None:
 
 
 def test_two_questions_to_one_share_are_two_messages_of_two_roles(plan: CollectionPlan, tmp_path: Path) -> None:
-    """Who is asked the same share's second question is drawn apart: she may have both, one or neither; who has none sends nothing."""
+    """Who is asked the same share's second question is drawn apart: she may have both, one or neither; who has none
+    sends nothing."""
     parts = plan.round().parts
     assert shuffling.roles(plan.round()) == ((0, 1, 2, 3),)
     round = attrs.evolve(plan.round(), parts=(*parts[:2], parts[0]))

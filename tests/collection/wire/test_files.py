@@ -28,7 +28,8 @@ print("all read")
 
 
 def test_no_flipped_bit_of_a_footer_ends_the_process(tmp_path: Path) -> None:
-    """Of 1,005 bits some made pyarrow abort, which no except clause sees, as soon as a column's facts were looked at."""
+    """Of 1,005 bits some made pyarrow abort, which no except clause sees, as soon as a column's facts were looked
+    at."""
     (report,) = (Path(__file__).parents[2] / "written_before" / "reports").iterdir()
     command = [sys.executable, "-c", READ, str(report), str(tmp_path / "flipped.parquet")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

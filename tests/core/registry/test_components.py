@@ -82,7 +82,8 @@ def test_its_declarations_can_be_read_back() -> None:
     "wrong",
     [
         {"share": 0.0}, {"share": -0.1}, {"share": 1.0001}, {"share": math.nan}, {"share": math.inf}, {"share": "0.5"},
-        {"size": 0}, {"size": -math.inf}, {"size": math.nan}, {"size": [2]}, {"name": "c"}, {"name": None}, {"name": "A"},
+        {"size": 0}, {"size": -math.inf}, {"size": math.nan}, {"size": [2]}, {"name": "c"}, {"name": None},
+        {"name": "A"},
     ],
 )  # fmt: skip
 def test_a_value_out_of_its_bounds_is_refused_with_the_range(wrong: dict[str, Any]) -> None:
@@ -153,7 +154,8 @@ def test_a_field_that_is_neither_option_nor_slot_is_an_error_of_the_author() -> 
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
-        ({"size": np.int64(4)}, 4), ({"size": np.uint8(4)}, 4), ({"share": np.float64(0.25)}, 0.25), ({"share": np.float32(0.25)}, 0.25),
+        ({"size": np.int64(4)}, 4), ({"size": np.uint8(4)}, 4), ({"share": np.float64(0.25)}, 0.25),
+        ({"share": np.float32(0.25)}, 0.25),
         ({"share": np.int32(1)}, 1), ({"share": Fraction(1, 4)}, 0.25), ({"free": np.float16(2.0)}, 2.0),
     ],
 )  # fmt: skip

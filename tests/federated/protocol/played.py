@@ -1,4 +1,5 @@
-"""One round of a session as its machines go through it, with all that passes on the wire: what an adversary works with."""
+"""One round of a session as its machines go through it, with all that passes on the wire: what an adversary works
+with."""
 
 from __future__ import annotations
 
@@ -100,7 +101,8 @@ def play(
     aborted: int = 0,
     seed: int | None = None,
 ) -> Played:
-    """A round, after some attempts that the last party missed. Args: seed (of noise that can be repeated; None for the real one)."""
+    """A round, after some attempts that the last party missed. Args: seed (of noise that can be repeated; None for the
+    real one)."""
     made: Any = (
         SkellamCounts(parties=parties, colluding=colluding, most_rows=10**6)
         if oracle == "skellam"

@@ -1,8 +1,9 @@
 """Who learns what: every line of docs/federated.md's tables, played by machines that use all they hold.
 
-An adversary of these tests has the messages that it says it has, takes off every mask that it can derive, and then sees either
-uniform words or what the table says it sees, exactly. Uniform means that each byte's chi-square is within 8 deviations: a false alarm
-is below 1e-10 per byte. A noise's deviation over 3,000 numbers is within 6 / sqrt(6000) = 7.7% of what is promised: below 1e-8.
+An adversary of these tests has the messages that it says it has, takes off every mask that it can derive, and then sees
+either uniform words or what the table says it sees, exactly. Uniform means that each byte's chi-square is within 8
+deviations: a false alarm is below 1e-10 per byte. A noise's deviation over 3,000 numbers is within 6 / sqrt(6000) =
+7.7% of what is promised: below 1e-8.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def every(oracle: str, masks: Masks, parties: int, **more: Any) -> Played:
 @pytest.mark.parametrize("masks", MODES)
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_a_stranger_sees_uniform_words_even_behind_the_transports_encryption(oracle: str, masks: Masks) -> None:
-    """Messages, answers, and what can be made of them by adding and subtracting. That TLS takes strangers for nobody: test_federated_tls."""
+    """Messages, answers, and what can be made of them by adding and subtracting. That TLS takes strangers for nobody:
+    test_federated_tls."""
     played = every(oracle, masks, 3)
     sent = [played.messages[0, i][0] for i in range(3)]
     for signs in itertools.product((-1, 0, 1), repeat=4):
@@ -105,7 +107,8 @@ def test_the_coordinator_sees_uniform_words_when_it_has_taken_its_masks_and_its_
 @plays("the coordinator alone")
 @pytest.mark.parametrize("masks", MODES)
 def test_the_coordinator_cannot_check_a_guess_of_the_centres_by_a_rounds_tag(masks: Masks) -> None:
-    """Whatever it holds as the key, the tag of the true digest comes out differently; with the group's secret it comes out."""
+    """Whatever it holds as the key, the tag of the true digest comes out differently; with the group's secret it comes
+    out."""
     played = every("skellam", masks, 3)
     ring = played.parties[0]._ring
     seen = ring.tag(0, "centres")
@@ -173,7 +176,8 @@ def test_nobody_knows_the_noise_of_a_published_result_in_shares() -> None:
 def test_parties_that_know_all_rows_but_ones_are_left_with_the_noise_that_is_paid_for(
     oracle: str, parties: int, colluding: int
 ) -> None:
-    """The parties tell each other everything, and know the others' rows even: what hides the last row is the noise that they did not draw."""
+    """The parties tell each other everything, and know the others' rows even: what hides the last row is the noise that
+    they did not draw."""
     played = play(oracle, parties=parties, colluding=colluding)
     for tensor in (0, 1):
         noise = played.released[tensor] - played.sum_of(tuple(range(parties)), tensor)
@@ -189,8 +193,9 @@ def test_parties_that_know_all_rows_but_ones_are_left_with_the_noise_that_is_pai
 @pytest.mark.parametrize("masks", MODES)
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_parties_that_read_the_wire_see_uniform_words(oracle: str, masks: Masks, parties: int) -> None:
-    """All but one of them, and one alone: every message of others, their sums and differences, in two tensors and two attempts, with every
-    mask taken off that they can derive. What is left on the exact sums is the coordinator's masks, exactly."""
+    """All but one of them, and one alone: every message of others, their sums and differences, in two tensors and two
+    attempts, with every mask taken off that they can derive. What is left on the exact sums is the coordinator's masks,
+    exactly."""
     played = every(oracle, masks, parties, aborted=1)
     for among in {(0,), (parties - 1,), tuple(range(parties - 1)), tuple(range(1, parties))}:
         others = [i for i in range(parties) if i not in among]
@@ -261,8 +266,8 @@ def test_any_number_of_parties_without_the_coordinator_are_left_with_the_whole_n
 @plays("the coordinator and a party, of one other party")
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_all_masks_taken_off_one_partys_words_leave_her_value_and_uniform_pair_masks(oracle: str) -> None:
-    """The coordinator and one party of three take off all that they hold: the pair mask of the two others is what is left, exactly, and
-    it is uniform. With that too, it is exactly her value (and her share of the noise)."""
+    """The coordinator and one party of three take off all that they hold: the pair mask of the two others is what is
+    left, exactly, and it is uniform. With that too, it is exactly her value (and her share of the noise)."""
     played = play(oracle, parties=3)
     for of, other in ((1, 2), (2, 1)):
         left = played.opened(of, coordinator=True, among=(0,))
@@ -277,7 +282,8 @@ def test_all_masks_taken_off_one_partys_words_leave_her_value_and_uniform_pair_m
 @plays("the coordinator and a party, of one other party")
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_with_a_shared_secret_the_coordinator_and_a_party_unmask_each_other_party_alone(oracle: str) -> None:
-    """Her exact sums where the coordinator draws the noise; else with her share, which must be worth the budget alone."""
+    """Her exact sums where the coordinator draws the noise; else with her share, which must be worth the budget
+    alone."""
     played = every(oracle, "shared", 3)
     for of in (1, 2):
         left = played.opened(of, coordinator=True, among=(0,))

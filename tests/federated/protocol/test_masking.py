@@ -110,8 +110,8 @@ def test_masks_depend_on_every_part_of_their_place() -> None:
 
 @pytest.mark.parametrize("masks", MODES)
 def test_the_difference_of_two_sessions_transcripts_is_uniform(masks: Masks) -> None:
-    """Same keys, different rows, fresh session: every byte of the differences is uniform. At 8 deviations of a chi-square with 255
-    degrees of freedom the tail is below 1e-11."""
+    """Same keys, different rows, fresh session: every byte of the differences is uniform. At 8 deviations of a
+    chi-square with 255 degrees of freedom the tail is below 1e-11."""
     keys = Keys(masks)
     one, other = (np.concatenate(transcript(keys, 4, 1, value)) for value in (3, 3_000_000))
     assert chi_square(one) < 8
@@ -145,7 +145,8 @@ def contents(root: object) -> list[Any]:
 
 
 def test_the_coordinator_holds_no_key_and_no_unmasked_value() -> None:
-    """All bytes and arrays that it can reach, against the group's secret, every party's exact words and the noised sums."""
+    """All bytes and arrays that it can reach, against the group's secret, every party's exact words and the noised
+    sums."""
     coordinator, parties = opened()
     secret = parties[1]._ring.group
     words = [
@@ -174,7 +175,10 @@ def test_the_coordinators_modules_load_nothing_that_unmasks() -> None:
     """In a process of its own; import-linter checks the same on the source."""
     import subprocess
 
-    code = "import sys; import cloister.federated.protocol.coordinator; print([m for m in sys.modules if 'federated' in m])"
+    code = (
+        "import sys; import cloister.federated.protocol.coordinator; print([m for m in sys.modules if 'federated' in "
+        "m])"
+    )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not any(f"federated.{name}" in out for name in ("keys", "masking", "unmasking", "party"))
 

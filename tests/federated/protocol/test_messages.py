@@ -1,5 +1,5 @@
-"""Ten thousand generated messages, sent to a coordinator and to a party in the middle of a round: nothing but the true ones is
-accepted, nothing raises anything but a refusal, and the round's result is what it would have been."""
+"""Ten thousand generated messages, sent to a coordinator and to a party in the middle of a round: nothing but the true
+ones is accepted, nothing raises anything but a refusal, and the round's result is what it would have been."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ MANY = 10_000
 
 
 def broken(g: random.Random, true: list[bytes]) -> bytes:
-    """A true message that was cut, grown, flipped, spliced, renamed, moved, or made up; half of the time with a checksum that fits,
-    unless only masked words were changed: there every value is as good as any other."""
+    """A true message that was cut, grown, flipped, spliced, renamed, moved, or made up; half of the time with a
+    checksum that fits, unless only masked words were changed: there every value is as good as any other."""
     data = changed(g, true)
     if (
         len(data) < HEAD.size
@@ -131,8 +131,8 @@ def test_the_coordinator_refuses_ten_thousand_wrong_messages_and_answers_right(m
 
 @pytest.mark.parametrize("masks", ["shared", "pairwise"])
 def test_a_party_refuses_ten_thousand_wrong_answers(masks: Masks) -> None:
-    """A changed word in an answer cannot be told from noise by design (the coordinator is trusted to add, not to see): changes
-    inside the words are the transport's to find. Everything else is refused."""
+    """A changed word in an answer cannot be told from noise by design (the coordinator is trusted to add, not to see):
+    changes inside the words are the transport's to find. Everything else is refused."""
     g, keys = random.Random(2), Keys(masks)
     coordinator, parties = opened(keys=keys)
     for party in parties:

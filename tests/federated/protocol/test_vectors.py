@@ -50,7 +50,8 @@ def correlation(one: Ids, other: Ids, bits: int) -> float:
 
 
 def test_no_two_parties_questions_or_rounds_share_their_share_of_the_noise() -> None:
-    """Seeded, where children could be confused: 4,000 numbers of independent noises have a correlation below 6 / sqrt(4000)."""
+    """Seeded, where children could be confused: 4,000 numbers of independent noises have a correlation below 6 /
+    sqrt(4000)."""
     rng, found = NoiseRng.for_tests(2), list[Ids]()
     for index in range(2):
         asked = round_of(SHARES, SHARES, index=index)

@@ -1,4 +1,5 @@
-"""What leaves a machine, and what a later step rests on, is in its journal by then: else a crash would make it send something else."""
+"""What leaves a machine, and what a later step rests on, is in its journal by then: else a crash would make it send
+something else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Threads and clocks, without a network: parties that come back, that never come back, and a coordinator that restarts."""
+"""Threads and clocks, without a network: parties that come back, that never come back, and a coordinator that
+restarts."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def service(keys: Keys, journal: SessionJournal | None = None, **clocks: Any) ->
 
 
 class Direct:
-    """A party's line to whatever desk there is at the moment. Dies (as a process would) when ``before`` or ``after`` says so."""
+    """A party's line to whatever desk there is at the moment. Dies (as a process would) when ``before`` or ``after``
+    says so."""
 
     def __init__(self, name: str, to: Callable[[], CoordinatorService]) -> None:
         self.name, self.to, self.count = name, to, 0

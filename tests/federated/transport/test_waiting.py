@@ -1,4 +1,5 @@
-"""Who waits for whom, for how long, who is named when nobody waits any longer, and how a program that is cut off says how to go on."""
+"""Who waits for whom, for how long, who is named when nobody waits any longer, and how a program that is cut off says
+how to go on."""
 
 from __future__ import annotations
 
@@ -158,7 +159,8 @@ def test_the_coordinator_shows_who_has_joined_and_who_has_sent_what_as_it_happen
         until(lambda name=name: any(e["event"] == "hello" and e["party"] == name for e in log))
     run.end()
     assert shown()[:3] == [
-        "north has joined (1 of 3); waiting for south, west", "south has joined (2 of 3); waiting for west", "west has joined (3 of 3)",
+        "north has joined (1 of 3); waiting for south, "
+        "west", "south has joined (2 of 3); waiting for west", "west has joined (3 of 3)",
     ]  # fmt: skip
     first = [words for words in shown() if words.startswith("round 1 of 4")]
     assert len(first) == 4
@@ -257,7 +259,10 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         made = cloister("test-certificates", "certs", *(x for n in NAMES for x in ("--party", n)), folder=folder)
-        facts = 'k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = 900\ncolumns = ["0", "1"]\nbounds = [[-1, 1], [-1, 1]]\nseed = 1\n'
+        facts = (
+            "k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = 900\n"
+            'columns = ["0", "1"]\nbounds = [[-1, 1], [-1, 1]]\nseed = 1\n'
+        )
         (folder / "plan.toml").write_text(f"{facts}set = {{ rounds = 3 }}\n\n{made.stdout}")
         for name, rows in zip(NAMES, PARTS, strict=True):
             np.save(folder / f"{name}.npy", rows)
@@ -265,8 +270,10 @@ class Site:
 
     def join(self, *more: str) -> Any:
         return cloister(
-            "join", "plan.toml", "--party", "north", "--data", "north.npy", "--cert", "certs/north.pem", "--connect", "127.0.0.1:9",
-            "--unsigned", "--patience", "0.2", "--ledger", "north.ledger", "--dataset", "patients", *more, folder=self.folder,
+            "join", "plan.toml", "--party", "north", "--data", "north.npy", "--cert", "certs/north.pem", "--connect",
+            "127.0.0.1:9",
+            "--unsigned", "--patience", "0.2", "--ledger", "north.ledger", "--dataset", "patients", *more,
+            folder=self.folder,
         )  # fmt: skip
 
     def runs(self) -> list[dict[str, Any]]:

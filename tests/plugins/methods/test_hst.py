@@ -1,4 +1,5 @@
-"""HST clustering on rows: clusters found in few and many columns, passes, spared rows, the curve, the composed methods."""
+"""HST clustering on rows: clusters found in few and many columns, passes, spared rows, the curve, the composed
+methods."""
 
 from __future__ import annotations
 

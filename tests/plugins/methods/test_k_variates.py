@@ -93,7 +93,8 @@ def test_clumps_in_few_nodes_are_found() -> None:
 
 
 def test_a_seed_is_drawn_in_proportion_to_weight_and_distance() -> None:
-    """Second draws from four points on a line after the first: 20,000 draws, 6 standard errors (false alarms below 1e-8)."""
+    """Second draws from four points on a line after the first: 20,000 draws, 6 standard errors (false alarms below
+    1e-8)."""
     points, weights = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([1e12, 2.0, 2.0, 1.0])
     for power in (1.0, 2.0):
         g = np.random.default_rng(8)

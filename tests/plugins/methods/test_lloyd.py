@@ -552,7 +552,8 @@ def places(domain: Any, round: Round[Any], g: np.random.Generator) -> np.ndarray
     "domain", [SQUARE, Box((0.0, 0.0, 5.0), (1.0, 0.3, 5.7)), Ball((1.0, -1.0), 0.3), Box((-2.0,), (1.0,))]
 )
 def test_one_row_changes_no_more_than_the_events_say(method: Lloyd[Central], domain: Any) -> None:
-    """Over all rounds of a run: one bucket, one count, a vector within the bound, and in all no more than the budget."""
+    """Over all rounds of a run: one bucket, one count, a vector within the bound, and in all no more than the
+    budget."""
     g = np.random.default_rng(10)
     rows = blobs(domain, 60, 11)
     problem = problem_of(method, 4, domain, 60)
@@ -637,7 +638,8 @@ def test_half_a_round_is_refused() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"updates": "sideways"}, {"radius": "wide"}, {"border": "wrap"}, {"radius_scale": 0.0}, {"rounds": 0}, {"fewest_rounds": 0},
+        {"updates": "sideways"}, {"radius": "wide"}, {"border": "wrap"}, {"radius_scale": 0.0}, {"rounds": 0},
+        {"fewest_rounds": 0},
         {"most_rounds": -1}, {"error_target": 0.0}, {"offset": -0.1}, {"floor": -1.0}, {"shrink": -0.5}, {"average": 0},
         {"radius_scale": math.nan}, {"floor": math.nan},
     ],

@@ -162,7 +162,8 @@ def test_without_noise_rounds_find_the_geometric_median(domain: Domain) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**31), st.integers(1, 6), st.floats(0.01, 1.0), st.floats(0.1, 1.9))
 def test_without_noise_no_round_raises_the_smoothed_cost(seed: int, k: int, smoothing: float, stretch: float) -> None:
-    """Majorise and minimise, over-relaxed by less than 2. The slack is truncation: 2^-15 of the smoothing length per row."""
+    """Majorise and minimise, over-relaxed by less than 2. The slack is truncation: 2^-15 of the smoothing length per
+    row."""
     g = np.random.default_rng(seed)
     rows, centers = SQUARE.sample(g, 60, 0.0), SQUARE.sample(g, k, 0.0)
     s = smoothing * SQUARE.diameter / 2

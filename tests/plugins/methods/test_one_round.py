@@ -109,7 +109,8 @@ def test_oracles_trees_and_solvers_are_swapped_by_name(components: dict[str, str
     rows, _ = mixture(40_000, 3, 6, 2)
     result = fit(
         Request(
-            k=3, method="one-round", epsilon=4.0, delta=1e-6 if "discrete-gaussian" in components.values() else 0.0, bounds="ball:1",
+            k=3, method="one-round", epsilon=4.0, delta=1e-6 if "discrete-gaussian" in components.values() else 0.0,
+            bounds="ball:1",
             rows=40_000, seed=2, components=components,
         ),
         source(rows, None, "refuse"), noise=NoiseRng.for_tests(2),

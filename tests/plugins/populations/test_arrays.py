@@ -164,7 +164,8 @@ def read_csv(library: Any, text: str) -> Any:
 
 @pytest.mark.parametrize("library", [pd, pl, pa])
 def test_one_cell_of_text_never_decides_which_columns_are_released(library: Any) -> None:
-    """Every reader makes a column's type from its cells: a column that is passed over would tell that one row is not a number."""
+    """Every reader makes a column's type from its cells: a column that is passed over would tell that one row is not a
+    number."""
     clean, other = "a,b\n1,2\n3,4\n", "a,b\n1,2\n3,x\n"
     assert Arrays(read_csv(library, clean)).columns == ("a", "b")
     with pytest.raises(InvalidInput, match=r"column 'b' does not hold numbers.*columns=.*"):

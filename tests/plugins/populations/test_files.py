@@ -1,4 +1,5 @@
-"""Rows in files: every format gives the same answers as memory does, in bounded memory, or an error that names the file."""
+"""Rows in files: every format gives the same answers as memory does, in bounded memory, or an error that names the
+file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The tree program against brute force (the sum over maximal cells without a centre of weight times parent's diameter^z)."""
+"""The tree program against brute force (the sum over maximal cells without a centre of weight times parent's
+diameter^z)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ RNG = PublicRng.from_seed(3)
 
 
 def random_tree(g: np.random.Generator, leaves: int, ties: bool) -> TreeMetric:
-    """Two or three nodes at a time are put under a new one, of at least their diameter; equal diameters and zero ones occur."""
+    """Two or three nodes at a time are put under a new one, of at least their diameter; equal diameters and zero ones
+    occur."""
     roots, parents = list(range(leaves)), [-1] * leaves
     diameters = [float(g.integers(0, 2)) if ties else float(g.random()) for _ in range(leaves)]
     while len(roots) > 1:

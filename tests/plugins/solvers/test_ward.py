@@ -64,7 +64,8 @@ def test_without_noise_ward_merges_as_scipy_does() -> None:
 
 
 def test_many_weak_cells_of_a_cluster_are_not_taken_for_clusters() -> None:
-    """Noise puts weak cells of one cluster farther from each other than two true clusters are: uncorrected, they would win."""
+    """Noise puts weak cells of one cluster farther from each other than two true clusters are: uncorrected, they would
+    win."""
     d, g = 100, np.random.default_rng(3)
     centers = g.standard_normal((2, d))
     centers *= 0.5 / np.linalg.norm(centers, axis=1, keepdims=True)

@@ -171,9 +171,9 @@ def mixture(d: int, n: int, clusters: int, wide: float, seed: int) -> Floats:
 @pytest.mark.parametrize(("d", "levels"), [(1, 10), (2, 5)])
 @pytest.mark.parametrize(("clusters", "wide"), [(2, 0.001), (2, 0.1), (30, 0.02)])
 def test_theorem_20_the_papers_tree_is_a_coreset(d: int, levels: int, clusters: int, wide: float) -> None:
-    """With an exact oracle (eta = 0) and xi = 1/2. What the bound adds is n 2^(-2T) for the last level, 4 of it as a transport, and n /
-    2^Gamma for each level before. In one dimension the threshold stops branches before the last level; in two there are still
-    fewer nodes than k a."""
+    """With an exact oracle (eta = 0) and xi = 1/2. What the bound adds is n 2^(-2T) for the last level, 4 of it as a
+    transport, and n / 2^Gamma for each level before. In one dimension the threshold stops branches before the last
+    level; in two there are still fewer nodes than k a."""
     n, k, xi = 10_000, 2, 0.5
     tree = opened(d, levels, expand=None, rounds=None, rows=n, k=k)
     rows = ball(d).snap(mixture(d, n, clusters, wide, d))
@@ -207,7 +207,8 @@ def transport(tree: NetTreeOpened, grown: Coreset, rows: Ints) -> float:
 
 
 def best_of(x: Floats, k: int) -> Floats:
-    """Centres that bound the optimum from above: Lloyd's, from several starts. (Divide by nothing: a larger OPT only loosens.)"""
+    """Centres that bound the optimum from above: Lloyd's, from several starts. (Divide by nothing: a larger OPT only
+    loosens.)"""
     g, best, least = np.random.default_rng(0), x[:k], math.inf
     for _ in range(10):
         centers = x[g.choice(len(x), k, replace=False)]

@@ -1,4 +1,5 @@
-"""What is paid for a tree's counts is what carries noise: every level that is asked, the root included, and no other."""
+"""What is paid for a tree's counts is what carries noise: every level that is asked, the root included, and no
+other."""
 
 from __future__ import annotations
 
@@ -54,8 +55,9 @@ def noise(tree: Quadtree, rows: Ints, oracle: Any, budget: Budget) -> Floats:
 def test_every_asked_level_has_the_noise_that_all_of_them_together_pay_for(
     oracle: Any, budget: Budget, shape: tuple[int, int], rows: int
 ) -> None:
-    """A mean square of 300 draws (fourth moment at most 6 times the squared variance: relative s.e. 0.13) is 0.4 or 2.5 times the law's
-    once in 1e7 levels at most: squares are bounded from below, so that their means fall short less often than normal ones."""
+    """A mean square of 300 draws (fourth moment at most 6 times the squared variance: relative s.e. 0.13) is 0.4 or 2.5
+    times the law's once in 1e7 levels at most: squares are bounded from below, so that their means fall short less
+    often than normal ones."""
     tree = opened(*shape)
     levels = shape[0] + 1 - shape[1]
     found = noise(tree, BOX.snap(BOX.sample(np.random.default_rng(rows), rows, 0.0)), oracle, budget)
@@ -70,7 +72,8 @@ def test_every_asked_level_has_the_noise_that_all_of_them_together_pay_for(
 
 
 def test_a_budget_per_level_would_be_too_small() -> None:
-    """The mutant: noise as if one level were asked. It is caught by the bounds above on every tree of more than two levels."""
+    """The mutant: noise as if one level were asked. It is caught by the bounds above on every tree of more than two
+    levels."""
     tree = opened(3, 0)
     channel = DiscreteLaplaceCounts().open(tree.space, Budget("pure", 1.0), QuestionContext(1000, BOX.unit, SEED))
     assert channel.deviation > 2.5 * math.sqrt(0.5) / math.sinh(0.5)

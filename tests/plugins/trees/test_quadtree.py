@@ -1,4 +1,5 @@
-"""The shifted quadtree: cuts in the middle third, ids against a recursion over rows, boxes, options, badly cut centres."""
+"""The shifted quadtree: cuts in the middle third, ids against a recursion over rows, boxes, options, badly cut
+centres."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ def test_ties_go_to_the_lowest_direction_whatever_their_signs(case: tuple[Ints, 
 
 @pytest.mark.parametrize(("d", "cells"), [(3, 2), (3, 64), (33, 64), (100, 32)])
 def test_the_filter_changes_no_cell(d: int, cells: int) -> None:
-    """Rows of every length, down to single lattice steps, and lattice neighbours of the borders between the two nearest cells."""
+    """Rows of every length, down to single lattice steps, and lattice neighbours of the borders between the two nearest
+    cells."""
     g, tree = np.random.default_rng(d), opened(d, cells)
     directions = g.standard_normal((250, d))
     lengths = np.exp(g.uniform(0, np.log(REACH * 0.99), 250))
@@ -90,7 +91,8 @@ def test_the_filter_changes_no_cell(d: int, cells: int) -> None:
 
 @pytest.mark.parametrize("d", [1, 7, 100, 1500])
 def test_float32_products_err_by_less_than_the_filter_allows(d: int) -> None:
-    """Rows that make sums grow (parallel to |g|, one sign) or cancel; the bound of ``_nearest`` is for the difference of two."""
+    """Rows that make sums grow (parallel to |g|, one sign) or cancel; the bound of ``_nearest`` is for the difference
+    of two."""
     tree, g = opened(d, 2, directions="unit"), np.random.default_rng(3)
     along = np.abs(tree.around[0]) / NORM
     signs = np.where(np.arange(d) % 2, 1, -1)

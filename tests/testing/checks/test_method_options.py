@@ -1,4 +1,5 @@
-"""What built-in methods spend at other options, and with oracles that have deltas of their own: added up by the kit, not by an accountant."""
+"""What built-in methods spend at other options, and with oracles that have deltas of their own: added up by the kit,
+not by an accountant."""
 
 from __future__ import annotations
 

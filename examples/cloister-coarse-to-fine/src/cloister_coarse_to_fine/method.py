@@ -1,7 +1,8 @@
-"""k-means in two rounds: counts of a public partition's cells give rough centres, noisy means of their rows better ones.
+"""k-means in two rounds: counts of a public partition's cells give rough centres, noisy means of their rows better
+ones.
 
-Guarantee: the trust model, neighbouring relation and measure of the oracles in the slots. The two rounds share the budget;
-the second sees the rows only through what the first released.
+Guarantee: the trust model, neighbouring relation and measure of the oracles in the slots. The two rounds share the
+budget; the second sees the rows only through what the first released.
 """
 
 from __future__ import annotations

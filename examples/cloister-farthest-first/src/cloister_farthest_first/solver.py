@@ -1,6 +1,7 @@
 """k-means of released points: starts from heavy points that are far apart, then runs weighted Lloyd rounds.
 
-Post-processing: everything it is given is released, so that it costs no privacy. It never fails, whatever noise made of weights.
+Post-processing: everything it is given is released, so that it costs no privacy. It never fails, whatever noise made of
+weights.
 """
 
 import numpy as np

@@ -1,6 +1,7 @@
 """Hexagons of equal size over two columns, such as longitude and latitude: rounder than the squares of a grid.
 
-Public: reads no row. A row is in the cell of the nearest middle, found on integers, so that it depends on that row alone.
+Public: reads no row. A row is in the cell of the nearest middle, found on integers, so that it depends on that row
+alone.
 """
 
 import attrs
@@ -25,7 +26,8 @@ from cloister.plugin import (
 
 @attrs.frozen(eq=False)
 class HoneycombCellsTree:
-    """The opened partition. Args: domain, near (whose centres are the middles), fewest (cells that are kept at least)."""
+    """The opened partition. Args: domain, near (whose centres are the middles), fewest (cells that are kept at
+    least)."""
 
     domain: Domain
     near: NearestCenter

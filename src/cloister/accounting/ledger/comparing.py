@@ -1,7 +1,9 @@
-"""Whether a run goes on with the rows that it began with: marks of them in its ledger, under a secret in a file beside it.
+"""Whether a run goes on with the rows that it began with: marks of them in its ledger, under a secret in a file beside
+it.
 
-The ledger alone tells nothing of the rows: a run's marks are keyed by its id and ``LEDGER.key``, which its owner alone can read and
-nobody needs elsewhere. A ledger that was moved without it still counts what was spent; it cannot compare rows any more, and asks.
+The ledger alone tells nothing of the rows: a run's marks are keyed by its id and ``LEDGER.key``, which its owner alone
+can read and nobody needs elsewhere. A ledger that was moved without it still counts what was spent; it cannot compare
+rows any more, and asks.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def keep(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None) ->
 
 
 def compare(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None) -> None:
-    """Compare marks with those that the run was reserved with; None: whoever goes on has none, and the run must have none.
+    """Compare marks with those that the run was reserved with; None: whoever goes on has none, and the run must have
+    none.
 
     Raises:
         Refused: they differ, or there is nothing to compare.
@@ -46,7 +49,8 @@ def compare(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None)
     differ = [what for what in {**marks, **known} if known.get(what) != marks.get(what)]
     if differ:
         raise Refused(
-            f"run {run} began with other rows, or they have moved: {', '.join(differ)} differ. Rows that changed would be counted twice: {ANYWAY}"
+            f"run {run} began with other rows, or they have moved: {', '.join(differ)} differ. Rows that changed "
+            f"would be counted twice: {ANYWAY}"
         )
 
 

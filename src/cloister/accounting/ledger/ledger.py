@@ -28,8 +28,8 @@ class Ledger:
     """Reserves a run's whole budget before it starts; returns what is left only when it ends.
 
     A crash at any point leaves at least what was spent recorded as spent: a reservation counts until ``finish``. Runs
-    that processes reserve at the same time are admitted one after the other. The ledger guards against accidents: whoever
-    can write the file can also restore an old copy.
+    that processes reserve at the same time are admitted one after the other. The ledger guards against accidents:
+    whoever can write the file can also restore an old copy.
 
     Args:
         path: the file. ``Ledger.open`` checks it first.
@@ -99,8 +99,9 @@ class Ledger:
             rows: marks of the rows, kept for ``resume`` too.
 
         Raises:
-            BudgetExceeded: not enough is left, and how much is. UnknownName: no such data set. Refused: the run spends delta
-                on thresholds, and runs on this data set add up in zCDP, where all of delta pays for the conversion.
+            BudgetExceeded: not enough is left, and how much is. UnknownName: no such data set. Refused: the run spends
+                delta on thresholds, and runs on this data set add up in zCDP, where all of delta pays for the
+                conversion.
         """
         cost = Cost.reserved(total, budget)
         run, owner = secrets.token_hex(6), secrets.token_hex(16)
@@ -123,10 +124,12 @@ class Ledger:
             dataset: the declared name of the data that it goes on with.
             plan: digest of the public plan.
             rows: marks of the rows that it goes on with; they must be those that it was reserved with, unless
-            same_rows: whoever resumes says that they are the same rows, whatever their marks say (files that were copied, say).
+            same_rows: whoever resumes says that they are the same rows, whatever their marks say (files that were
+                copied, say).
 
         Raises:
-            UnknownName: no such run. Refused: it is finished, on another data set, its plan is another, or its rows seem to be.
+            UnknownName: no such run. Refused: it is finished, on another data set, its plan is another, or its rows
+                seem to be.
         """
         with transaction(self.path, "reading") as db:
             _found(db, run, dataset, plan, "open")
@@ -140,7 +143,8 @@ class Ledger:
             return Run(run, dataset, seed, recorded(db, run), self.path, owner)
 
     def replay(self, run: str, dataset: str, plan: str) -> Run | None:
-        """A finished run, with all that it has journalled: its result can be computed again from that, for nothing. None: it is open.
+        """A finished run, with all that it has journalled: its result can be computed again from that, for nothing.
+        None: it is open.
 
         Raises:
             UnknownName: no such run. Refused: it is on another data set, or its plan is another.

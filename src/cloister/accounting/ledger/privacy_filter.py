@@ -8,8 +8,8 @@ adaptive setting, and only add numbers:
   2016). Best for a few large runs.
 * ``zcdp``: the rhos add up to at most the rho that (epsilon, delta) admits (Feldman and Zrnic 2021; Whitehouse, Ramdas,
   Rogers and Wu 2023). Best for many small runs. A pure run enters as epsilon^2 / 2 and a Gaussian run as mu^2 / 2,
-  which the discrete Gaussian satisfies exactly, so that no run spends delta: all of it pays for the conversion. Runs that
-  set delta aside for thresholds are refused.
+  which the discrete Gaussian satisfies exactly, so that no run spends delta: all of it pays for the conversion. Runs
+  that set delta aside for thresholds are refused.
 
 Runs may overlap in time: a filter for (epsilon, delta), or for Renyi divergence of one order, also holds for
 interactive mechanisms that run concurrently (Haney et al. 2023), and the rule for rho is the same at every order.
@@ -49,7 +49,8 @@ class Cost:
 
     @classmethod
     def reserved(cls, total: Total, budget: Budget) -> Self:
-        """The most that a run under this total and budget can cost. A pure run costs no delta but what its mechanisms spend.
+        """The most that a run under this total and budget can cost. A pure run costs no delta but what its mechanisms
+        spend.
 
         Raises:
             InvalidInput: a budget for exact answers, which no lifetime can pay.

@@ -1,9 +1,10 @@
 """Files of rows to one file of reports: checked whole, charged, encoded a bounded number at a time, written at once.
 
-The order is law 2: everything is checked before anybody is charged, everybody is charged before anything is drawn, everything is
-drawn and remembered before anything is written. What is written depends on a row through the randomiser alone: rows of the output
-stand by ascending user number whatever their order was, names are random, and there is no time in it. Files, and a folder that is made for
-them, can be read by their owner alone: messages for a shuffler are next to rows.
+The order is law 2: everything is checked before anybody is charged, everybody is charged before anything is drawn,
+everything is drawn and remembered before anything is written. What is written depends on a row through the randomiser
+alone: rows of the output stand by ascending user number whatever their order was, names are random, and there is no
+time in it. Files, and a folder that is made for them, can be read by their owner alone: messages for a shuffler are
+next to rows.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ CELLS, MAX_ROWS = 2**22, 2**18
 @final
 @attrs.frozen(kw_only=True)
 class Naming:
-    """Who a row's user is. Args: first (user of the first row; position says the rest), column (or a column that holds numbers)."""
+    """Who a row's user is. Args: first (user of the first row; position says the rest), column (or a column that holds
+    numbers)."""
 
     first: int = 0
     column: str | None = None
@@ -77,7 +79,8 @@ class RowTable:
             wanted = [name for name in source(paths, None, missing).columns if name != naming.column]
         if len(wanted) != plan.dimension:
             raise InvalidInput(
-                f"the plan is for {plan.dimension} columns, these are {len(wanted)} ({_few(wanted)}): choose with --columns"
+                f"the plan is for {plan.dimension} columns, these are {len(wanted)} ({_few(wanted)}): choose with "
+                f"--columns"
             )
         if naming.column in wanted:
             raise InvalidInput(
@@ -97,8 +100,8 @@ class RowTable:
                 users = np.arange(first, first + len(cells), dtype=np.uint64)
                 if first + len(cells) > self._encoder.plan.rows:
                     raise InvalidInput(
-                        f"there are rows for user numbers above {self._encoder.plan.rows - 1}, the plan's last one: a plan is for as many "
-                        "people as it says"
+                        f"there are rows for user numbers above {self._encoder.plan.rows - 1}, the plan's last one: a "
+                        f"plan is for as many people as it says"
                     )
             else:
                 users, rows = self._encoder.users(cells[:, -1]), cells[:, :-1]
@@ -222,8 +225,8 @@ def _kept(encoder: PlanEncoder, roll: UserSet, store: State) -> Iterator[tuple[I
 
 @contextmanager
 def _file(folder: Path, format: Format, schema: pa.Schema) -> Iterator[tuple[Callable[[pa.RecordBatch], None], Path]]:
-    """A new file that its owner alone can read, written under a hidden name that no decoder reads, and renamed when it is whole and on
-    the disk."""
+    """A new file that its owner alone can read, written under a hidden name that no decoder reads, and renamed when it
+    is whole and on the disk."""
     from cloister.collection.wire.files import writer
 
     path = folder / f"part-{secrets.token_hex(8)}.{format}"

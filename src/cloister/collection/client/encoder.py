@@ -1,16 +1,17 @@
-"""A person's side of a plan: her row to her report of the open round. Imports NumPy, attrs and the standard library only.
+"""A person's side of a plan: her row to her report of the open round. Imports NumPy, attrs and the standard library
+only.
 
     plan = read("plan/")
     reports = encode(plan, rows, users, state="mine.state")
 
-Under Shuffled trust what leaves is messages, for a shuffler, and this holds for what it releases; the plan says what a person's
-messages cost her by themselves.
+Under Shuffled trust what leaves is messages, for a shuffler, and this holds for what it releases; the plan says what a
+person's messages cost her by themselves.
 
-Guarantee: each user's reports of all rounds together are (epsilon, delta)-private, as the plan says, against whoever sees all reports,
-whatever answers he publishes between the rounds: a report depends on her row through the randomiser alone, whose secret words come
-from the system's entropy; she answers a round only if it costs what the plan's schedule says, and each round once. Users, their order
-(ascending) and which of them are there do not depend on rows' values. Encoding a row twice costs twice, unless a state
-remembers (``state``): plans of several rounds need one.
+Guarantee: each user's reports of all rounds together are (epsilon, delta)-private, as the plan says, against whoever
+sees all reports, whatever answers he publishes between the rounds: a report depends on her row through the randomiser
+alone, whose secret words come from the system's entropy; she answers a round only if it costs what the plan's schedule
+says, and each round once. Users, their order (ascending) and which of them are there do not depend on rows' values.
+Encoding a row twice costs twice, unless a state remembers (``state``): plans of several rounds need one.
 """
 
 from __future__ import annotations
@@ -100,8 +101,8 @@ class PlanEncoder:
 
         Args:
             rows: (n, d) numbers in the caller's units; those outside the bounds are clipped.
-            users: (n,) whole numbers, 0 <= user < the plan's rows, each once. They are public and name the same person in every plan
-                that a state sees.
+            users: (n,) whole numbers, 0 <= user < the plan's rows, each once. They are public and name the same person
+                in every plan that a state sees.
             state: where her reports and her spending are remembered.
 
         Raises:
@@ -125,17 +126,20 @@ class PlanEncoder:
         return self.encoded(them, self.remembered(them, table, state))
 
     def asked(self, users: Ids) -> Bools:
-        """Who of the users (n,) is asked anything in this round: public. Under Shuffled trust everybody may be, and draws it herself."""
+        """Who of the users (n,) is asked anything in this round: public. Under Shuffled trust everybody may be, and
+        draws it herself."""
         if self.round.trust is Shuffled:
             return np.ones(len(users), bool)
         who: Bools = np.logical_or.reduce(asked(self.round, users))
         return who
 
     def check_memory(self, state: State | None) -> None:
-        """Raises: InvalidInput where nothing would remember which rounds a user has answered, and under which answers."""
+        """Raises: InvalidInput where nothing would remember which rounds a user has answered, and under which
+        answers."""
         if state is None and self.plan.length > 1 and not self._noise.seeded:
             raise InvalidInput(
-                f"this plan has {self.plan.length} rounds: give a state that remembers what was answered in each (--state FILE)"
+                f"this plan has {self.plan.length} rounds: give a state that remembers what was answered in each "
+                f"(--state FILE)"
             )
 
     def encoded(self, users: Ids, records: Records) -> Encoded:
@@ -173,7 +177,8 @@ class PlanEncoder:
             raise InvalidInput("rows are a table of numbers") from None
         if table.shape != (n, self.plan.dimension):
             raise InvalidInput(
-                f"the plan takes rows of {self.plan.dimension} columns, one per user: ({n}, {self.plan.dimension}), not {table.shape}"
+                f"the plan takes rows of {self.plan.dimension} columns, one per user: ({n}, {self.plan.dimension}), "
+                f"not {table.shape}"
             )
         if not np.isfinite(table).all():
             raise InvalidInput(
@@ -184,15 +189,18 @@ class PlanEncoder:
 
 def encode(
     plan: Transcript | CollectionPlan | str | os.PathLike[str], rows: Any, users: Any, *,
-    state: State | str | os.PathLike[str] | None = None, lifetime: float | None = None, lifetime_delta: float | None = None,
+    state: State | str | os.PathLike[str] | None = None, lifetime: float | None = None,
+    lifetime_delta: float | None = None,
     noise: NoiseRng | None = None,
 ) -> Encoded:  # fmt: skip
-    """Rows (n, d) of users (n,) to reports of a plan's open round: see ``PlanEncoder.encode``. Warns and refuses as ``cloister encode`` does.
+    """Rows (n, d) of users (n,) to reports of a plan's open round: see ``PlanEncoder.encode``. Warns and refuses as
+    ``cloister encode`` does.
 
     Args:
         plan: or the folder that it is in.
         state: a file that remembers; without it, encoding the same rows again spends again.
-        lifetime, lifetime_delta: the most that a user of this state may ever spend, over all plans: the file keeps it, see ``State``.
+        lifetime, lifetime_delta: the most that a user of this state may ever spend, over all plans: the file keeps it,
+            see ``State``.
         noise: only for tests.
 
     Warns:
@@ -213,11 +221,15 @@ def encode(
 
 
 def cautions(transcript: Transcript, state: State | None) -> tuple[str, ...]:
-    """What whoever answers a plan should know first, whatever the plan says of itself: the command line and ``encode`` both say it."""
+    """What whoever answers a plan should know first, whatever the plan says of itself: the command line and ``encode``
+    both say it."""
     found = loud(transcript.total, transcript.plan.rows)
     if state is not None or transcript.plan.length > 1:  # several rounds are refused without a state
         return found
-    forgotten = "no state: nothing remembers these reports. Encoding the same rows again, under this plan or another, spends again"
+    forgotten = (
+        "no state: nothing remembers these reports. Encoding the same rows again, under this plan or another, spends "
+        "again"
+    )
     return (*found, forgotten)
 
 

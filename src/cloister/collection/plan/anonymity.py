@@ -1,4 +1,5 @@
-"""What a plan of trust Shuffled rests on beside its epsilon: how many must hide each other, what a report alone costs, what is sent."""
+"""What a plan of trust Shuffled rests on beside its epsilon: how many must hide each other, what a report alone costs,
+what is sent."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class Crowd:
 
     Args:
         least: people who must have reported honestly; the shuffler releases nothing of fewer.
-        alone: epsilon of what one person sends, against a shuffler who is not honest or where nobody else is; infinite: nothing holds.
+        alone: epsilon of what one person sends, against a shuffler who is not honest or where nobody else is; infinite:
+            nothing holds.
         messages: most that a person sends.
         bytes: most that her messages have, without the envelope.
     """
@@ -51,8 +53,9 @@ class Crowd:
             size += max(messages(part) * (wide + QUESTION_BYTES) for part, wide in parts)
         if count > MAX_MESSAGES or size > MAX_MESSAGE_BYTES:
             raise InvalidInput(
-                f"every person would send {count:,} messages of {size:,} bytes in all; a plan asks for at most {MAX_MESSAGES:,} and "
-                f"{MAX_MESSAGE_BYTES:,}: choose fewer buckets, fewer columns, or other oracles (amplified-counts and amplified-vectors send one)"
+                f"every person would send {count:,} messages of {size:,} bytes in all; a plan asks for at most "
+                f"{MAX_MESSAGES:,} and {MAX_MESSAGE_BYTES:,}: choose fewer buckets, fewer columns, or other oracles "
+                f"(amplified-counts and amplified-vectors send one)"
             )
         return cls(min_honest_users(round), Spent.on(round.events).epsilon_without_shuffler, count, size)
 
@@ -64,7 +67,8 @@ class Crowd:
     def as_dict(self) -> dict[str, Any]:
         """Plain data; None where nothing holds."""
         return {
-            "least honest people": self.min_honest_users, "epsilon alone": self.epsilon_without_shuffler if self.epsilon_without_shuffler < math.inf else None,
+            "least honest people": self.min_honest_users,
+            "epsilon alone": self.epsilon_without_shuffler if self.epsilon_without_shuffler < math.inf else None,
             "messages per user": self.messages, "message bytes per user": self.bytes,
         }  # fmt: skip
 

@@ -1,7 +1,7 @@
 """What each round of a plan costs a person, in privacy and in bytes: public, and fixed before the first round.
 
-A schedule does not depend on answers. So a person who has it knows, before she says anything, what all rounds together cost her;
-in each round she compares what she is asked with it.
+A schedule does not depend on answers. So a person who has it knows, before she says anything, what all rounds together
+cost her; in each round she compares what she is asked with it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ USER_BYTES = 8.0
 @final
 @attrs.frozen
 class Size:
-    """Bytes of one report, on average over the users. Args: answers (what she says), stamps (which question it answers), user (number)."""
+    """Bytes of one report, on average over the users. Args: answers (what she says), stamps (which question it
+    answers), user (number)."""
 
     answers: float
     stamps: float
@@ -33,8 +34,8 @@ class Size:
 
     @classmethod
     def of(cls, round: Round[Any]) -> Size:
-        """What a user sends. Columns of one dimension say which question is answered; who is not asked sends nothing. Of messages, the
-        stamp and her private number say so, and two bytes."""
+        """What a user sends. Columns of one dimension say which question is answered; who is not asked sends nothing.
+        Of messages, the stamp and her private number say so, and two bytes."""
         answers, stamps, mixed = 0.0, 0.0, round.trust is Shuffled
         for part, kind in zip(round.parts, report_types(round), strict=True):
             share = messages(part) * part.fraction
@@ -120,5 +121,6 @@ def _plain(event: Event) -> dict[str, Any]:
     spent, among = event.spent, event.spent.user_share
     users = None if among is None else {"key": among.rng.key.hex(), "from": among.low, "to": among.high}
     return {
-        "mechanism": event.mechanism, "measure": spent.measure, "amount": spent.amount, "delta": event.delta, "users": users,
+        "mechanism": event.mechanism, "measure": spent.measure, "amount": spent.amount, "delta": event.delta,
+        "users": users,
     }  # fmt: skip

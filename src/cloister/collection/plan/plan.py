@@ -1,11 +1,12 @@
-"""A published plan: everything that a person needs to answer its rounds, and a server to make sense of the answers. All public.
+"""A published plan: everything that a person needs to answer its rounds, and a server to make sense of the answers. All
+public.
 
-A folder with ``plan.json`` and the same in words. Components stand in it by name, never as code: whoever reads it composes the
-method from what she has installed, works the round out herself and compares digests, so that a person and a server who accept one
-plan mean the same round. ``hash`` covers all the rest; reports carry it.
+A folder with ``plan.json`` and the same in words. Components stand in it by name, never as code: whoever reads it
+composes the method from what she has installed, works the round out herself and compares digests, so that a person and
+a server who accept one plan mean the same round. ``hash`` covers all the rest; reports carry it.
 
-A plan of one round has format 1. One of several rounds has format 2 and holds what each round will cost; what is asked in later rounds
-depends on the answers that the server publishes beside it (``transcript``).
+A plan of one round has format 1. One of several rounds has format 2 and holds what each round will cost; what is asked
+in later rounds depends on the answers that the server publishes beside it (``transcript``).
 
 Reading is light: NumPy, attrs and the standard library, unless the plan names a stranger's component.
 """
@@ -53,14 +54,16 @@ TRUSTS = ("Local", "Shuffled")
 @final
 @attrs.frozen
 class Outlook:
-    """How well the method will do. Args: error (v of ``PredictsError``), rows_needed (for v = 0.1, at most: v falls as 1 / n or faster)."""
+    """How well the method will do. Args: error (v of ``PredictsError``), rows_needed (for v = 0.1, at most: v falls as
+    1 / n or faster)."""
 
     error: float
     rows_needed: int
 
     @property
     def excess(self) -> float:
-        """What noise adds to the mean squared distance, over the squared radius: v / (1 + v), since centres are shrunk."""
+        """What noise adds to the mean squared distance, over the squared radius: v / (1 + v), since centres are
+        shrunk."""
         return self.error / (1 + self.error)
 
 
@@ -150,10 +153,12 @@ class CollectionPlan:
         """The round that is asked next, worked out anew.
 
         Args:
-            record: the rounds before, and the digest that this one was published with; by default nothing, and the first round.
+            record: the rounds before, and the digest that this one was published with; by default nothing, and the
+                first round.
 
         Raises:
-            Refused: a round is not the one that was published, the schedule is not the plan's, or the answers lead nowhere.
+            Refused: a round is not the one that was published, the schedule is not the plan's, or the answers lead
+                nowhere.
             BudgetExceeded: all rounds together cost more than the plan says.
         """
         published = Record([self.digest]) if record is None else record
@@ -187,7 +192,8 @@ class CollectionPlan:
         steps = zip(self.schedule, found, strict=False)
         if len(found) != self.length or not all(step.fits(round) for step, round in steps):
             raise Refused(
-                f"this plan was made by cloister {self.version}, and what its rounds cost comes out differently here: no report was made"
+                f"this plan was made by cloister {self.version}, and what its rounds cost comes out differently here: "
+                f"no report was made"
             )
         object.__setattr__(self, "_rounds", found)
         return found
@@ -247,11 +253,15 @@ class CollectionPlan:
         b = problem["bounds"]
         domain = Box(tuple(b["lower"]), tuple(b["upper"])) if "lower" in b else Ball(tuple(b["center"]), b["radius"])
         plan = cls(
-            method=_method(given["method"]), k=canonical_json.whole(problem["k"]), rows=canonical_json.whole(problem["rows"]), domain=domain,
-            columns=None if columns is None else tuple(canonical_json.text(c) for c in columns), total=Total(given["epsilon"], given["delta"]),
+            method=_method(given["method"]), k=canonical_json.whole(problem["k"]),
+            rows=canonical_json.whole(problem["rows"]), domain=domain,
+            columns=None if columns is None else tuple(canonical_json.text(c) for c in columns),
+            total=Total(given["epsilon"], given["delta"]),
             seed=PublicRng(bytes.fromhex(given["seed"])), digest=canonical_json.text(given["digest"]),
-            outlook=None if outlook is None else Outlook(float(outlook["error"]), canonical_json.whole(outlook["rows needed"])),
-            size=Size.from_dict(size), warnings=tuple(canonical_json.text(w) for w in given["warnings"]), version=canonical_json.text(given["cloister"]), schedule=steps,
+            outlook=None if outlook is None else Outlook(float(outlook["error"]),
+            canonical_json.whole(outlook["rows needed"])),
+            size=Size.from_dict(size), warnings=tuple(canonical_json.text(w) for w in given["warnings"]),
+            version=canonical_json.text(given["cloister"]), schedule=steps,
             crowd=None if given["trust"] == "Local" else Crowd.from_dict(given["crowd"]),
         )  # fmt: skip
         if plan.hash != given["hash"] or (plan.columns is not None and len(plan.columns) != plan.dimension):
@@ -269,12 +279,14 @@ class CollectionPlan:
         bounds = attrs.asdict(d, filter=lambda field, _: field.init is True)
         rounds = {"rounds": [step.as_dict() for step in self.schedule]} if self.schedule else {}
         return {
-            "format": FORMAT_OF_ROUNDS if self.schedule else FORMAT, "cloister": self.version, "trust": self.trust, "epsilon": self.total.epsilon, "delta": self.total.delta,
+            "format": FORMAT_OF_ROUNDS if self.schedule else FORMAT, "cloister": self.version, "trust": self.trust,
+            "epsilon": self.total.epsilon, "delta": self.total.delta,
             "problem": {"k": self.k, "rows": self.rows, "bounds": bounds}, "users": self.rows,
             "columns": None if self.columns is None else list(self.columns), "dimension": self.dimension,
             "expected": None if o is None else {"error": o.error, "excess": o.excess, "rows needed": o.rows_needed},
             "bytes per user": self.size.as_dict(),
-            "warnings": list(self.warnings), "method": self.method, "seed": self.seed.key.hex(), "digest": self.digest, **rounds,
+            "warnings": list(self.warnings), "method": self.method, "seed": self.seed.key.hex(), "digest": self.digest,
+            **rounds,
             **({} if self.crowd is None else {"crowd": self.crowd.as_dict()}),
         }  # fmt: skip
 
@@ -289,12 +301,13 @@ def loud(total: Total, rows: int) -> tuple[str, ...]:
     found = list[str]()
     if epsilon > LOUD:
         found.append(
-            f"a report of epsilon = {epsilon:g} hides little: it may be {times} times as likely under one row as under another"
+            f"a report of epsilon = {epsilon:g} hides little: it may be {times} times as likely under one row as "
+            f"under another"
         )
     if delta * rows >= 1:
         found.append(
-            f"a report of delta = {delta:g} may tell its row as it is with that probability: some {delta * rows:,.0f} of "
-            f"{rows:,} people. Less than one over their number is customary"
+            f"a report of delta = {delta:g} may tell its row as it is with that probability: some {delta * rows:,.0f} "
+            f"of {rows:,} people. Less than one over their number is customary"
         )
     return tuple(found)
 

@@ -47,8 +47,9 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
         raise InvalidInput(f"'{name}' as composed is NOT private: nobody can be asked to answer that")
     if composed.trust not in TRUSTS:
         raise InvalidInput(
-            f"'{name}' as composed is {composed.trust}: a plan is answered by people who randomise their own rows. Choose a "
-            "method such as one-round, or fill all its slots with Local oracles by --with (see 'cloister list'), or all with Shuffled ones"
+            f"'{name}' as composed is {composed.trust}: a plan is answered by people who randomise their own rows. "
+            f"Choose a method such as one-round, or fill all its slots with Local oracles by --with (see 'cloister "
+            f"list'), or all with Shuffled ones"
         )
     plan = prepare(request, called)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
@@ -64,7 +65,8 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
     steps = tuple(Step.of(round) for round in rounds)
     outlook = _outlook(plan)
     made = CollectionPlan(
-        method=plan.composed.config(), k=plan.problem.k, rows=plan.problem.rows, domain=cast(Box | Ball, plan.problem.domain), total=plan.total,
+        method=plan.composed.config(), k=plan.problem.k, rows=plan.problem.rows,
+        domain=cast(Box | Ball, plan.problem.domain), total=plan.total,
         columns=None if columns is None else plan.columns, seed=seed, digest=rounds[0].digest(), outlook=outlook,
         size=reduce(Size.plus, (step.size for step in steps)), warnings=warnings(plan, outlook), version=__version__,
         schedule=steps if len(steps) > 1 else (), crowd=Crowd.of(rounds[0]) if shuffled else None,
@@ -80,8 +82,10 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
         epsilon_without_shuffler=math.inf if plan.crowd is None else plan.crowd.epsilon_without_shuffler,
     )  # fmt: skip
     lines = [
-        f"A plan to find {plan.k} centres of {plan.rows:,} people's rows, of {plan.dimension} columns ({columns}), by {plan.method['name']}.",
-        "", "What a person is promised:", *_indented(privacy.text()), *_indented("\n".join([] if plan.crowd is None else plan.crowd.lines())), *_indented(_promise(plan, rounds)),
+        f"A plan to find {plan.k} centres of {plan.rows:,} people's rows, of {plan.dimension} columns ({columns}), by "
+        f"{plan.method['name']}.",
+        "", "What a person is promised:", *_indented(privacy.text()),
+        *_indented("\n".join([] if plan.crowd is None else plan.crowd.lines())), *_indented(_promise(plan, rounds)),
         "", "What to expect:", *_indented(expectation(plan)), *_indented(_sizes(plan)),
     ]  # fmt: skip
     if plan.warnings:
@@ -89,7 +93,8 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     programs = (
         "Programs read plan.json alone; where this page says something else, plan.json holds."
         if plan.length == 1
-        else "Programs read plan.json and, beside it, round-1.json, round-2.json, ...: the answers of rounds that are closed."
+        else "Programs read plan.json and, beside it, round-1.json, round-2.json, ...: the answers of rounds that are "
+        "closed."
     )
     lines += ["", f"Plan {plan.hash}, made by cloister {plan.version}.", programs]
     return "\n".join(lines)
@@ -98,14 +103,17 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
 def _promise(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     """What answering costs, in rounds and over plans."""
     if plan.length == 1:
-        return "A person answers once. Two answers under one plan, or one under each of two plans, cost her the sum of their epsilons."
+        return (
+            "A person answers once. Two answers under one plan, or one under each of two plans, cost her the sum of "
+            "their epsilons."
+        )
     spent = Spent.on(event for round in rounds for event in round.events)
     own = f", of which mechanisms take {spent.delta:.4g} themselves" if spent.delta else ""
     return (
-        f"All {plan.length} rounds together cost a person who answers each of them epsilon = {spent.epsilon(plan.total.delta):.6g} at "
-        f"delta = {plan.total.delta:.6g}{own}, as the accountant adds them up.\n"
-        "A person answers each round once, if it costs what this plan says. Two answers in one round, or answers under two plans, cost her "
-        "the sum of their epsilons and of their deltas."
+        f"All {plan.length} rounds together cost a person who answers each of them epsilon = "
+        f"{spent.epsilon(plan.total.delta):.6g} at delta = {plan.total.delta:.6g}{own}, as the accountant adds them "
+        f"up.\nA person answers each round once, if it costs what this plan says. Two answers in one round, or "
+        f"answers under two plans, cost her the sum of their epsilons and of their deltas."
     )
 
 
@@ -114,14 +122,17 @@ def _sizes(plan: CollectionPlan) -> str:
     s = plan.size
     if plan.length == 1:
         return (
-            f"A report has {s.answers:.4g} bytes of answer, {s.user:.4g} of user number and {s.stamps:.4g} that say which question it "
-            f"answers, on average: {s.total:.4g}."
+            f"A report has {s.answers:.4g} bytes of answer, {s.user:.4g} of user number and {s.stamps:.4g} that say "
+            f"which question it answers, on average: {s.total:.4g}."
         )
     rounds = "\n".join(
         f"  round {number}: {step.asked:.1%} of the users are asked, {step.size.total / step.asked:.4g} bytes each"
         for number, step in enumerate(plan.schedule, 1)
     )
-    return f"Over {plan.length} rounds a person sends {s.total:.4g} bytes on average, as far as answers do not change that:\n{rounds}"
+    return (
+        f"Over {plan.length} rounds a person sends {s.total:.4g} bytes on average, as far as answers do not change "
+        f"that:\n{rounds}"
+    )
 
 
 def expectation(plan: CollectionPlan) -> str:
@@ -132,11 +143,13 @@ def expectation(plan: CollectionPlan) -> str:
     falls = (
         f"v falls as one over the number of rows: v = {WELL:g} needs about {o.rows_needed:,} rows."
         if plan.crowd is None
-        else f"v falls faster than one over the number of rows, in which each hides: v = {WELL:g} needs {o.rows_needed:,} rows at most."
+        else f"v falls faster than one over the number of rows, in which each hides: v = {WELL:g} needs "
+        f"{o.rows_needed:,} rows at most."
     )
     return (
-        f"For {plan.k} tight clusters of one size, noise adds {o.excess:.2g} of the domain's squared radius to a row's mean squared "
-        f"distance from its centre (v = {o.error:.3g}, v / (1 + v)); 1 is no better than one centre.\n{falls}"
+        f"For {plan.k} tight clusters of one size, noise adds {o.excess:.2g} of the domain's squared radius to a "
+        f"row's mean squared distance from its centre (v = {o.error:.3g}, v / (1 + v)); 1 is no better than one "
+        f"centre.\n{falls}"
     )
 
 
@@ -146,8 +159,9 @@ def warnings(plan: PreparedRun, outlook: Outlook | None) -> tuple[str, ...]:
     epsilon, n, d = plan.total.epsilon, plan.problem.rows, plan.problem.domain.dimension
     if outlook is not None and not outlook.error < 1:
         found.append(
-            f"at this n, epsilon and d ({n:,}, {epsilon:g}, {d}) expect no better than one centre. About {outlook.rows_needed:,} rows "
-            f"would be needed for an expected error of {WELL:g}, or a larger epsilon, fewer columns, or a smaller k"
+            f"at this n, epsilon and d ({n:,}, {epsilon:g}, {d}) expect no better than one centre. About "
+            f"{outlook.rows_needed:,} rows would be needed for an expected error of {WELL:g}, or a larger epsilon, "
+            f"fewer columns, or a smaller k"
         )
     return (*found, *loud(plan.total, n))
 
@@ -159,7 +173,8 @@ def _outlook(plan: PreparedRun) -> Outlook | None:
     error = float(method.expected_error(plan.problem))
     if not 0 <= error < math.inf:
         raise InvalidInput(f"the expected error of '{plan.composed.spec.name}' is {error}: this plan makes no sense")
-    # the larger a crowd, the more each of its people may say: under Shuffled trust fewer rows than in proportion are needed for less error
+    # the larger a crowd, the more each of its people may say: under Shuffled trust fewer rows than in proportion are
+    # needed for less error
     least = 1.0 if plan.composed.trust == Shuffled.__name__ else 0.0
     return Outlook(error, _round_figure(math.ceil(plan.problem.rows * max(error / WELL, least))))
 

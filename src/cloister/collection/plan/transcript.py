@@ -1,15 +1,15 @@
 """A published plan and the answers of its rounds that were closed: a folder that only grows. All public.
 
-Beside ``plan.json`` stands ``round-1.json``, ``round-2.json``, ... for each closed round: what the method looked at and saw, the digest
-of the round that comes next, and the hash of the file before (of the plan, for the first). So the hash of the last file, the *head*,
-names everything that was published, and names the open round: reports bear it.
+Beside ``plan.json`` stands ``round-1.json``, ``round-2.json``, ... for each closed round: what the method looked at and
+saw, the digest of the round that comes next, and the hash of the file before (of the plan, for the first). So the hash
+of the last file, the *head*, names everything that was published, and names the open round: reports bear it.
 
-A file appears whole or not at all, and never twice: it is linked under its name, which fails if the name is taken. Whoever reads
-refuses a gap, a broken chain and any byte that the publisher would not have written.
+A file appears whole or not at all, and never twice: it is linked under its name, which fails if the name is taken.
+Whoever reads refuses a gap, a broken chain and any byte that the publisher would not have written.
 
-A publisher can lie. He can publish other answers than those he was given, or show different people different ones: people do not trust
-answers, they compare heads with those that they saw before, rounds with digests, and costs with the plan's schedule (``state``,
-``CollectionPlan.round``). What lies can do is to spoil the result.
+A publisher can lie. He can publish other answers than those he was given, or show different people different ones:
+people do not trust answers, they compare heads with those that they saw before, rounds with digests, and costs with the
+plan's schedule (``state``, ``CollectionPlan.round``). What lies can do is to spoil the result.
 """
 
 from __future__ import annotations
@@ -80,14 +80,17 @@ class RoundAnswers:
         if not canonical_json.whole(given["reports"]["accepted"]) >= 0:
             raise ValueError("so many reports cannot have counted")
         return cls(
-            plan=canonical_json.text(given["plan"]), round=canonical_json.whole(given["round"]) - 1, previous=canonical_json.text(given["previous"]),
-            digest=canonical_json.text(given["digest"]), following=None if following is None else canonical_json.text(following),
+            plan=canonical_json.text(given["plan"]), round=canonical_json.whole(given["round"]) - 1,
+            previous=canonical_json.text(given["previous"]),
+            digest=canonical_json.text(given["digest"]),
+            following=None if following is None else canonical_json.text(following),
             lookups=tuple(_look(one) for one in given["looks"]), reports=dict(given["reports"]),
         )  # fmt: skip
 
     def _facts(self) -> dict[str, Any]:
         return {
-            "format": FORMAT, "plan": self.plan, "round": self.round + 1, "previous": self.previous, "digest": self.digest,
+            "format": FORMAT, "plan": self.plan, "round": self.round + 1, "previous": self.previous,
+            "digest": self.digest,
             "next": self.following, "reports": dict(self.reports), "looks": [_plain(lookup) for lookup in self.lookups],
         }  # fmt: skip
 
@@ -102,7 +105,8 @@ class Transcript:
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """Name of every round up to the open one (or, when all are closed, of the end): hash of what was published before it."""
+        """Name of every round up to the open one (or, when all are closed, of the end): hash of what was published
+        before it."""
         return (self.plan.hash, *(answers.hash for answers in self.closed))
 
     @property

@@ -1,11 +1,13 @@
-"""The server's side of a plan: reports to answers, answers to the next round, and after the last one to centres. It never sees a row.
+"""The server's side of a plan: reports to answers, answers to the next round, and after the last one to centres. It
+never sees a row.
 
     decode("plan/", "reports/")                    # a plan of one round
     advance("plan/", "reports/")                   # closes the open round of a plan of several and publishes the next
 
-Closing a round is a pure function of the plan, the published answers and the reports that count. It becomes true at one moment, when
-the file of its answers gets its name: whoever is killed before has closed nothing and may start again, and whoever is killed later has
-closed it. A closed round is never closed again: who runs ``advance`` after the last round computes the result from what is published.
+Closing a round is a pure function of the plan, the published answers and the reports that count. It becomes true at one
+moment, when the file of its answers gets its name: whoever is killed before has closed nothing and may start again, and
+whoever is killed later has closed it. A closed round is never closed again: who runs ``advance`` after the last round
+computes the result from what is published.
 """
 
 from __future__ import annotations
@@ -65,33 +67,37 @@ def decode(
     plan: CollectionPlan | str | os.PathLike[str], reports: Paths, *, strict: bool = False, accept_shares: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Decoded:  # fmt: skip
-    """Cluster the people who have reported under a plan of one round. Under Shuffled trust, ``reports`` is what the shuffler released.
+    """Cluster the people who have reported under a plan of one round. Under Shuffled trust, ``reports`` is what the
+    shuffler released.
 
-    Counts and weights are of those who reported: people who did not are missing from them, and from nothing else. Where half of the
-    planned users report, whoever they are, weights add up to about half of the planned rows, centres are those of these people, and
-    noise moves them by sqrt 2 times as much as planned; standard errors of local oracles are those of the reports that came, so that
-    what counts as significant goes with them. If who reports depends on her row, so do the centres: nothing can tell. If it depends on
-    what her number is asked, something can: people who chose their numbers count for many (``core.shares``).
+    Counts and weights are of those who reported: people who did not are missing from them, and from nothing else. Where
+    half of the planned users report, whoever they are, weights add up to about half of the planned rows, centres are
+    those of these people, and noise moves them by sqrt 2 times as much as planned; standard errors of local oracles are
+    those of the reports that came, so that what counts as significant goes with them. If who reports depends on her
+    row, so do the centres: nothing can tell. If it depends on what her number is asked, something can: people who chose
+    their numbers count for many (``core.shares``).
 
-    The result is a pure function of the plan and the accepted reports. Whoever computes it from the same reports gets the same.
+    The result is a pure function of the plan and the accepted reports. Whoever computes it from the same reports gets
+    the same.
 
     Args:
         plan: or the folder that it is in.
         reports: folders, files or patterns, see ``Collected``.
         strict: fail at the first refusal.
-        accept_shares: go on where the numbers who answered a question or a level are further from the planned share than chance explains;
-            ``intake.doubts`` says so.
+        accept_shares: go on where the numbers who answered a question or a level are further from the planned share
+            than chance explains; ``intake.doubts`` says so.
         progress: told how many more reports were looked at.
 
     Raises:
         InvalidInput: no report can be used, a file or plan cannot be read, or the plan has several rounds.
-        Damaged, Refused: the plan is not as it was published, or its round comes out differently here; or ``strict``; or people chose their
-            numbers.
+        Damaged, Refused: the plan is not as it was published, or its round comes out differently here; or ``strict``;
+            or people chose their numbers.
     """
     start = Transcript(plan if isinstance(plan, CollectionPlan) else CollectionPlan.read(plan))
     if start.plan.length > 1:
         raise InvalidInput(
-            f"this plan has {start.plan.length} rounds: 'cloister advance' closes one at a time and publishes what the next one asks"
+            f"this plan has {start.plan.length} rounds: 'cloister advance' closes one at a time and publishes what "
+            f"the next one asks"
         )
     collected = _collected(start, reports, strict, progress)
     answers, session, found = _closed(start, collected, accept_shares)
@@ -124,7 +130,8 @@ def advance(
     if not transcript.done and only in (None, transcript.index):
         if not isinstance(reports, (str, os.PathLike)) and not reports:
             raise InvalidInput(
-                f"round {transcript.index + 1} of {transcript.plan.length} is open: give the reports that close it (--reports)"
+                f"round {transcript.index + 1} of {transcript.plan.length} is open: give the reports that close it "
+                f"(--reports)"
             )
         collected = _collected(transcript, reports, strict, progress)
         answers, _, _ = _closed(transcript, collected, accept_shares)
@@ -148,7 +155,8 @@ def result_of(transcript: Transcript) -> Result:
 def _result(transcript: Transcript, session: Session[Any], found: Clustering) -> Result:
     plan = transcript.plan
     privacy = state(
-        session.rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True,
+        session.rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False,
+        private=True,
         epsilon_without_shuffler=math.inf if plan.crowd is None else plan.crowd.epsilon_without_shuffler,
     )  # fmt: skip
     reports = [answers.reports for answers in transcript.closed]
@@ -163,7 +171,8 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
 def _closed(
     transcript: Transcript, collected: Collected | ShuffledMessages, accept_shares: bool
 ) -> tuple[RoundAnswers, Session[Any], Clustering | None]:
-    """The answers of the open round, from its reports, and the run that found them; its clustering after the last round."""
+    """The answers of the open round, from its reports, and the run that found them; its clustering after the last
+    round."""
     index, before = transcript.index, transcript.record()
     session, found = _run(transcript, _Open(index, collected, accept_shares))
     record = session.record
@@ -173,7 +182,8 @@ def _closed(
             "the method asks another number of rounds than was planned: a schedule must not depend on answers"
         )
     answers = RoundAnswers(
-        plan=transcript.plan.hash, round=index, previous=transcript.head, digest=before.digests[index], following=following,
+        plan=transcript.plan.hash, round=index, previous=transcript.head, digest=before.digests[index],
+        following=following,
         lookups=tuple(record.lookups[len(before.lookups) :]), reports=collected.intake.as_dict(transcript.plan.rows),
     )  # fmt: skip
     return answers, session, found
@@ -194,7 +204,8 @@ def _run(transcript: Transcript, population: Any) -> tuple[Session[Any], Cluster
 @final
 @attrs.frozen
 class _Open:
-    """The reports of one round as a population. Args: index (of the round), collected, accept_shares (as for ``decode``)."""
+    """The reports of one round as a population. Args: index (of the round), collected, accept_shares (as for
+    ``decode``)."""
 
     index: int
     collected: Collected | ShuffledMessages
@@ -206,19 +217,21 @@ class _Open:
         return self.collected.people
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
-        """Raises: Pending for a later round. Refused for an earlier one, whose reports may be others by now; or if people chose numbers."""
+        """Raises: Pending for a later round. Refused for an earlier one, whose reports may be others by now; or if
+        people chose numbers."""
         if round.index > self.index:
             raise Pending(round)
         if round.index < self.index:
             raise Refused(
-                f"the method looks further at round {round.index + 1}, which is closed: what it wants to see of a round it must look at "
-                "before it asks the next one"
+                f"the method looks further at round {round.index + 1}, which is closed: what it wants to see of a "
+                f"round it must look at before it asks the next one"
             )
         summaries = self.collected.gather(round, rng)
         found = doubts(round, self.collected.intake.questions, summaries)
         if found and not self.accept_shares:
             raise Refused(
-                f"{found[0]}: nothing was released. Find out whose numbers are whose, or take the reports as they are (--accept-shares)"
+                f"{found[0]}: nothing was released. Find out whose numbers are whose, or take the reports as they are "
+                f"(--accept-shares)"
             )
         self.collected.intake.doubts = found
         return summaries

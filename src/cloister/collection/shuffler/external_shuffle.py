@@ -1,12 +1,13 @@
 """A uniformly random order for more messages than memory holds.
 
-Every message goes to one of B files, each with the same probability and independently; then every file is read, permuted uniformly
-in memory, and the files follow one another. All n! orders are equally likely (Rao 1961; Sandelius 1962): an order comes out if, for
-some sizes n_1 + .. + n_B = n, its first n_1 messages went to the first file and so on, which has probability B^-n, and each file
-was put in just that order, 1 / (n_1! .. n_B!). The sum over the sizes does not depend on the order.
+Every message goes to one of B files, each with the same probability and independently; then every file is read,
+permuted uniformly in memory, and the files follow one another. All n! orders are equally likely (Rao 1961; Sandelius
+1962): an order comes out if, for some sizes n_1 + .. + n_B = n, its first n_1 messages went to the first file and so
+on, which has probability B^-n, and each file was put in just that order, 1 / (n_1! .. n_B!). The sum over the sizes
+does not depend on the order.
 
-Exact: B is a power of two, so that bits of a secret word choose the file; within one, messages are sorted by secret 64-bit words,
-which are drawn anew if two are equal, and distinct ones are in uniform order.
+Exact: B is a power of two, so that bits of a secret word choose the file; within one, messages are sorted by secret
+64-bit words, which are drawn anew if two are equal, and distinct ones are in uniform order.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Scattered:
     """Records of one width, on their way through files.
 
     Args:
-        folder: an empty one, which nobody else writes. What is in it tells nearly the order that they came in: remove it afterwards.
+        folder: an empty one, which nobody else writes. What is in it tells nearly the order that they came in: remove
+            it afterwards.
         width: bytes of a record.
         rng: secret, unless a test says otherwise.
         files: B, a power of two.
@@ -59,7 +61,8 @@ class Scattered:
         self.count += len(records)
 
     def shuffled(self) -> Iterator[Packed]:
-        """All records, in uniformly random order, a file's worth at a time. Each file is gone when the next one is read."""
+        """All records, in uniformly random order, a file's worth at a time. Each file is gone when the next one is
+        read."""
         self.close()
         for number, path in enumerate(self._paths):
             data = np.fromfile(path, np.uint8).reshape(-1, self._width)

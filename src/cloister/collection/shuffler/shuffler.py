@@ -2,16 +2,17 @@
 
     done = shuffle("plan/", ["reports/"], "shuffled/")
 
-What it sees: who sent which messages, as they are; under split-and-mix and the like that is everything, so it must be trusted not to
-keep or tell. What it checks is form: that files are whole and of this plan, that everybody sends as many messages as the plan asks
-for, each of the form of its question, and sends them once. What it releases: the messages of everybody who is accepted, in uniformly
-random order (``cloister.collection.shuffler.external_shuffle``), in files of fixed shape that are all there or not there at all. Of fewer people than the plan's
-guarantee needs it releases nothing.
+What it sees: who sent which messages, as they are; under split-and-mix and the like that is everything, so it must be
+trusted not to keep or tell. What it checks is form: that files are whole and of this plan, that everybody sends as many
+messages as the plan asks for, each of the form of its question, and sends them once. What it releases: the messages of
+everybody who is accepted, in uniformly random order (``cloister.collection.shuffler.external_shuffle``), in files of
+fixed shape that are all there or not there at all. Of fewer people than the plan's guarantee needs it releases nothing.
 
-Guarantee (given that it is honest): what is released is a uniformly random permutation of the multiset of accepted messages; which
-people are accepted depends on what they sent, whole, and on nothing else.
+Guarantee (given that it is honest): what is released is a uniformly random permutation of the multiset of accepted
+messages; which people are accepted depends on what they sent, whole, and on nothing else.
 
-A plan is shuffled once. Whoever sees two releases of one plan, with one person more in the second, sees that person's messages apart.
+A plan is shuffled once. Whoever sees two releases of one plan, with one person more in the second, sees that person's
+messages apart.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ QUESTION = np.dtype("<u2")
 @final
 @attrs.frozen
 class ShuffleResult:
-    """What became of the messages. Args: plan (hash), folder, people (accepted), messages (released), files, tally (what was refused)."""
+    """What became of the messages. Args: plan (hash), folder, people (accepted), messages (released), files, tally
+    (what was refused)."""
 
     plan: str
     folder: Path
@@ -66,14 +68,15 @@ class ShuffleResult:
 
 
 def shuffle(
-    plan: CollectionPlan | str | os.PathLike[str], reports: str | Path | Sequence[str | Path], out: str | os.PathLike[str], *,
+    plan: CollectionPlan | str | os.PathLike[str], reports: str | Path | Sequence[str | Path],
+    out: str | os.PathLike[str], *,
     strict: bool = False, progress: Callable[[int], None] | None = None, rng: NoiseRng | None = None,
 ) -> ShuffleResult:  # fmt: skip
     """Shuffle what people have sent into a new folder.
 
-    Killed at any point it leaves no folder or the whole one; run again, it starts over and clears away what the killed run left
-    behind. Memory does not grow with the messages: a bit per planned user, one piece of messages, and a share of them (``FILES``)
-    that is put in order at once. The disk holds all messages twice, uncompressed.
+    Killed at any point it leaves no folder or the whole one; run again, it starts over and clears away what the killed
+    run left behind. Memory does not grow with the messages: a bit per planned user, one piece of messages, and a share
+    of them (``FILES``) that is put in order at once. The disk holds all messages twice, uncompressed.
 
     Args:
         plan: or the folder that it is in. Its trust is Shuffled.
@@ -85,7 +88,8 @@ def shuffle(
 
     Raises:
         InvalidInput: there are no such files, or the folder cannot be written, or was written before.
-        Refused: fewer people than the plan needs, and then nothing is released; another shuffle of this folder runs; or ``strict``.
+        Refused: fewer people than the plan needs, and then nothing is released; another shuffle of this folder runs; or
+            ``strict``.
     """
     opened = plan if isinstance(plan, CollectionPlan) else CollectionPlan.read(plan)
     if opened.crowd is None:
@@ -101,8 +105,9 @@ def shuffle(
                 scattered.add(_records(messages))
             if senders.intake.accepted < opened.crowd.min_honest_users:
                 raise Refused(
-                    f"{senders.intake.accepted:,} people have sent messages that can be used, and the plan's guarantee needs "
-                    f"{opened.crowd.min_honest_users:,}: nothing is released{''.join(f'; {line}' for line in senders.intake.lines())}"
+                    f"{senders.intake.accepted:,} people have sent messages that can be used, and the plan's "
+                    f"guarantee needs {opened.crowd.min_honest_users:,}: nothing is "
+                    f"released{''.join(f'; {line}' for line in senders.intake.lines())}"
                 )
             files = _write(scattered, folder / "release", opened, round, told)
         finally:
@@ -164,8 +169,8 @@ def _cut(pieces: Iterable[Packed], size: int) -> Iterator[Packed]:
 
 @contextmanager
 def _workshop(target: Path) -> Iterator[Path]:
-    """A new folder beside the target, which this process alone works in and which is gone afterwards. What killed runs have left is
-    cleared away first: the order in which messages came in can nearly be read from it.
+    """A new folder beside the target, which this process alone works in and which is gone afterwards. What killed runs
+    have left is cleared away first: the order in which messages came in can nearly be read from it.
     """
     _free(target)
     with writing(target):
@@ -183,7 +188,8 @@ def _workshop(target: Path) -> Iterator[Path]:
 
 
 def _workshops(target: Path) -> str:
-    """A pattern of this target's folders alone: a name may hold what patterns read as something else, or begin like another one."""
+    """A pattern of this target's folders alone: a name may hold what patterns read as something else, or begin like
+    another one."""
     return f".{glob.escape(target.name)}.{'[0-9a-f]' * 16}.tmp"
 
 
@@ -203,8 +209,8 @@ def _held(folder: Path, target: Path) -> Iterator[None]:
 def _free(target: Path) -> None:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InvalidInput(
-            f"{target} is there already. If it holds this plan's messages, they were released, whole: a plan is shuffled once, since two "
-            "releases would show who is in one of them only. Otherwise choose another folder"
+            f"{target} is there already. If it holds this plan's messages, they were released, whole: a plan is "
+            f"shuffled once, since two releases would show who is in one of them only. Otherwise choose another folder"
         )
 
 

@@ -1,8 +1,9 @@
 """Record batches of an Arrow file whose size in memory is known before it is taken.
 
-A buffer of zeros is compressed fifty thousand times: a file of a megabyte can ask for fifty gigabytes. What each buffer becomes stands in
-its first eight bytes, and where buffers are in the message that comes before them (a flatbuffer). Both are read here, which the library does
-not offer, from the very message that is then decoded: the footer could point elsewhere.
+A buffer of zeros is compressed fifty thousand times: a file of a megabyte can ask for fifty gigabytes. What each buffer
+becomes stands in its first eight bytes, and where buffers are in the message that comes before them (a flatbuffer).
+Both are read here, which the library does not offer, from the very message that is then decoded: the footer could point
+elsewhere.
 
 Source: Arrow columnar format, "Encapsulated message format" and "Compression"; FlatBuffers internals, "Tables".
 """

@@ -24,7 +24,8 @@ BATCH = 2**17
 """Rows that are read at once."""
 
 MAX_BATCH_BYTES = 2**28
-"""Bytes of one batch of an Arrow file, in memory: its writer chose how many rows it has. Ours have a sixteenth of it."""
+"""Bytes of one batch of an Arrow file, in memory: its writer chose how many rows it has. Ours have a sixteenth of it.
+"""
 
 MAX_GROUP_BYTES = 2**29
 """Bytes of a row group of a Parquet file, in memory, as it says itself: its pages can be as large as it is."""
@@ -47,7 +48,8 @@ def listed(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
     """Files in the order of their names, each once, and how many others there are in the folders.
 
     Args:
-        paths: files, folders (their .parquet and .arrow files; hidden ones and *.tmp are not finished and left out) or patterns.
+        paths: files, folders (their .parquet and .arrow files; hidden ones and *.tmp are not finished and left out) or
+            patterns.
 
     Raises:
         InvalidInput: there is none, or one that was named is not there.
@@ -131,7 +133,8 @@ def _parquet(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def _arrow(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Without a memory map: a file that another program cuts short would end the process. Without a batch that memory does not hold."""
+    """Without a memory map: a file that another program cuts short would end the process. Without a batch that memory
+    does not hold."""
     with pa.OSFile(path) as file:
         reader = pyarrow.ipc.open_file(file, options=pyarrow.ipc.IpcReadOptions(use_threads=False))
         _fits(reader.schema, schema)
@@ -188,7 +191,10 @@ def _stamp(path: str) -> tuple[int, int, int]:
 
 
 def _changed(path: str) -> str:
-    return f"'{path}' changed while it was read: nothing was counted. Leave files alone while they are decoded, and start again"
+    return (
+        f"'{path}' changed while it was read: nothing was counted. Leave files alone while they are decoded, and start "
+        f"again"
+    )
 
 
 def _few(paths: Sequence[Path]) -> str:

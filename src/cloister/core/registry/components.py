@@ -1,7 +1,8 @@
-"""Components and their options, declared once: from here come constructor, validation, flags, config files and ``describe``.
+"""Components and their options, declared once: from here come constructor, validation, flags, config files and
+``describe``.
 
-A component is a frozen attrs class with ``option`` and ``slot`` fields. A ``Spec`` says where it is found, so that listing
-what is installed imports nothing heavy.
+A component is a frozen attrs class with ``option`` and ``slot`` fields. A ``Spec`` says where it is found, so that
+listing what is installed imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ class Option:
 
 
 def own_number(value: Any) -> Any:
-    """A number of any library, as NumPy's scalars are, as Python's own, which compares, prints and is saved alike; all else as it is."""
+    """A number of any library, as NumPy's scalars are, as Python's own, which compares, prints and is saved alike; all
+    else as it is."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return value
     return int(value) if isinstance(value, numbers.Integral) else float(value)
@@ -186,8 +188,8 @@ def _full(component: object, attribute: attrs.Attribute[Any], value: Any) -> Non
         empty = [slot for slot in slots_of(type(component)) if getattr(component, slot) is EMPTY]
         raise TypeError(
             f"{name} has empty slots: {', '.join(empty)}. Fill them, as in {name}({empty[0]}=...): "
-            f"cloister.plugin.filled({name}) takes the components that they prefer, cloister.plugin.make(role, name) makes "
-            "one by its registry name"
+            f"cloister.plugin.filled({name}) takes the components that they prefer, cloister.plugin.make(role, name) "
+            f"makes one by its registry name"
         )
 
 

@@ -1,7 +1,7 @@
 """Composing components by name, with the checks that the editor makes for those who write Python.
 
-``--with slot=name`` and ``--with slot.inner=name`` fill slots; ``--set option=value`` and ``--set slot.option=value`` set
-options. Trust is read from the same annotations that mypy reads.
+``--with slot=name`` and ``--with slot.inner=name`` fill slots; ``--set option=value`` and ``--set slot.option=value``
+set options. Trust is read from the same annotations that mypy reads.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Composed:
 
     @property
     def currencies(self) -> frozenset[Currency]:
-        """In what the oracles in here count privacy, asked or not. An oracle inside another one spends what the outer one declares."""
+        """In what the oracles in here count privacy, asked or not. An oracle inside another one spends what the outer
+        one declares."""
         if hasattr(self.value, "measure"):
             return frozenset({Currency.of(self.value)})
         return frozenset[Currency]().union(*(part.currencies for part in self.inner.values()))
@@ -105,7 +106,8 @@ def compose(registry: Registry, role: Role, name: str, wires: Mapping[str, str],
 
 
 def make(role: Role, name: str, wires: Mapping[str, str] = {}, values: Mapping[str, Any] = {}) -> Any:
-    """An installed component by name, as in ``make("Method", "fastlloyd", {"sums": "discrete-laplace"}, {"rounds": 5})``.
+    """An installed component by name, as in
+    ``make("Method", "fastlloyd", {"sums": "discrete-laplace"}, {"rounds": 5})``.
 
     Slots that are not named hold what their declarations and the name's presets say. Args and errors: as ``compose``.
     """
@@ -203,7 +205,8 @@ def _agreed(
         if need is not None and part.trust != need:
             offer = ", ".join(s.name for s in registry.specs(part.spec.role) if s.trust == need) or "none is installed"
             raise WrongComposition(
-                f"slot '{path}{field}' of '{name}' is {need}{via}; '{part.spec.name}' is {part.trust}. {need} choices: {offer}"
+                f"slot '{path}{field}' of '{name}' is {need}{via}; '{part.spec.name}' is {part.trust}. {need} "
+                f"choices: {offer}"
             )
         agreed = agreed or (field, part)
     return agreed[1].trust if agreed else None

@@ -14,7 +14,8 @@ COORDINATOR_NAME = "coordinator"
 """The name in the coordinator's certificate, wherever it listens: no party's certificate may hold it."""
 MAX_PARTIES = 1024
 NONCE = 32
-"""Bytes of a hello's nonce: a public X25519 key that the party makes for this session alone, for its secret with the coordinator."""
+"""Bytes of a hello's nonce: a public X25519 key that the party makes for this session alone, for its secret with the
+coordinator."""
 KEY = 32
 HASH = 32
 
@@ -54,7 +55,8 @@ class Agreement:
             raise InvalidInput(f"an agreement needs 2 to {MAX_PARTIES} parties of different names, not {names[:10]}")
         if COORDINATOR_NAME in names:
             raise InvalidInput(
-                f"a party is called '{COORDINATOR_NAME}': with a certificate of that name it could pass for the coordinator"
+                f"a party is called '{COORDINATOR_NAME}': with a certificate of that name it could pass for the "
+                f"coordinator"
             )
         if self.masks not in ("shared", "pairwise"):
             raise InvalidInput(f"masks are '{self.masks}': choose shared or pairwise")
@@ -90,8 +92,8 @@ def journal_name(agreement: Agreement, owner: str) -> bytes:
     """32 bytes that a journal begins with: whose it is, and under which agreement.
 
     Args:
-        owner: a party's name; empty for the coordinator, whose journal is public to whoever reads its messages: taken for a party's, it
-            would give that party keys that everybody knows.
+        owner: a party's name; empty for the coordinator, whose journal is public to whoever reads its messages: taken
+            for a party's, it would give that party keys that everybody knows.
     """
     return hashlib.sha256(b"cloister journal 1\0" + agreement.hash + owner.encode()).digest()
 
@@ -104,13 +106,14 @@ def check_journal(entry: bytes, agreement: Agreement, owner: str) -> None:
     """
     if entry[:HASH] != journal_name(agreement, owner):
         raise InvalidInput(
-            "the journal belongs to another plan, or to somebody else in this one: choose another file, or the plan that it was made with"
+            "the journal belongs to another plan, or to somebody else in this one: choose another file, or the plan "
+            "that it was made with"
         )
 
 
 def session_of(agreement: bytes, hellos: tuple[bytes, ...]) -> bytes:
-    """32 bytes: the name of one session. Every party's whole hello is in it, with its fresh nonce, so that whoever relays the others' (a coordinator
-    that replays an old session) cannot make a party derive a mask twice."""
+    """32 bytes: the name of one session. Every party's whole hello is in it, with its fresh nonce, so that whoever
+    relays the others' (a coordinator that replays an old session) cannot make a party derive a mask twice."""
     return hashlib.sha256(
         b"cloister session 1\0" + agreement + b"".join(hashlib.sha256(h).digest() for h in hellos)
     ).digest()

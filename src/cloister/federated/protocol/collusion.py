@@ -1,8 +1,9 @@
 """Who learns what if whom colludes with whom: the statement of every mode, in the words of the paper's section 3.
 
-"Semi-honest" parties follow the protocol and try to learn what they can from what they see (Diaa et al. 2024, section 3). A party
-that lies about its rows, or leaves out a share of noise that it promised, is outside every mode's guarantee.
-``docs/federated.md`` says the same line by line, and ``tests/federated/protocol/test_adversaries.py`` plays each line.
+"Semi-honest" parties follow the protocol and try to learn what they can from what they see (Diaa et al. 2024, section
+3). A party that lies about its rows, or leaves out a share of noise that it promised, is outside every mode's
+guarantee. ``docs/federated.md`` says the same line by line, and ``tests/federated/protocol/test_adversaries.py`` plays
+each line.
 """
 
 from __future__ import annotations
@@ -13,16 +14,19 @@ Masks: TypeAlias = Literal["shared", "pairwise"]
 """``shared``: as in the paper, one secret among the parties. ``pairwise``: also cancelling masks from X25519 keys."""
 
 OUTPUT = (
-    "Every party sees all private iterates and the guarantee covers them; whoever sees only messages sees uniform numbers, the number of "
-    "rounds and the shapes."
+    "Every party sees all private iterates and the guarantee covers them; whoever sees only messages sees uniform "
+    "numbers, the number of rounds and the shapes."
 )
 
-READER = "Every message carries a mask that the coordinator alone takes off: a party that reads the wire learns nothing more than one that does not."
+READER = (
+    "Every message carries a mask that the coordinator alone takes off: a party that reads the wire learns nothing "
+    "more than one that does not."
+)
 
 PUBLISHED = (
-    "The coordinator draws this plan's noise and knows it: the result must be kept from whoever runs the coordinator. Published, shown or "
-    "leaked to it, the result minus that noise gives it the exact, un-noised counts and sums: no privacy at all. With oracle = 'skellam' nobody "
-    "knows the noise, and the result may be published."
+    "The coordinator draws this plan's noise and knows it: the result must be kept from whoever runs the coordinator. "
+    "Published, shown or leaked to it, the result minus that noise gives it the exact, un-noised counts and sums: no "
+    "privacy at all. With oracle = 'skellam' nobody knows the noise, and the result may be published."
 )
 
 
@@ -37,16 +41,20 @@ def statement(masks: Masks, shares: int, colluding: int) -> tuple[str, ...]:
     noise: tuple[str, ...]
     if shares == 1:
         noise = (
-            "The coordinator draws the noise. It sees neither rows, sums nor results. Semi-honest adversary who controls at most a "
-            "single party or the coordinator, and does not show the coordinator the result: the stated guarantee.",
-            "The coordinator together with any one party: no privacy, since it takes its noise off what the party unmasks.",
+            "The coordinator draws the noise. It sees neither rows, sums nor results. Semi-honest adversary who "
+            "controls at most a single party or the coordinator, and does not show the coordinator the result: the "
+            "stated guarantee.",
+            "The coordinator together with any one party: no privacy, since it takes its noise off what the party "
+            "unmasks.",
             PUBLISHED,
         )
     else:
         noise = (
-            "Every party draws a share of the noise, and nobody knows all of it. Semi-honest adversary who controls the coordinator and "
-            f"at most {colluding} of {shares} parties: the stated guarantee, also if the result is published.",
-            f"More than {colluding} colluding parties: less than the stated guarantee, and none once all others' shares are known.",
+            "Every party draws a share of the noise, and nobody knows all of it. Semi-honest adversary who controls "
+            f"the coordinator and at most {colluding} of {shares} parties: the stated guarantee, also if the result "
+            f"is published.",
+            f"More than {colluding} colluding parties: less than the stated guarantee, and none once all others' "
+            f"shares are known.",
         )
     return (*noise, READER, _together(masks, shares), OUTPUT)
 
@@ -56,11 +64,11 @@ def _together(masks: Masks, shares: int) -> str:
     if masks == "shared":
         left = "without any noise" if shares == 1 else "with that party's own share of the noise alone"
         return (
-            "One secret masks all messages: the coordinator and any party, or whoever got the secret, unmask together each other "
-            f"party's own sums, {left}."
+            "One secret masks all messages: the coordinator and any party, or whoever got the secret, unmask together "
+            f"each other party's own sums, {left}."
         )
     return (
-        "Pairwise keys hide each party's message from the coordinator and all parties that lack the key of one of its pairs: together they see "
-        "the sum of the parties that do not collude. The coordinator and all parties but one see that one's sums exactly (less its own "
-        "share of noise): any protocol that gives sums would give them those."
+        "Pairwise keys hide each party's message from the coordinator and all parties that lack the key of one of its "
+        "pairs: together they see the sum of the parties that do not collude. The coordinator and all parties but one "
+        "see that one's sums exactly (less its own share of noise): any protocol that gives sums would give them those."
     )

@@ -1,8 +1,8 @@
 """The coordinator's half, free of I/O: it collects every party's masked vector, adds them up with noise, and answers.
 
-It holds uniform words, nonces, noise and its own key, which takes off what hides a message from everybody else on the wire and leaves
-it under the group's mask. This module may not import what takes that off (a contract in ``pyproject.toml``). Every refusal says why and
-names the party; none changes what was accepted before.
+It holds uniform words, nonces, noise and its own key, which takes off what hides a message from everybody else on the
+wire and leaves it under the group's mask. This module may not import what takes that off (a contract in
+``pyproject.toml``). Every refusal says why and names the party; none changes what was accepted before.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Coordinator:
 
     Args:
         agreement: what all parties must have agreed on.
-        journal: entries of an earlier process resume it: what was answered is answered the same again, and no noise is drawn twice.
+        journal: entries of an earlier process resume it: what was answered is answered the same again, and no noise is
+            drawn twice.
         private: its X25519 key, which no journal holds.
 
     Attributes:
@@ -173,7 +174,8 @@ class Coordinator:
         if not hmac.compare_digest(message.name, self.agreement.hash):
             raise Rejected(
                 Reason.OTHER_AGREEMENT,
-                f"'{sender}' agreed to something else: compare the plan, the bounds, the parties and their keys, and cloister's version",
+                f"'{sender}' agreed to something else: compare the plan, the bounds, the parties and their keys, and "
+                f"cloister's version",
                 sender,
             )
         if (message.round, message.attempt) != (0, 0) or len(message.body) < NONCE:
@@ -273,8 +275,8 @@ class Coordinator:
         if 2 * times <= len(tags):
             odd = [m.name for m in self.agreement.members]
         words = (
-            f"round {self.round + 1} comes out differently at {', '.join(odd)}: another version, or a platform that computes public choices "
-            "differently. Nothing was answered"
+            f"round {self.round + 1} comes out differently at {', '.join(odd)}: another version, or a platform that "
+            f"computes public choices differently. Nothing was answered"
         )
         self.failed = Rejected(Reason.OTHER_ROUND, words, ", ".join(odd))
         raise self.failed

@@ -1,12 +1,12 @@
 """The mask that a party shares with the coordinator alone: what hides a message from everybody else who reads the wire.
 
-Pairwise masks cancel in the sum of all messages and every party can take the group's masks off: a party that read all messages
-would have the others' exact sums. So each message carries a third mask, which only the coordinator takes off, before it adds its
-noise: the others see uniform words, and the answer alone is left to them.
+Pairwise masks cancel in the sum of all messages and every party can take the group's masks off: a party that read all
+messages would have the others' exact sums. So each message carries a third mask, which only the coordinator takes off,
+before it adds its noise: the others see uniform words, and the answer alone is left to them.
 
-Its secret is X25519 of the coordinator's key, whose public half is in the agreement, and of one that the party makes for the session:
-the public half of that is the nonce of its hello. So it is fresh in every session, a party's own keys open no old message, and
-the coordinator has nothing to remember but its key and the hellos.
+Its secret is X25519 of the coordinator's key, whose public half is in the agreement, and of one that the party makes
+for the session: the public half of that is the nonce of its hello. So it is fresh in every session, a party's own keys
+open no old message, and the coordinator has nothing to remember but its key and the hellos.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def coordinator_mask(secret: bytes, session: bytes, place: Place, party: int, si
 def uncovered(
     vectors: tuple[Ids, ...], secret: bytes, session: bytes, round: int, attempt: int, party: int
 ) -> tuple[Ids, ...]:
-    """One party's words (m,) per tensor without the coordinator's masks: still under the group's, and under those of its pairs."""
+    """One party's words (m,) per tensor without the coordinator's masks: still under the group's, and under those of
+    its pairs."""
     return tuple(
         vector - coordinator_mask(secret, session, Place(round, tensor, attempt), party, len(vector))
         for tensor, vector in enumerate(vectors)

@@ -1,10 +1,11 @@
 """What must survive a crash: entries in one file, each on the disk before the next byte leaves.
 
-A party's journal holds its session's secrets and its own sums: it is made readable to its owner only, and stays with the party.
-The coordinator's holds nonces and masked sums.
+A party's journal holds its session's secrets and its own sums: it is made readable to its owner only, and stays with
+the party. The coordinator's holds nonces and masked sums.
 
-There is one of each, and it never goes back: from an older copy a party would put other words (its share of the noise, drawn again)
-under masks that it has used, and a coordinator would answer one round twice. So nothing here advises to restore one.
+There is one of each, and it never goes back: from an older copy a party would put other words (its share of the noise,
+drawn again) under masks that it has used, and a coordinator would answer one round twice. So nothing here advises to
+restore one.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from cloister.core.errors import Damaged, InvalidInput
 
 MAGIC = b"cloister journal 1\n"
 HEAD = struct.Struct("<BI8s4s")
-"""kind, length of the body, seal of both with the body, and of kind and length alone: a length that was changed is no torn end."""
+"""kind, length of the body, seal of both with the body, and of kind and length alone: a length that was changed is no
+torn end."""
 
 
 class SessionJournal(Protocol):
-    """Durable memory. ``entries`` are those of earlier processes and this one; ``write`` returns once an entry would survive a crash."""
+    """Durable memory. ``entries`` are those of earlier processes and this one; ``write`` returns once an entry would
+    survive a crash."""
 
     @property
     def entries(self) -> list[tuple[int, bytes]]: ...
@@ -51,7 +54,8 @@ class FileJournal:
     A last entry that a crash cut off is dropped: nothing that depends on it can have left.
 
     Raises:
-        InvalidInput: it cannot be opened, or another process holds it. Damaged: anything but the end is not as it was written.
+        InvalidInput: it cannot be opened, or another process holds it. Damaged: anything but the end is not as it was
+            written.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -85,7 +89,8 @@ class FileJournal:
         self._file.seek(0, os.SEEK_END)
 
     def write(self, kind: int, body: bytes) -> None:
-        """Raises: InvalidInput: it cannot be written (the disk is full?). No other entry follows then: this one may be there or not."""
+        """Raises: InvalidInput: it cannot be written (the disk is full?). No other entry follows then: this one may be
+        there or not."""
         try:
             self._file.write(_head(kind, body) + body)
             self._sync()
@@ -109,7 +114,8 @@ class FileJournal:
 
 @contextmanager
 def journal_at(path: Path | None) -> Iterator[SessionJournal]:
-    """A journal in a file, let go of at the end; without a path one that survives nothing. Raises: as ``FileJournal``."""
+    """A journal in a file, let go of at the end; without a path one that survives nothing. Raises: as
+    ``FileJournal``."""
     if path is None:
         yield Memory()
         return

@@ -1,7 +1,8 @@
-"""A party's keys and the masks that they give: the group's, and those of pairs. No module of the coordinator's imports this one.
+"""A party's keys and the masks that they give: the group's, and those of pairs. No module of the coordinator's imports
+this one.
 
-A pair's secret is X25519 of their static keys, whose public halves are in the agreement. What the coordinator may know, too, is in ``streams``
-and ``coordinator_masks``.
+A pair's secret is X25519 of their static keys, whose public halves are in the agreement. What the coordinator may know,
+too, is in ``streams`` and ``coordinator_masks``.
 """
 
 from __future__ import annotations
@@ -99,6 +100,6 @@ class Keyring:
         return stream(derive(self.pairs[other], self.session, "pair mask", *numbers), size)
 
     def tag(self, round: int, digest: str) -> bytes:
-        """What shows the coordinator that all parties mean the same round, and nothing else: a bare hash of centres would confirm
-        a guess."""
+        """What shows the coordinator that all parties mean the same round, and nothing else: a bare hash of centres
+        would confirm a guess."""
         return hmac.digest(derive(self.group, self.session, "round tag", round), digest.encode(), "sha256")

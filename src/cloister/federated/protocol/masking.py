@@ -1,4 +1,5 @@
-"""A party's vector under its masks: value + cancelling pairwise masks + a mask of the group + one for the coordinator. The parties' alone."""
+"""A party's vector under its masks: value + cancelling pairwise masks + a mask of the group + one for the coordinator.
+The parties' alone."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from cloister.federated.protocol.streams import Place
 def mask(vectors: tuple[Ids, ...], keys: Keyring, round: int, attempt: int) -> tuple[Ids, ...]:
     """Masked words, uniform to whoever lacks one of the three secrets that each of them carries.
 
-    Pairwise masks cancel in the sum of all parties. Alone they would show the coordinator the exact sum, so that every party
-    also adds its own mask of the group, which ``unmasking`` takes off. These two would show the exact sum to any party that
-    reads all messages, so that every party also adds a mask that the coordinator alone takes off.
+    Pairwise masks cancel in the sum of all parties. Alone they would show the coordinator the exact sum, so that every
+    party also adds its own mask of the group, which ``unmasking`` takes off. These two would show the exact sum to any
+    party that reads all messages, so that every party also adds a mask that the coordinator alone takes off.
 
     Args:
         vectors: words (m,) per tensor.

@@ -18,7 +18,8 @@ VERSION = 2
 HEAD = struct.Struct("<4sBBH32sIII8s")
 """magic, version, kind, sender, name (of the agreement or the session), round, attempt, length of the body, checksum.
 
-The checksum finds accidents. That nobody else speaks is the transport's promise (mutual TLS): a sender's name comes from there."""
+The checksum finds accidents. That nobody else speaks is the transport's promise (mutual TLS): a sender's name comes
+from there."""
 TAG = 32
 MAX_BYTES = 2**29
 """Bytes of a body; more is no message."""

@@ -1,7 +1,7 @@
 """A party's half, free of I/O: it masks its vectors, never twice under one mask, and unmasks the coordinator's sums.
 
-What a round's vector holds is fixed once, noise share and all, and journalled: a second attempt masks the same numbers anew, and a
-restarted party sends the same bytes.
+What a round's vector holds is fixed once, noise share and all, and journalled: a second attempt masks the same numbers
+anew, and a restarted party sends the same bytes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ class Party:
         return self._keys is not None
 
     def hello(self) -> bytes:
-        """What joins the session: this party's nonce, and from the first party the group's secret, sealed for each other one.
+        """What joins the session: this party's nonce, and from the first party the group's secret, sealed for each
+        other one.
 
         The nonce is the public half of a key that the party makes now, for its secret with the coordinator."""
         if not self._hello:
@@ -145,7 +146,8 @@ class Party:
         body = self._sent[round, attempt]
         if not hmac.compare_digest(body[:TAG], self._ring.tag(round, digest)):
             raise Refused(
-                f"round {round + 1} is not the one that was sent before: other options, another version, or a platform difference"
+                f"round {round + 1} is not the one that was sent before: other options, another version, or a "
+                f"platform difference"
             )
         return Message(Kind.VECTOR, self.me, self._ring.session, round, attempt, body).to_bytes()
 
@@ -167,7 +169,8 @@ class Party:
         if message.name != self._ring.session or (message.round, message.attempt) != (round, attempt):
             raise Rejected(
                 Reason.OTHER_ROUND,
-                f"an answer to round {message.round + 1}, attempt {message.attempt + 1}; {round + 1}, {attempt + 1} was asked",
+                f"an answer to round {message.round + 1}, attempt {message.attempt + 1}; {round + 1}, {attempt + 1} "
+                f"was asked",
                 "coordinator",
             )
         if (round, attempt) not in self._sent:

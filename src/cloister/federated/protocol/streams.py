@@ -1,8 +1,8 @@
 """Secrets become streams: key agreement and key derivation, for the parties and the coordinator alike.
 
-Every stream has a key of its own, HKDF-SHA256(secret; salt = session, info = purpose, round, tensor, attempt, peers), and is ChaCha20's
-under that key with a zero nonce: no key is used for two streams, and a session's name holds every party's fresh nonce.
-Two sides' secret is X25519 of one's private key and the other's public one.
+Every stream has a key of its own, HKDF-SHA256(secret; salt = session, info = purpose, round, tensor, attempt, peers),
+and is ChaCha20's under that key with a zero nonce: no key is used for two streams, and a session's name holds every
+party's fresh nonce. Two sides' secret is X25519 of one's private key and the other's public one.
 
 Source: RFC 5869, RFC 7748, RFC 8439; library: cryptography.
 """

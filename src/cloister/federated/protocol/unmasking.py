@@ -1,4 +1,5 @@
-"""What only a party may do: take the group's masks off the coordinator's sum. No module of the coordinator's imports this one."""
+"""What only a party may do: take the group's masks off the coordinator's sum. No module of the coordinator's imports
+this one."""
 
 from __future__ import annotations
 

@@ -24,13 +24,14 @@ def channels_of(round: Round[Any], parties: int) -> tuple[Pooled, ...]:
 
 
 def outline(round: Round[Any], parties: int) -> Shape:
-    """What a message of this round holds. The same for all answers (law 2), so that a coordinator has it from a forecast."""
+    """What a message of this round holds. The same for all answers (law 2), so that a coordinator has it from a
+    forecast."""
     return tuple(VectorShape(c.size, c.bits) for c in channels_of(round, parties))
 
 
 def coordinator_noise(round: Round[Any], parties: int, rng: NoiseRng) -> tuple[Ids, ...]:
-    """The noise that the coordinator adds: none where parties draw shares. The children are those that a Central session decodes with,
-    so that seeded tests can compare."""
+    """The noise that the coordinator adds: none where parties draw shares. The children are those that a Central
+    session decodes with, so that seeded tests can compare."""
     return tuple(
         c.noise(rng.child("decode", round.index, i)) if c.shares == 1 else np.zeros(c.size, np.uint64)
         for i, c in enumerate(channels_of(round, parties))
@@ -43,14 +44,15 @@ def party_words(
     """One party's words: its exact sums, with its share of the noise where parties draw it.
 
     Raises:
-        InvalidInput: it has more rows than the ring was proved for. Only this party is told, but all see it leave: a last defence of
-            the ring, behind the validation pass, which decides the same before the party joins.
+        InvalidInput: it has more rows than the ring was proved for. Only this party is told, but all see it leave: a
+            last defence of the ring, behind the validation pass, which decides the same before the party joins.
     """
     words = []
     for i, (channel, summary) in enumerate(zip(channels_of(round, parties), summaries, strict=True)):
         if summary.rows > channel.most_rows:
             raise InvalidInput(
-                f"this party has more rows than the {channel.most_rows} that all agreed on: raise the option most_rows in the plan"
+                f"this party has more rows than the {channel.most_rows} that all agreed on: raise the option "
+                f"most_rows in the plan"
             )
         vector = summary.vector
         if channel.shares > 1:

@@ -1,5 +1,5 @@
-"""A certificate authority for tests and trials: one folder with everybody's certificates and keys. Not for production, where no
-machine ever holds two parties' keys."""
+"""A certificate authority for tests and trials: one folder with everybody's certificates and keys. Not for production,
+where no machine ever holds two parties' keys."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def make_test_certificates(folder: Path, parties: tuple[str, ...], days: int = 3
         or not all(n.isprintable() and 0 < len(n) <= LONGEST and "/" not in n and n != "ca" for n in parties)
     ):
         raise InvalidInput(
-            f"parties need different names of up to {LONGEST} characters, none of them '{COORDINATOR_NAME}' or 'ca', not {list(parties)}"
+            f"parties need different names of up to {LONGEST} characters, none of them '{COORDINATOR_NAME}' or 'ca', "
+            f"not {list(parties)}"
         )
     if (folder / "ca.pem").exists():
         raise InvalidInput(f"{folder} holds certificates already: choose another folder")

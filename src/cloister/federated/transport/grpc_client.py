@@ -1,7 +1,7 @@
 """A party's line to the coordinator: a message out, the reply back, over mutual TLS.
 
-While the coordinator cannot be reached (it restarts, the network is down), the same message is sent again: the coordinator takes
-nothing twice.
+While the coordinator cannot be reached (it restarts, the network is down), the same message is sent again: the
+coordinator takes nothing twice.
 """
 
 from __future__ import annotations
@@ -80,19 +80,19 @@ class Line:
         self._channel.close()
 
     def _check(self, error: Any, deadline: float) -> None:
-        """Go on only where trying again can help. After a first reply certificates are in order: whatever breaks then, as when a
-        coordinator dies in the middle of a handshake, may pass."""
+        """Go on only where trying again can help. After a first reply certificates are in order: whatever breaks then,
+        as when a coordinator dies in the middle of a handshake, may pass."""
         code, words = error.code(), str(error.details() or "").lower()
         self._closed = self._closed + 1 if "socket closed" in words else 0
         signs = any(sign in words for sign in ("certificate", "handshake", "verification"))
         wrong = self.received == 0 and (signs or self._closed >= MAX_CLOSED)
         if code is grpc.StatusCode.UNAUTHENTICATED or wrong:
             raise Refused(
-                f"the coordinator at {self._target} and this party do not accept each other's certificates: compare the authorities, the names "
-                "and the dates. Nothing was sent"
+                f"the coordinator at {self._target} and this party do not accept each other's certificates: compare "
+                f"the authorities, the names and the dates. Nothing was sent"
             ) from error
         if code not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or time.monotonic() >= deadline:
             raise Unreachable(
-                f"the coordinator at {self._target} did not answer within {self._patience:g} seconds ({code.name.lower()}): is it running, and is this its "
-                "address?"
+                f"the coordinator at {self._target} did not answer within {self._patience:g} seconds "
+                f"({code.name.lower()}): is it running, and is this its address?"
             ) from error

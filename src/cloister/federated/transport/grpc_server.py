@@ -1,7 +1,7 @@
 """The coordinator on a port: one method that takes a message and gives the reply, over mutual TLS.
 
-A sender's name is the common name of its certificate, which the agreed authority has signed; a message says nothing about it that is
-believed.
+A sender's name is the common name of its certificate, which the agreed authority has signed; a message says nothing
+about it that is believed.
 """
 
 from __future__ import annotations

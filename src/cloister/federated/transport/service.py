@@ -1,10 +1,10 @@
 """The coordinator among threads and clocks: who waits for what, how long, and what is written in the log.
 
-Nobody waits for ever: an attempt that a party does not complete in time is given up, and after ``attempts`` of them the session ends, with
-the missing parties' names. A party that would stop waiting sooner is told a little before who is missing: it would else blame the
-coordinator. A party waits once: asks it again, on another connection, the call before has nobody left to answer and ends, so that a
-party that comes and goes cannot take all threads. Log entries hold names, kinds, numbers and lengths, never contents; rounds and
-attempts count from 0 there, and from 1 in words for people.
+Nobody waits for ever: an attempt that a party does not complete in time is given up, and after ``attempts`` of them the
+session ends, with the missing parties' names. A party that would stop waiting sooner is told a little before who is
+missing: it would else blame the coordinator. A party waits once: asks it again, on another connection, the call before
+has nobody left to answer and ends, so that a party that comes and goes cannot take all threads. Log entries hold names,
+kinds, numbers and lengths, never contents; rounds and attempts count from 0 there, and from 1 in words for people.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class CoordinatorService:
     """
 
     def __init__(
-        self, coordinator: Coordinator, rounds: int, *, patience: float = 600.0, timeout: float = 60.0, attempts: int = 3, log: Log = silent,
+        self, coordinator: Coordinator, rounds: int, *, patience: float = 600.0, timeout: float = 60.0,
+        attempts: int = 3, log: Log = silent,
     ) -> None:  # fmt: skip
         self._coordinator, self._rounds = coordinator, rounds
         self._patience, self._timeout, self._attempts, self._log = patience, timeout, attempts, log
@@ -120,7 +121,8 @@ class CoordinatorService:
         """Nobody waits here any longer.
 
         Args:
-            why: the session is over, and this is what parties are told; without it they find the coordinator gone, and try again.
+            why: the session is over, and this is what parties are told; without it they find the coordinator gone, and
+                try again.
         """
         with self._changed:
             if why:

@@ -1,10 +1,13 @@
-"""The list of parties, signed: every party's word, under its certificate's key, that this is the agreement that it means.
+"""The list of parties, signed: every party's word, under its certificate's key, that this is the agreement that it
+means.
 
-A plan is a file that travels by mail. Its hash says whether two copies are equal, and nobody who changed one party's key in it could unmask
-that party's messages; but only signatures show, before anybody connects, that all on the list have agreed to be on it, with these keys,
-bounds and budget. A signature covers the agreement's hash, which covers all of that. Everybody checks everybody's.
+A plan is a file that travels by mail. Its hash says whether two copies are equal, and nobody who changed one party's
+key in it could unmask that party's messages; but only signatures show, before anybody connects, that all on the list
+have agreed to be on it, with these keys, bounds and budget. A signature covers the agreement's hash, which covers all
+of that. Everybody checks everybody's.
 
-A certificate that signs is one that joins: issued directly by the run's authority, with the party's name as its only common name.
+A certificate that signs is one that joins: issued directly by the run's authority, with the party's name as its only
+common name.
 """
 
 from __future__ import annotations
@@ -57,7 +60,8 @@ class Signature:
         try:
             facts: Any = json.loads(content) if len(content) <= MAX_BYTES else None
             return cls(
-                facts["party"], bytes.fromhex(facts["agreement"]), facts["certificate"].encode(), bytes.fromhex(facts["signature"])
+                facts["party"], bytes.fromhex(facts["agreement"]), facts["certificate"].encode(),
+                bytes.fromhex(facts["signature"])
             )  # fmt: skip
         except (ValueError, TypeError, KeyError, AttributeError):
             raise InvalidInput(f"{path} holds no signature: get it again from the party that signed") from None
@@ -115,8 +119,8 @@ def check_signatures(agreement: Agreement, folder: Path, authority: bytes) -> No
     missing = [member.name for member in agreement.members if member.name not in signed]
     if missing:
         raise InvalidInput(
-            f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} not signed this plan: each party runs 'cloister sign' with its "
-            f"copy, and everybody puts the files in {folder}"
+            f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} not signed this plan: each party runs "
+            f"'cloister sign' with its copy, and everybody puts the files in {folder}"
         )
 
 

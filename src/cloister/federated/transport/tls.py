@@ -12,7 +12,8 @@ from cloister.core.errors import InvalidInput
 SERVICE, METHOD = "cloister.Pool", "Exchange"
 PATH = f"/{SERVICE}/{METHOD}"
 ALIVE = 20
-"""Seconds after which a party asks whether a silent connection still stands: firewalls forget those on which others are waited for."""
+"""Seconds after which a party asks whether a silent connection still stands: firewalls forget those on which others are
+waited for."""
 
 
 @final
@@ -26,7 +27,8 @@ class Credentials:
 
     @classmethod
     def read(cls, certificate: Path, key: Path | None = None, authority: Path | None = None) -> Credentials:
-        """From files; by default the key is beside the certificate (``.key``), and the authority in its folder (``ca.pem``).
+        """From files; by default the key is beside the certificate (``.key``), and the authority in its folder
+        (``ca.pem``).
 
         Raises:
             InvalidInput: one of them cannot be read.

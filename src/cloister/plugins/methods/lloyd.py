@@ -45,7 +45,8 @@ class Lloyd(Generic[T]):
     start_share: float = share_option()
     updates: Updates = option(
         default="relative", choices=("relative", "absolute"),
-        help="sum rows relative to their centre (sensitivity: the radius) or to the domain's middle (its half diagonal)",
+        help="sum rows relative to their centre (sensitivity: the radius) or to the domain's middle (its half "
+            "diagonal)",
     )  # fmt: skip
     radius: Radius = option(
         default="step", choices=("step", "constant", "none"),

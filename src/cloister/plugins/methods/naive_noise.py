@@ -1,10 +1,11 @@
-"""The baseline that everybody thinks of first: every person sends her row with noise on it, and the noised rows are clustered.
+"""The baseline that everybody thinks of first: every person sends her row with noise on it, and the noised rows are
+clustered.
 
-Guarantee (Local; replace one row; pure, no delta): that of the randomiser of one vector (``oracles.local.vectors.randomisers``): a
-person's one report is epsilon-DP. Noised rows are unbiased, so that the mean of a cluster would be right if anybody knew which
-rows are in it; but the noise of one row, of squared length about d / m(eps)^2 times the squared radius, is far longer than any
-distance between clusters, and k-means finds the shape of the noise. Chang et al. 2021, footnote 9, found no setting up to
-a million rows in which it works.
+Guarantee (Local; replace one row; pure, no delta): that of the randomiser of one vector
+(``oracles.local.vectors.randomisers``): a person's one report is epsilon-DP. Noised rows are unbiased, so that the mean
+of a cluster would be right if anybody knew which rows are in it; but the noise of one row, of squared length about d /
+m(eps)^2 times the squared radius, is far longer than any distance between clusters, and k-means finds the shape of the
+noise. Chang et al. 2021, footnote 9, found no setting up to a million rows in which it works.
 
 The question that is asked has no buckets: the bucket ids that the answer is looked at by are user numbers.
 """
@@ -67,7 +68,8 @@ class NaiveNoise:
 @final
 @attrs.frozen
 class OneBucketEach:
-    """As many buckets as users. A row cannot tell its user: all are put in the first, and the oracle tells them apart."""
+    """As many buckets as users. A row cannot tell its user: all are put in the first, and the oracle tells them
+    apart."""
 
     users: int
 

@@ -66,15 +66,16 @@ class _Chunk:
 class Arrays:
     """A curator's or a simulator's rows, put on the lattice once and kept there (int32, half of float64's size).
 
-    Rows with a missing or infinite cell are dropped, by a rule that looks at each row alone; whether ``check`` lets them
-    pass is said by ``missing``. User i is the row's position plus ``first``. Numbers are integers, floats, booleans and
-    decimals.
+    Rows with a missing or infinite cell are dropped, by a rule that looks at each row alone; whether ``check`` lets
+    them pass is said by ``missing``. User i is the row's position plus ``first``. Numbers are integers, floats,
+    booleans and decimals.
 
     Args:
         rows: an array (n, d), or a data frame of pandas, polars or pyarrow.
-        columns: names (of a frame) or positions (in an array) to use, in this order; by default all, each of which must then hold
-            numbers, by its declared type: objects never do. A frame's types may come from its cells, as those of a CSV file that a
-            library has read, and a column that is passed over would tell that one row's cell is no number.
+        columns: names (of a frame) or positions (in an array) to use, in this order; by default all, each of which must
+            then hold numbers, by its declared type: objects never do. A frame's types may come from its cells, as those
+            of a CSV file that a library has read, and a column that is passed over would tell that one row's cell is no
+            number.
         missing: 'refuse' or 'drop'.
         first: number of the first user.
         progress: told how many more rows of a round are done.
@@ -84,11 +85,13 @@ class Arrays:
         dimension: how many they are.
 
     Raises:
-        UnknownName, InvalidInput: these are no rows of numbers, there is no such column, or not all hold numbers and none was chosen.
+        UnknownName, InvalidInput: these are no rows of numbers, there is no such column, or not all hold numbers and
+            none was chosen.
     """
 
     def __init__(
-        self, rows: AnyArray | IntoDataFrame, columns: Sequence[str | int] | str | None = None, missing: Missing = "refuse",
+        self, rows: AnyArray | IntoDataFrame, columns: Sequence[str | int] | str | None = None,
+        missing: Missing = "refuse",
         first: int = 0, progress: Progress | None = None,
     ) -> None:  # fmt: skip
         self._table = _Array(rows) if isinstance(rows, np.ndarray) else _Frame(rows)

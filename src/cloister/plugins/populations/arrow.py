@@ -1,7 +1,7 @@
 """Parquet, Arrow and CSV files, read a piece at a time by pyarrow, without its threads.
 
-Measured on 20 million rows of 8 float32 columns in one row group: with a buffered stream per column, reading needs 60 MB
-more than importing pyarrow; without it the whole row group is loaded.
+Measured on 20 million rows of 8 float32 columns in one row group: with a buffered stream per column, reading needs 60
+MB more than importing pyarrow; without it the whole row group is loaded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ NUMBER = re.compile(r" *[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *")
 
 
 def _number(kind: Any) -> bool | None:
-    """Whether a type in a file's schema is one of numbers; the null type is what writers put where no cell told them a type."""
+    """Whether a type in a file's schema is one of numbers; the null type is what writers put where no cell told them a
+    type."""
     is_a = pa.types
     if is_a.is_null(kind):
         return None
@@ -89,7 +90,8 @@ class Parquet:
 class Ipc:
     """One Arrow (Feather) file or stream, through a memory map.
 
-    Of a compressed record batch, the columns in use are unpacked as a whole; so that memory is bounded, it must be small.
+    Of a compressed record batch, the columns in use are unpacked as a whole; so that memory is bounded, it must be
+    small.
     """
 
     blocks = None
@@ -144,8 +146,8 @@ def _batches(reader: Any) -> Iterator[Any]:
 @final
 class Csv:
     """One CSV file with a header line. It has no types: every column counts as one of numbers, and is read as float64,
-    correctly rounded; a cell that is no number makes the file refused. Were a column of text passed over instead, one row
-    would decide which columns a result has.
+    correctly rounded; a cell that is no number makes the file refused. Were a column of text passed over instead, one
+    row would decide which columns a result has.
     """
 
     blocks = None
@@ -158,7 +160,8 @@ class Csv:
         positions = [str(i) for i in range(len(self._schema.names))]  # what frames without names write
         if self._schema.names != positions and any(NUMBER.fullmatch(name) for name in self._schema.names):
             raise InvalidInput(
-                f"the first line of '{path}' looks like a row: a CSV file starts with the columns' names, which are no numbers"
+                f"the first line of '{path}' looks like a row: a CSV file starts with the columns' names, which are "
+                f"no numbers"
             )
 
     def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:

@@ -26,7 +26,8 @@ PATIENCE = 30
 CLUSTER: dict[str, Any] = {
     "distributed.scheduler.http.routes": [],  # pages over HTTP ask for no key
     "distributed.worker.http.routes": [],
-    # Dask makes glibc give memory back at once, which doubles the time of chunks: they need it again (see ``keep_memory``)
+    # Dask makes glibc give memory back at once, which doubles the time of chunks: they need it again (see
+    # ``keep_memory``)
     "distributed.nanny.pre-spawn-environ": {
         "MALLOC_TRIM_THRESHOLD_": 2**26, "MALLOC_MMAP_THRESHOLD_": 2**25,
         "OMP_NUM_THREADS": 1, "MKL_NUM_THREADS": 1, "OPENBLAS_NUM_THREADS": 1,
@@ -37,14 +38,14 @@ CLUSTER: dict[str, Any] = {
 
 @final
 class Dask:
-    """Workers under a Dask scheduler. It repeats the tasks of a worker that ends early, also those that were done and whose
-    results had not been fetched; a task on which four workers ended is given up, and the question with it.
+    """Workers under a Dask scheduler. It repeats the tasks of a worker that ends early, also those that were done and
+    whose results had not been fetched; a task on which four workers ended is given up, and the question with it.
 
     Args:
-        workers: processes of a cluster on this machine, which is started at first use. Its ports answer this process only (TLS with
-            keys made for the occasion), and its memory is never spilled to disk: summaries are exact.
-        scheduler: address of a running scheduler instead. Its workers need the same version of cloister and the same files under
-            the same absolute paths.
+        workers: processes of a cluster on this machine, which is started at first use. Its ports answer this process
+            only (TLS with keys made for the occasion), and its memory is never spilled to disk: summaries are exact.
+        scheduler: address of a running scheduler instead. Its workers need the same version of cloister and the same
+            files under the same absolute paths.
     """
 
     apart = True
@@ -84,7 +85,8 @@ class Dask:
     def _started(self) -> distributed.Client:
         settings: dict[str, Any] = {
             "n_workers": self._workers, "threads_per_worker": 1, "processes": True, "memory_limit": 0, "security": True,
-            "silence_logs": logging.CRITICAL, "scheduler_kwargs": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+            "silence_logs": logging.CRITICAL,
+            "scheduler_kwargs": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         }  # fmt: skip
         try:
             with dask.config.set(CLUSTER):
@@ -101,7 +103,8 @@ class Dask:
         except Exception:
             # of any kind: what another service says on that port is read as lengths and messages of Dask's
             raise InvalidInput(
-                f"no Dask scheduler answers at '{address}': give the address that the scheduler prints, not its pages' (dashboard)"
+                f"no Dask scheduler answers at '{address}': give the address that the scheduler prints, not its "
+                f"pages' (dashboard)"
             ) from None
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
@@ -120,7 +123,8 @@ class Dask:
 
 
 async def _greeted(address: str) -> None:
-    """Shake hands and leave. A ``Client`` that fails at it reports that once more, at length, when it is thrown away."""
+    """Shake hands and leave. A ``Client`` that fails at it reports that once more, at length, when it is thrown
+    away."""
     from distributed.comm.core import connect
 
     arguments = distributed.Security().get_connection_args("client")
@@ -128,7 +132,8 @@ async def _greeted(address: str) -> None:
 
 
 def _fetched(future: Any) -> Any:
-    """Raises: InvalidInput where Dask itself failed. What a part's own code raises that is no error of cloister is a defect."""
+    """Raises: InvalidInput where Dask itself failed. What a part's own code raises that is no error of cloister is a
+    defect."""
     try:
         return future.result()
     except distributed.KilledWorker:

@@ -1,4 +1,5 @@
-"""What travels to an engine's workers, and how its failures come back: as text, since a foreign error may quote rows."""
+"""What travels to an engine's workers, and how its failures come back: as text, since a foreign error may quote
+rows."""
 
 from __future__ import annotations
 

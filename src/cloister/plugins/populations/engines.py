@@ -1,7 +1,8 @@
 """Engines: where the parts of a population are worked on. In this process, in a pool of processes, or by Dask.
 
-What travels to a worker is the round (public), names of files and which of their rows; what comes back is a part's exact summary.
-Nothing of it is noised: noise is drawn once, here, after the merge. So the machines of an engine belong to the curator.
+What travels to a worker is the round (public), names of files and which of their rows; what comes back is a part's
+exact summary. Nothing of it is noised: noise is drawn once, here, after the merge. So the machines of an engine belong
+to the curator.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ MAX_WORKERS = 1024
 class Engine(Protocol):
     """Runs a pure function on parts.
 
-    Laws: ``run`` gives the value of each part exactly once, in any order, or raises: a worker that ends early never changes the
-    values, and no part is left out. Errors of cloister in a worker are raised here, as one line.
+    Laws: ``run`` gives the value of each part exactly once, in any order, or raises: a worker that ends early never
+    changes the values, and no part is left out. Errors of cloister in a worker are raised here, as one line.
     """
 
     @property
@@ -60,7 +61,8 @@ def engine_of(name: str | Engine, workers: int | None = None, scheduler: str | N
         scheduler: address of a running Dask scheduler.
 
     Raises:
-        UnknownName, InvalidInput: there is no such engine, or an option does not go with it. MissingExtra: Dask is not installed.
+        UnknownName, InvalidInput: there is no such engine, or an option does not go with it. MissingExtra: Dask is not
+            installed.
     """
     if not isinstance(name, str):
         return name
@@ -108,7 +110,8 @@ class Serial:
 class Processes:
     """A pool of fresh processes on this machine, kept between rounds.
 
-    A worker that ends early (killed, out of memory) breaks the pool. What was not done is then done once more, by a new one.
+    A worker that ends early (killed, out of memory) breaks the pool. What was not done is then done once more, by a new
+    one.
 
     Args:
         workers: how many processes.
@@ -132,7 +135,8 @@ class Processes:
             except BrokenExecutor:
                 self.close()
         raise InvalidInput(
-            f"worker processes ended twice before their work was done: nothing was answered. Perhaps memory ran out; and {GUARD}"
+            f"worker processes ended twice before their work was done: nothing was answered. Perhaps memory ran out; "
+            f"and {GUARD}"
         )
 
     def _tried(self, work: bytes, left: dict[int, Any]) -> Iterator[Any]:
@@ -168,8 +172,8 @@ class Processes:
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Processes that start meanwhile do linear algebra on one core each, unless the user said otherwise: numerical libraries look
-    at the environment when they are loaded, which is before anything can be told to a worker."""
+    """Processes that start meanwhile do linear algebra on one core each, unless the user said otherwise: numerical
+    libraries look at the environment when they are loaded, which is before anything can be told to a worker."""
     unset = [name for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS") if name not in os.environ]
     os.environ.update(dict.fromkeys(unset, "1"))
     try:
@@ -181,7 +185,8 @@ def _single_threaded() -> Iterator[None]:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """The keyboard interrupts what this block did only after it; processes that it starts, only once they can end quietly."""
+    """The keyboard interrupts what this block did only after it; processes that it starts, only once they can end
+    quietly."""
     if os.name != "posix":
         yield
         return

@@ -39,20 +39,22 @@ V = TypeVar("V")
 class Files:
     """A curator's rows in files, read once per round, a chunk at a time: memory does not grow with the files.
 
-    Rows with a missing or infinite cell are dropped, by a rule that looks at each row alone; whether ``check`` lets them
-    pass is said by ``missing``. User i is the row's position, over the files in their order, plus ``first``. Numbers are
-    integers, floats, booleans and decimals; the same numbers give the same answers whatever file they are in.
+    Rows with a missing or infinite cell are dropped, by a rule that looks at each row alone; whether ``check`` lets
+    them pass is said by ``missing``. User i is the row's position, over the files in their order, plus ``first``.
+    Numbers are integers, floats, booleans and decimals; the same numbers give the same answers whatever file they are
+    in.
 
-    An engine spreads a pass over processes: a part is a file, or about a million rows of a Parquet file with several row groups.
-    Parts are the same whatever the engine, and their exact summaries are merged here as they come, so the answer is the same too.
-    One file that cannot be read, or that is not what it was when this object was made, fails the whole pass.
+    An engine spreads a pass over processes: a part is a file, or about a million rows of a Parquet file with several
+    row groups. Parts are the same whatever the engine, and their exact summaries are merged here as they come, so the
+    answer is the same too. One file that cannot be read, or that is not what it was when this object was made, fails
+    the whole pass.
 
     Args:
-        paths: a file, a glob pattern (sorted), or several of them; .parquet, .arrow, .feather, .csv, .csv.gz, .npy, .npz
-            (the array 'X' or the only two-dimensional one).
-        columns: names to use, in this order; by default all that hold numbers, by the file's schema; a column whose type no cell has
-            told its writer (the null type of Arrow) is not passed over, but refused. CSV has no schema: by default all its columns must
-            hold numbers. Columns of NPY and NPZ are called '0', '1', ...
+        paths: a file, a glob pattern (sorted), or several of them; .parquet, .arrow, .feather, .csv, .csv.gz, .npy,
+            .npz (the array 'X' or the only two-dimensional one).
+        columns: names to use, in this order; by default all that hold numbers, by the file's schema; a column whose
+            type no cell has told its writer (the null type of Arrow) is not passed over, but refused. CSV has no
+            schema: by default all its columns must hold numbers. Columns of NPY and NPZ are called '0', '1', ...
         missing: 'refuse' or 'drop'.
         first: number of the first user.
         progress: told how many more rows of a round are done; where workers read them, part by part.
@@ -65,12 +67,14 @@ class Files:
         dimension: how many they are.
 
     Raises:
-        UnknownName, InvalidInput: there is no such file, column or engine, or it cannot be used; no message quotes a row.
+        UnknownName, InvalidInput: there is no such file, column or engine, or it cannot be used; no message quotes a
+            row.
         MissingExtra: pyarrow or Dask is needed and not installed.
     """
 
     def __init__(
-        self, paths: Path | Sequence[Path], columns: Sequence[str | int] | str | None = None, missing: Missing = "refuse",
+        self, paths: Path | Sequence[Path], columns: Sequence[str | int] | str | None = None,
+        missing: Missing = "refuse",
         first: int = 0, progress: Progress | None = None, engine: str | Engine = "serial", workers: int | None = None,
         scheduler: str | None = None,
     ) -> None:  # fmt: skip
@@ -95,8 +99,8 @@ class Files:
             most_rows: how many rows can be used at most, for one of several parties.
 
         Raises:
-            InvalidInput: a file cannot be read to its end, there are no rows, too many, or missing or infinite cells that
-                were not to be dropped.
+            InvalidInput: a file cannot be read to its end, there are no rows, too many, or missing or infinite cells
+                that were not to be dropped.
         """
         self._people = self._counted(self._missing)
         refuse_unfit(self._people, most_rows)
@@ -114,8 +118,8 @@ class Files:
         return collected((rows for _, rows in self._chunks()), self.dimension)
 
     def marks(self, key: bytes) -> dict[str, bytes]:
-        """By which a run that goes on knows these rows again (``core.marks``), without reading them all: a file that was copied has
-        another time, one with as many other bytes in its middle and its old time passes."""
+        """By which a run that goes on knows these rows again (``core.marks``), without reading them all: a file that
+        was copied has another time, one with as many other bytes in its middle and its old time passes."""
         sizes, times = zip(*(file.facts for file in self._files), strict=True)
         return {
             "the number of files": mark_of(key, [len(self._files)]),
@@ -133,7 +137,8 @@ class Files:
         return self._over_all(self._parts(numbered=True), summed, merge_summaries)
 
     def chunks(self) -> Iterator[tuple[int, Floats]]:
-        """All rows for their holder's own use, each chunk with the position of its first; gone when the next one is asked for."""
+        """All rows for their holder's own use, each chunk with the position of its first; gone when the next one is
+        asked for."""
         return self._chunks()
 
     def close(self) -> None:
@@ -171,8 +176,8 @@ class Files:
         """What the files are divided into; at least one part.
 
         Args:
-            numbered: whether users need their numbers. Files of a format that does not say how many rows it has are then counted
-                first, unless they have been read before.
+            numbered: whether users need their numbers. Files of a format that does not say how many rows it has are
+                then counted first, unless they have been read before.
         """
         start = 0
         for number, file in enumerate(self._files):
@@ -225,7 +230,8 @@ class Part:
 @final
 @attrs.frozen(eq=False)
 class Done(Generic[V]):
-    """What came of a part: how many rows it had, and their value. Args: number, only as of the part; counts (as progress)."""
+    """What came of a part: how many rows it had, and their value. Args: number, only as of the part; counts (as
+    progress)."""
 
     number: int
     only: range | None

@@ -25,7 +25,8 @@ PIECE = 2**20
 @final
 @attrs.frozen
 class _Header:
-    """What an NPY file says of itself. Args: shape, by_columns (Fortran order), dtype, offset of the first byte of data."""
+    """What an NPY file says of itself. Args: shape, by_columns (Fortran order), dtype, offset of the first byte of
+    data."""
 
     shape: tuple[int, ...]
     by_columns: bool

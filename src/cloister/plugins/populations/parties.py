@@ -1,7 +1,8 @@
-"""Organisations that pool masked sums, all in one process: for tests, simulations, and one organisation's own departments.
+"""Organisations that pool masked sums, all in one process: for tests, simulations, and one organisation's own
+departments.
 
-The masks, messages, refusals and noise are those of the protocol between machines; only the wire is missing. Whoever runs this
-can see all rows, and a result says so.
+The masks, messages, refusals and noise are those of the protocol between machines; only the wire is missing. Whoever
+runs this can see all rows, and a result says so.
 """
 
 from __future__ import annotations

@@ -20,22 +20,24 @@ Piece: TypeAlias = Sequence[AnyArray] | AnyArray
 
 
 Known: TypeAlias = Sequence[tuple[str, bool | None]]
-"""Each column's name, and whether it holds numbers: by a declared type alone, never by what cells there are. None for no, by a type that
-somebody may have made from the cells, as readers of CSV do: one other row, and the column would be one of numbers.
+"""Each column's name, and whether it holds numbers: by a declared type alone, never by what cells there are. None for
+no, by a type that somebody may have made from the cells, as readers of CSV do: one other row, and the column would be
+one of numbers.
 """
 
 
 def chosen(asked: Sequence[str | int] | str | None, known: Known) -> tuple[str, ...]:
     """The columns to use: those that were asked for, in that order, or all that hold numbers.
 
-    Which columns a result has is released, so that no row may decide it: what is passed over says so by a declared type.
+    Which columns a result has is released, so that no row may decide it: what is passed over says so by a declared
+    type.
 
     Args:
         asked: names, or positions in a table without names.
 
     Raises:
-        UnknownName, InvalidInput: there is no such column, it holds no numbers, or it is not the only one of that name; or nothing was
-            asked for, and a column that is not one of numbers might have been with other cells.
+        UnknownName, InvalidInput: there is no such column, it holds no numbers, or it is not the only one of that name;
+            or nothing was asked for, and a column that is not one of numbers might have been with other cells.
     """
     names = [name for name, _ in known]
     if asked is None:
@@ -50,8 +52,8 @@ def chosen(asked: Sequence[str | int] | str | None, known: Known) -> tuple[str, 
     for name, number in known if asked is None else ():
         if number is None:
             raise InvalidInput(
-                f"column '{name}' does not hold numbers, and its type may follow from its cells, so that it is not passed over: choose the "
-                "columns of numbers (--columns, columns=), or encode it as numbers"
+                f"column '{name}' does not hold numbers, and its type may follow from its cells, so that it is not "
+                f"passed over: choose the columns of numbers (--columns, columns=), or encode it as numbers"
             )
     numbers = dict(known)
     for name in wanted:
@@ -134,7 +136,8 @@ def usable(chunks: Iterable[Floats], missing: Missing) -> int:
     """How many rows can be used.
 
     Raises:
-        InvalidInput: some cell is missing or infinite and that was not allowed. No message says how many, which or what.
+        InvalidInput: some cell is missing or infinite and that was not allowed. No message says how many, which or
+            what.
     """
     used = 0
     for chunk in chunks:
@@ -157,16 +160,18 @@ def refuse_unfit(used: int, most_rows: int = CAP) -> None:
         raise InvalidInput("there are no rows to use")
     if used > most_rows:
         raise InvalidInput(
-            f"there are more rows than most_rows = {most_rows}, which the plan lets one party have: raise that option in everybody's plan, or "
-            "use fewer rows"
+            f"there are more rows than most_rows = {most_rows}, which the plan lets one party have: raise that option "
+            f"in everybody's plan, or use fewer rows"
         )
 
 
 def validate(chunks: Iterable[Floats], missing: Missing, most_rows: int = CAP) -> int:
-    """The validation pass (law 7): how many rows can be used, which is for the population alone. Its only other outcome is to raise.
+    """The validation pass (law 7): how many rows can be used, which is for the population alone. Its only other outcome
+    is to raise.
 
     Raises:
-        InvalidInput: there are no rows or more than ``most_rows``, or some cell is missing or infinite and that was not allowed.
+        InvalidInput: there are no rows or more than ``most_rows``, or some cell is missing or infinite and that was not
+            allowed.
     """
     used = usable(chunks, missing)
     refuse_unfit(used, most_rows)

@@ -34,7 +34,8 @@ class Source(Protocol):
 
     @property
     def blocks(self) -> tuple[int, ...] | None:
-        """Rows of the stretches that can be read by themselves; None for a format that does not tell before all is read."""
+        """Rows of the stretches that can be read by themselves; None for a format that does not tell before all is
+        read."""
         ...
 
     def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
@@ -48,7 +49,8 @@ class Source(Protocol):
 
 @final
 class File:
-    """A file, stamped when it is first seen. A copy that was sent to a worker still compares size and time of the last change.
+    """A file, stamped when it is first seen. A copy that was sent to a worker still compares size and time of the last
+    change.
 
     Raises:
         InvalidInput: there is no such file, or it cannot be used. MissingExtra: pyarrow is needed and not installed.
@@ -82,7 +84,8 @@ class File:
         return self._stamp[0], self._stamp[1]
 
     def ends(self) -> tuple[bytes, bytes]:
-        """Its first and last bytes: of Parquet and Arrow, how many rows there are and what they are like. Raises: InvalidInput."""
+        """Its first and last bytes: of Parquet and Arrow, how many rows there are and what they are like. Raises:
+        InvalidInput."""
         try:
             with open(self.path, "rb") as file:
                 first = file.read(ENDS)
@@ -99,8 +102,8 @@ class File:
             raise InvalidInput(f"'{self.path}' does not go with the files before it: {error}") from None
         if sorted(mine) != sorted(columns):
             raise InvalidInput(
-                f"'{self.path}' has the columns of numbers {', '.join(mine)}, the files before it {', '.join(columns)}: "
-                "say which columns to use"
+                f"'{self.path}' has the columns of numbers {', '.join(mine)}, the files before it "
+                f"{', '.join(columns)}: say which columns to use"
             )
 
     def stretches(self) -> Iterator[tuple[range | None, int]]:
@@ -117,7 +120,8 @@ class File:
                 first, before, held = i + 1, before + held, 0
 
     def chunks(self, columns: Sequence[str], size: int, only: range | None = None) -> Iterator[Floats]:
-        """The rows of one pass, or of some blocks. Raises: InvalidInput before the last one if the file is not what it was."""
+        """The rows of one pass, or of some blocks. Raises: InvalidInput before the last one if the file is not what it
+        was."""
         self.unchanged()
         rows = 0
         try:

@@ -1,11 +1,11 @@
 """Public unit directions, and exact products of rows with them.
 
-Directions are put on a lattice: integers g of norm close to ``NORM`` = 2^30. Rows x are lattice points of norm at most 2^20. By
-Cauchy and Schwarz every partial sum of <g, x>, in whatever order it is added, is an integer of at most 2^51: float64 is exact,
-so that a matrix product gives each row the same numbers alone and in any batch (law 5).
+Directions are put on a lattice: integers g of norm close to ``NORM`` = 2^30. Rows x are lattice points of norm at most
+2^20. By Cauchy and Schwarz every partial sum of <g, x>, in whatever order it is added, is an integer of at most 2^51:
+float64 is exact, so that a matrix product gives each row the same numbers alone and in any batch (law 5).
 
-Directions are computed in float64 and then rounded. A platform whose rounding differs has other directions, hence another
-digest of the round, and refuses (law 9).
+Directions are computed in float64 and then rounded. A platform whose rounding differs has other directions, hence
+another digest of the round, and refuses (law 9).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def directions(seed: PublicRng, number: int, dimension: int, kind: Kind = "auto"
     """Public directions (number, dimension), integers of norm about ``NORM``.
 
     Args:
-        kind: unit: independent, uniform on the sphere; orthogonal: in orthonormal blocks; repelled: moved apart by a descent
-            on sum over pairs of <g_i, g_j>^16, so that g and -g count as one; auto: repelled in few dimensions, if not too
-            many.
+        kind: unit: independent, uniform on the sphere; orthogonal: in orthonormal blocks; repelled: moved apart by a
+            descent on sum over pairs of <g_i, g_j>^16, so that g and -g count as one; auto: repelled in few dimensions,
+            if not too many.
 
     Raises:
         InvalidInput: more directions are to be repelled than ``MAX_REPELLED``.
@@ -81,7 +81,8 @@ def _orthonormal(g: np.random.Generator, d: int, size: int) -> Floats:
 
 
 def _repelled(units: Floats) -> Floats:
-    """Directions after ``STEPS`` steps away from their nearest neighbours, each of a tenth of the mean distance at most."""
+    """Directions after ``STEPS`` steps away from their nearest neighbours, each of a tenth of the mean distance at
+    most."""
     reach = 0.5 * len(units) ** (-1 / max(units.shape[1] - 1, 1))
     for step in range(STEPS):
         near = units @ units.T
@@ -96,8 +97,8 @@ def _repelled(units: Floats) -> Floats:
 
 
 def _push(near: Floats) -> Floats:
-    """near^15, relative to the largest so that nothing underflows; in place, a few rows at a time so that they stay in a
-    core's cache."""
+    """near^15, relative to the largest so that nothing underflows; in place, a few rows at a time so that they stay in
+    a core's cache."""
     largest = max(float(near.max()), -float(near.min()))
     if not largest > 0:  # one direction, or all orthogonal: nothing pushes
         return near

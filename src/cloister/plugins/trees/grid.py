@@ -1,10 +1,11 @@
-"""A grid of equal cells, for up to three dimensions: a cell's middle says where its rows are, so that counts are enough.
+"""A grid of equal cells, for up to three dimensions: a cell's middle says where its rows are, so that counts are
+enough.
 
-The domain's bounding box is cut into G parts per column. Cells of a ball's box that miss the ball hold no row and give no point.
-Growing keeps the cells with more than ``significance`` standard errors, or the k largest.
+The domain's bounding box is cut into G parts per column. Cells of a ball's box that miss the ball hold no row and give
+no point. Growing keeps the cells with more than ``significance`` standard errors, or the k largest.
 
-Source: design and figures: cloister's own study of the local model; grids under differential privacy go back to Su, Cao, Li,
-Bertino, Jin 2016 (EUGkM).
+Source: design and figures: cloister's own study of the local model; grids under differential privacy go back to Su,
+Cao, Li, Bertino, Jin 2016 (EUGkM).
 """
 
 from __future__ import annotations
@@ -122,8 +123,8 @@ class GridTree:
         return middles
 
     def _may_hold_rows(self, ids: Ints) -> Bools:
-        """Whether lattice points of the domain fall in a cell (m,), in integers. Some cells of a ball's box miss the ball; a very
-        narrow column has fewer lattice steps than cells."""
+        """Whether lattice points of the domain fall in a cell (m,), in integers. Some cells of a ball's box miss the
+        ball; a very narrow column has fewer lattice steps than cells."""
         steps = ids[:, None] // self._strides % self.side
         low, high = self._lowest(steps), self._lowest(steps + 1) - 1
         held: Bools = np.logical_and.reduce(low <= high, axis=1)
@@ -133,7 +134,8 @@ class GridTree:
         return held
 
     def _lowest(self, steps: Ints) -> Ints:
-        """The lowest lattice coordinate of the steps (m, d) along each column: the inverse of the floor in ``locate``."""
+        """The lowest lattice coordinate of the steps (m, d) along each column: the inverse of the floor in
+        ``locate``."""
         sides = self.domain.sides
         lowest: Ints = -((-steps * (2 * sides + 1)) // self.side) - sides
         return lowest

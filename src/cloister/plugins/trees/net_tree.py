@@ -1,35 +1,39 @@
-"""The net tree: nets of halving radii, each point's parent the nearest point of the coarser net, grown where the rows are.
+"""The net tree: nets of halving radii, each point's parent the nearest point of the coarser net, grown where the rows
+are.
 
-Rows are projected to few dimensions and scaled (``projection``). Level i = 1 .. T is a shifted lattice A*_m (``nets``) of covering radius
-rho_i = 2^-i times the ball's. A row's buckets are Psi_T(x), Psi_(T-1)(Psi_T(x)), ..., Psi_1(...), with Psi_i the nearest point of net i.
-The root {0} holds every row and is not asked: users share the levels.
+Rows are projected to few dimensions and scaled (``projection``). Level i = 1 .. T is a shifted lattice A*_m (``nets``)
+of covering radius rho_i = 2^-i times the ball's. A row's buckets are Psi_T(x), Psi_(T-1)(Psi_T(x)), ..., Psi_1(...),
+with Psi_i the nearest point of net i. The root {0} holds every row and is not asked: users share the levels.
 
-A net's points may lie outside the ball. Psi_i(z) of such a z is taken at the nearest point of the ball, which is no further from any
-row: so all nodes are within 1 + rho_i of 0, and Lemma 14 holds, |x - Psi_i(... Psi_T(x))| <= 2^(1-i). Lemma 15 (children <= (1 + 2 /
-gamma)^m, gamma_i = gamma rho_i the packing radius) is proved where all children are in the ball; otherwise, and at the root, 3 stands
-for 2, since children can be rho_i + rho_(i+1) away. The paper's proof forgets what lies outside.
+A net's points may lie outside the ball. Psi_i(z) of such a z is taken at the nearest point of the ball, which is no
+further from any row: so all nodes are within 1 + rho_i of 0, and Lemma 14 holds, |x - Psi_i(... Psi_T(x))| <= 2^(1-i).
+Lemma 15 (children <= (1 + 2 / gamma)^m, gamma_i = gamma rho_i the packing radius) is proved where all children are in
+the ball; otherwise, and at the root, 3 stands for 2, since children can be rho_i + rho_(i+1) away. The paper's proof
+forgets what lies outside.
 
-Growing (Algorithms 1 and 2): the root is expanded; of the nodes of a level the tau with the largest counts are, where tau = (j - 1) k a
-for the first j <= Gamma such that the nodes but the (j - 1) k a largest hold at most twice what the nodes but the j k a largest hold.
-Leaves are the coreset. Corrections: Algorithm 2 reads noisy counts, clamped at 0; n is the declared public number of rows.
+Growing (Algorithms 1 and 2): the root is expanded; of the nodes of a level the tau with the largest counts are, where
+tau = (j - 1) k a for the first j <= Gamma such that the nodes but the (j - 1) k a largest hold at most twice what the
+nodes but the j k a largest hold. Leaves are the coreset. Corrections: Algorithm 2 reads noisy counts, clamped at 0; n
+is the declared public number of rows.
 
-The paper's a = ceil((1 + (2 + theta) / gamma)^m) (Corollary 18) is for proofs: at m = 4 it is above 10^6, so that everything is
-expanded. Its Lambda = sqrt(0.01 / log(n / beta) * d / d') leaves no row outside the ball, but puts all into a speck of it, where
-many levels tell nothing apart and cost noise all the same. Rows at the border, projected, have the norm sqrt(d' / d) times the root
-of a chi-squared over d': with Lambda = 0.6 sqrt(d / d') and d' = 5 one in sixty leaves the ball.
+The paper's a = ceil((1 + (2 + theta) / gamma)^m) (Corollary 18) is for proofs: at m = 4 it is above 10^6, so that
+everything is expanded. Its Lambda = sqrt(0.01 / log(n / beta) * d / d') leaves no row outside the ball, but puts all
+into a speck of it, where many levels tell nothing apart and cost noise all the same. Rows at the border, projected,
+have the norm sqrt(d' / d) times the root of a chi-squared over d': with Lambda = 0.6 sqrt(d / d') and d' = 5 one in
+sixty leaves the ball.
 
-And one step more: nodes whose count is within ``significance`` standard errors of 0 are neither expanded nor kept, and Algorithm 2
-counts them as 0. There are hundreds of empty nodes that noise fills: their sums add nothing but noise, and what they seem to hold
-together would stop every branch.
+And one step more: nodes whose count is within ``significance`` standard errors of 0 are neither expanded nor kept, and
+Algorithm 2 counts them as 0. There are hundreds of empty nodes that noise fills: their sums add nothing but noise, and
+what they seem to hold together would stop every branch.
 
-Defaults are for n = 10^5 .. 10^6 and eps = 1 .. 4, by experiment (Gaussian mixtures, d = 100, k = 4 .. 32, simulated noise): without
-``significance`` a cost of 0.2 becomes 1.3; a third level costs more noise than it gains, since levels share the users of the vector
-sums too; a sixth dimension gains little for four times the nodes; a and Gamma hardly matter while k a Gamma is above the number of
-nodes that clusters are in.
+Defaults are for n = 10^5 .. 10^6 and eps = 1 .. 4, by experiment (Gaussian mixtures, d = 100, k = 4 .. 32, simulated
+noise): without ``significance`` a cost of 0.2 becomes 1.3; a third level costs more noise than it gains, since levels
+share the users of the vector sums too; a sixth dimension gains little for four times the nodes; a and Gamma hardly
+matter while k a Gamma is above the number of nodes that clusters are in.
 
-Ids are the coordinates of a net's point, packed. Where that takes more than 62 bits it is a public 62-bit hash of them: a looked-at node
-shares its id with a given row's by a chance of 2^-62, so that of 10^9 rows and 10^5 nodes none do but for a chance of 10^-4, and then a
-count is off by a row.
+Ids are the coordinates of a net's point, packed. Where that takes more than 62 bits it is a public 62-bit hash of them:
+a looked-at node shares its id with a given row's by a chance of 2^-62, so that of 10^9 rows and 10^5 nodes none do but
+for a chance of 10^-4, and then a count is off by a row.
 
 Source: Chang, Ghazi, Kumar, Manurangsi 2021, sections 3 and 4; nets after Har-Peled and Mendel 2006.
 """
@@ -70,7 +74,8 @@ class NetTree:
     )
     scale: float = option(
         default=0.6, low=0.0, high=4.0, above=True,
-        help="Lambda over sqrt(d / d'): the root mean square norm of a row at the border after projection, in radii of the ball",
+        help="Lambda over sqrt(d / d'): the root mean square norm of a row at the border after projection, in radii "
+            "of the ball",
     )  # fmt: skip
     levels: int = option(default=2, low=1, high=16, help="T; the proof's is ceil(log2(rows) / 2)")
     expand: int | None = option(
@@ -102,7 +107,8 @@ class NetTree:
         tree = NetTreeOpened(projection, nets, seed.child("ids"), batch, rounds, self.significance, self.cap)
         if len(tree.children(0, np.zeros((1, m), np.int64))[0]) > self.cap:
             raise InvalidInput(
-                f"the first of the net's levels has more than {self.cap} nodes in {m} dimensions: raise 'cap' or lower 'dimension'"
+                f"the first of the net's levels has more than {self.cap} nodes in {m} dimensions: raise 'cap' or "
+                f"lower 'dimension'"
             )
         return tree
 
@@ -158,12 +164,13 @@ class NetTreeOpened:
         return ids
 
     def parent(self, level: int, points: Ints) -> Ints:
-        """Psi: names (n, m) of the nearest points of a level's net to points (n, m + 1), once these are put back on the ball."""
+        """Psi: names (n, m) of the nearest points of a level's net to points (n, m + 1), once these are put back on the
+        ball."""
         return self.nets[level].nearest(_inside(points))
 
     def children(self, level: int, names: Ints) -> tuple[Ints, Ints]:
-        """Names (c, m) of the nodes of ``level`` below nodes (n, m) of the level before (the root, before level 0), and whose
-        they are (c,)."""
+        """Names (c, m) of the nodes of ``level`` below nodes (n, m) of the level before (the root, before level 0), and
+        whose they are (c,)."""
         net = self.nets[level]
         points = np.zeros((1, net.dimension + 1), np.int64) if level == 0 else self.nets[level - 1].points(names)
         radius = _radius(level) + _radius(level + 1) + SLACK
@@ -286,8 +293,8 @@ def _radius(level: int) -> int:
 
 
 def _inside(points: Ints) -> Ints:
-    """Points (n, m + 1) of the hyperplane with those outside the ball put back on it. Every operation is on one number at a time and
-    correctly rounded: a function of each point alone."""
+    """Points (n, m + 1) of the hyperplane with those outside the ball put back on it. Every operation is on one number
+    at a time and correctly rounded: a function of each point alone."""
     size = points.shape[1]
     squares = energy(points)
     out = squares > size * RADIUS**2

@@ -1,9 +1,10 @@
 """A grown binary tree: which cells were split, what was counted, and weights that agree with each other.
 
-Counts of a cell and of its two children say the same thing twice. They are brought together by generalised least squares: going up,
-a cell's own count and its children's sum are weighed by their inverse variances; going down, what a family's sum lacks is shared in
-proportion to the children's variances. On a tree that is the exact minimiser, in two passes. Each child is then kept between 0 and its
-parent's weight, which takes nothing from the sum: a one-sided clamp of every cell would give empty cells a weight.
+Counts of a cell and of its two children say the same thing twice. They are brought together by generalised least
+squares: going up, a cell's own count and its children's sum are weighed by their inverse variances; going down, what a
+family's sum lacks is shared in proportion to the children's variances. On a tree that is the exact minimiser, in two
+passes. Each child is then kept between 0 and its parent's weight, which takes nothing from the sum: a one-sided clamp
+of every cell would give empty cells a weight.
 
 Source: Cohen-Addad et al. 2022, Algorithm 2; Hay, Rastogi, Miklau, Suciu 2010 for the least squares.
 """
@@ -59,7 +60,8 @@ class Nodes:
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def consistent(self) -> tuple[Floats, Floats]:
-        """Weights (p,) that add up from child to parent and are at least 0, and their standard errors before the clamp."""
+        """Weights (p,) that add up from child to parent and are at least 0, and their standard errors before the
+        clamp."""
         best, variance = self.counts.copy(), np.maximum(self.variances, 1e-12)
         families = self._families()
         for inner, left in reversed(families):  # up: a cell's own count and that of its children, by inverse variance

@@ -1,13 +1,14 @@
 """A public random projection of lattice rows, in integers, into the hyperplane that A*_m lives in.
 
-A row x (lattice steps, relative to the domain's middle) is projected onto a random m-dimensional subspace, scaled by Lambda and laid
-isometrically into the zero-sum hyperplane of R^(m+1). The ball of the domain's reach becomes the ball of radius ``RADIUS`` = 2^26
-around 0, scaled by Lambda; where m is the dimension already, nothing is projected. Rows whose image leaves the ball go to 0
-(Chang et al., Algorithm 3, lines 3-6: the nets cover the ball only).
+A row x (lattice steps, relative to the domain's middle) is projected onto a random m-dimensional subspace, scaled by
+Lambda and laid isometrically into the zero-sum hyperplane of R^(m+1). The ball of the domain's reach becomes the ball
+of radius ``RADIUS`` = 2^26 around 0, scaled by Lambda; where m is the dimension already, nothing is projected. Rows
+whose image leaves the ball go to 0 (Chang et al., Algorithm 3, lines 3-6: the nets cover the ball only).
 
-Exact: y = floor(2^-b M'x), M an integer matrix with columns of norm 2^(26 + b) Lambda / reach at most, but for rounding. b is chosen
-so that with |x| <= reach <= 2^20 every partial sum of M'x is an integer of about 2^50 at most: exact in float64, in whatever
-order it is added. The rounding of M and y moves an image by less than (1 + Lambda sqrt(d) / 8) sqrt(m + 1) of its 2^26 steps.
+Exact: y = floor(2^-b M'x), M an integer matrix with columns of norm 2^(26 + b) Lambda / reach at most, but for
+rounding. b is chosen so that with |x| <= reach <= 2^20 every partial sum of M'x is an integer of about 2^50 at most:
+exact in float64, in whatever order it is added. The rounding of M and y moves an image by less than (1 + Lambda sqrt(d)
+/ 8) sqrt(m + 1) of its 2^26 steps.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class Projection:
         return self.matrix.astype(np.float64)
 
     def back(self, images: Ints) -> Floats:
-        """Points (n, d) of the domain, in the caller's units, for points of the hyperplane, given by integers (n, m + 1)."""
+        """Points (n, d) of the domain, in the caller's units, for points of the hyperplane, given by integers (n, m +
+        1)."""
         centred = images - images.mean(axis=1, keepdims=True)
         length = self.scale * 2.0**26 / self.domain.max_norm  # of the image of a lattice step
         steps = centred @ self._matrix.T / (length**2 * 2.0**self.shift)

@@ -1,20 +1,22 @@
 """The randomly shifted quadtree: cells are halved one coordinate at a time, at a random place in their middle third.
 
-Each level splits one coordinate: the one with the longest side, had all splits been even, the lowest of equals (for a cube: one after
-the other, as in the paper). An interval of a coordinate [a, b) is cut at a public random place of its middle third, independent of all
-others; two cells that share the interval share the cut. The paper's expectations over one cell's cuts need no more: a point meets
-one interval per level and coordinate. A cell's id is its path of bits, so that its parent is id >> 1.
+Each level splits one coordinate: the one with the longest side, had all splits been even, the lowest of equals (for a
+cube: one after the other, as in the paper). An interval of a coordinate [a, b) is cut at a public random place of its
+middle third, independent of all others; two cells that share the interval share the cut. The paper's expectations over
+one cell's cuts need no more: a point meets one interval per level and coordinate. A cell's id is its path of bits, so
+that its parent is id >> 1.
 
 Growing, from noisy counts: starting from all cells of the first level that is asked, a cell whose count is more than
-``significance`` standard errors is split, down to the public depth: a hard stop, since every level is paid for. (The paper stops at
-2 levels / eps for Laplace noise of that many over 2: the same rule in other units.) Then counts of cells and of their children are
-made to agree (``nodes``).
+``significance`` standard errors is split, down to the public depth: a hard stop, since every level is paid for. (The
+paper stops at 2 levels / eps for Laplace noise of that many over 2: the same rule in other units.) Then counts of cells
+and of their children are made to agree (``nodes``).
 
-Levels: d log n of them, as the paper counts, are too few for its own stopping rule and too many for its noise. Here a fixed public
-number; the first ``top`` of them, the root among them, are not asked: of few cells all are looked at. The oracle pays for every level
-that is asked, so for the root where it is.
+Levels: d log n of them, as the paper counts, are too few for its own stopping rule and too many for its noise. Here a
+fixed public number; the first ``top`` of them, the root among them, are not asked: of few cells all are looked at. The
+oracle pays for every level that is asked, so for the root where it is.
 
-Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, section 2 and Algorithm 2.
+Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, section 2 and
+Algorithm 2.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ DEEPEST = 60
 """Levels: a cell's id is a 64-bit integer."""
 
 FINE = 7
-"""Splits of each coordinate that a tree has at least: with fewer, small clusters off the middle share a cell (measured on shuttle)."""
+"""Splits of each coordinate that a tree has at least: with fewer, small clusters off the middle share a cell (measured
+on shuttle)."""
 
 SPLITS = 20
 """Of one coordinate: the lattice has no finer steps."""
@@ -165,8 +168,8 @@ class Quadtree:
         return ids
 
     def badly_cut(self, centers: Floats, margin: float) -> Bools:
-        """Which centres (m,) a cut of a cell that holds them comes nearer to than ``margin`` times the cell's side. (The paper's margin,
-        alpha / (d log n), is the same rule with proof constants.)"""
+        """Which centres (m,) a cut of a cell that holds them comes nearer to than ``margin`` times the cell's side.
+        (The paper's margin, alpha / (d log n), is the same rule with proof constants.)"""
         domain = self.reduced.domain
         at = self.reduced.of(domain.snap(centers))
         bad = np.zeros(len(at), bool)
@@ -193,7 +196,8 @@ class Quadtree:
         return corners
 
     def grow(self, counts: Counts) -> Coreset:
-        """Leaves with their weights, and the tree metric over them; cells above the first asked level are in the metric only."""
+        """Leaves with their weights, and the tree metric over them; cells above the first asked level are in the metric
+        only."""
         nodes = Nodes.grown(counts, self.top, self.depth, self.significance)
         boxes = self.boxes(nodes.levels, nodes.ids)
         leaves = np.flatnonzero(~nodes.split)
@@ -210,7 +214,8 @@ class Quadtree:
         return Coreset(
             self.reduced.back(boxes.mean(axis=1)), weights[leaves], metric,
             Leaves(nodes.levels[leaves] - self.top, nodes.ids[leaves]), Errors(errors[leaves], np.zeros(len(leaves))),
-            cells=boxes * domain.unit + (domain.middle if self.reduced.matrix is None else 0.0), frame=self.reduced.frame,
+            cells=boxes * domain.unit + (domain.middle if self.reduced.matrix is None else 0.0),
+            frame=self.reduced.frame,
         )  # fmt: skip
 
 

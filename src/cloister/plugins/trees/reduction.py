@@ -1,14 +1,15 @@
 """A public random subspace of few dimensions, in integers: what a tree of axis-parallel cells sees of many columns.
 
-A row x (lattice steps, relative to the domain's middle) goes to y = floor(2^-20 M'x), the columns of M / 2^20 an orthonormal basis of
-a random m-dimensional subspace, and is then clipped to a box again: a projection leaves no ball, but leaves a box. Distances within
-the subspace are kept, so that points y lifted back (``back``) are nearest to the same rows in the domain as in the subspace.
+A row x (lattice steps, relative to the domain's middle) goes to y = floor(2^-20 M'x), the columns of M / 2^20 an
+orthonormal basis of a random m-dimensional subspace, and is then clipped to a box again: a projection leaves no ball,
+but leaves a box. Distances within the subspace are kept, so that points y lifted back (``back``) are nearest to the
+same rows in the domain as in the subspace.
 
-Exact: |x| <= reach <= 2^20 and columns of norm below 2^20 + sqrt(d) make every partial sum of M'x an integer below 2^41 (Cauchy and
-Schwarz), exact in float64 in whatever order it is added.
+Exact: |x| <= reach <= 2^20 and columns of norm below 2^20 + sqrt(d) make every partial sum of M'x an integer below 2^41
+(Cauchy and Schwarz), exact in float64 in whatever order it is added.
 
-Of a unit vector, a coordinate in a random subspace is about normal with variance 1 / d: a box of half side ``SPREAD`` / sqrt(d) holds
-99.7% of the rows in every coordinate, whatever they are. Rows beyond it fall in the cells at its border.
+Of a unit vector, a coordinate in a random subspace is about normal with variance 1 / d: a box of half side ``SPREAD`` /
+sqrt(d) holds 99.7% of the rows in every coordinate, whatever they are. Rows beyond it fall in the cells at its border.
 
 Source: Makarychev, Makarychev, Razenshteyn 2019 for O(log k) dimensions; the second clipping is a correction.
 """

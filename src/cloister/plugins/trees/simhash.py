@@ -1,12 +1,13 @@
 """A binary tree of sign bits: level i holds the first i bits of a row's SimHash.
 
-Bit i of a row x relative to the domain's middle is [<v_i, x> < 0], with a public random direction v_i. So the id at level
-i + 1 is twice the id at level i plus a bit: the tree is nested. The root is not asked, since every row is in it.
+Bit i of a row x relative to the domain's middle is [<v_i, x> < 0], with a public random direction v_i. So the id at
+level i + 1 is twice the id at level i plus a bit: the tree is nested. The root is not asked, since every row is in it.
 
-Growing: the root branches; a node below it branches if its noisy count is at least ``branch`` * floor(n / k), n the declared
-public number of rows; leaves are the nodes without children.
+Growing: the root branches; a node below it branches if its noisy count is at least ``branch`` * floor(n / k), n the
+declared public number of rows; leaves are the nodes without children.
 
-Source: Chang, Ghazi, Kumar, Manurangsi 2021, section 5 and appendix D (T = ceil(log2 k) + 3, 1.5 floor(n / k)); Charikar 2002.
+Source: Chang, Ghazi, Kumar, Manurangsi 2021, section 5 and appendix D (T = ceil(log2 k) + 3, 1.5 floor(n / k));
+Charikar 2002.
 """
 
 from __future__ import annotations

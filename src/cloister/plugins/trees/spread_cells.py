@@ -4,15 +4,16 @@ A row x relative to the domain's middle falls in the cell
 
     b(x) = 2 j + [<g_j, x> < 0],     j the direction with the largest |<g_j, x>|, the lowest one of equals.
 
-Cells see directions and not lengths: rows at the middle, and clusters behind each other, are not told apart. In up to three
-dimensions a grid is better. Two of k clusters share a cell with a chance of about k^2 / 2K; more cells cost no noise (every
-sum and count has the same) but split wide clusters.
+Cells see directions and not lengths: rows at the middle, and clusters behind each other, are not told apart. In up to
+three dimensions a grid is better. Two of k clusters share a cell with a chance of about k^2 / 2K; more cells cost no
+noise (every sum and count has the same) but split wide clusters.
 
-Growing keeps the cells whose count is above ``significance`` standard errors or, so that wide clusters are not lost, the
-``fewest`` k largest. Never a threshold tied to n / k. Empty cells among them (K / 740 on average at 3 standard errors) do little
-harm: a solver that knows the standard errors leaves them out.
+Growing keeps the cells whose count is above ``significance`` standard errors or, so that wide clusters are not lost,
+the ``fewest`` k largest. Never a threshold tied to n / k. Empty cells among them (K / 740 on average at 3 standard
+errors) do little harm: a solver that knows the standard errors leaves them out.
 
-Source: cross-polytope hashing of Andoni, Indyk, Laarhoven, Razenshteyn, Schmidt 2015; design and figures: cloister's own study.
+Source: cross-polytope hashing of Andoni, Indyk, Laarhoven, Razenshteyn, Schmidt 2015; design and figures: cloister's
+own study.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class SpreadCells:
     )
     directions: Kind = option(
         default="auto", choices=("auto", "repelled", "orthogonal", "unit"),
-        help="repelled: pushed apart; orthogonal: in orthonormal blocks; unit: independent; auto: repelled up to 32 dimensions",
+        help="repelled: pushed apart; orthogonal: in orthonormal blocks; unit: independent; auto: repelled up to 32 "
+            "dimensions",
     )  # fmt: skip
     significance: float = option(
         default=3.0, low=0.0, unit="standard errors", help="least count of a cell that is kept"
@@ -105,8 +107,8 @@ class SpreadTree:
         """Cells (n,) of a block. Float32 products order most rows; those that it cannot order are done exactly.
 
         With u = 2^-24, d products and d - 1 additions in any order and a rounded direction err by at most
-        (d + 2) u |g| |x| (1 + 2^-10): rows of integers below 2^24 are exact in float32. What is within twice that of the
-        largest may be the largest.
+        (d + 2) u |g| |x| (1 + 2^-10): rows of integers below 2^24 are exact in float32. What is within twice that of
+        the largest may be the largest.
         """
         products = rows.astype(np.float32) @ self._rounded
         length = np.sqrt(np.einsum("ij,ij->i", rows, rows).astype(np.float64))

@@ -30,7 +30,8 @@ DOMAINS: tuple[Domain, ...] = (
 
 
 def made(make: Maker) -> Iterator[tuple[Domain, Any, Ints]]:
-    """Bucketings of the kit's domains, with lattice rows of every kind. A maker may refuse some domains (``InvalidInput``)."""
+    """Bucketings of the kit's domains, with lattice rows of every kind. A maker may refuse some domains
+    (``InvalidInput``)."""
     refused = 0
     for i, domain in enumerate(DOMAINS):
         try:
@@ -43,7 +44,8 @@ def made(make: Maker) -> Iterator[tuple[Domain, Any, Ints]]:
 
 
 def rows_of(domain: Domain, cells: Any) -> Ints:
-    """Lattice rows (n, d): scattered, on a coarse grid (where ties are), at the border, and close to where buckets meet."""
+    """Lattice rows (n, d): scattered, on a coarse grid (where ties are), at the border, and close to where buckets
+    meet."""
     g = np.random.default_rng(51)
     scattered = domain.snap(domain.sample(g, 1500, 0.0))
     grid = domain.snap(domain.real(g.integers(-4, 4, (600, domain.dimension), endpoint=True) * (domain.sides // 8)))
@@ -66,7 +68,8 @@ def _close(cells: Any, rows: Ints) -> Ints:
 
 
 def ids_are_within_the_space(make: Maker) -> None:
-    """``locate`` gives an int64 id for every row and level: 0 <= id < size, or -1 for no bucket; no rows give no ids."""
+    """``locate`` gives an int64 id for every row and level: 0 <= id < size, or -1 for no bucket; no rows give no
+    ids."""
     for domain, cells, rows in made(make):
         ids, sizes = cells.locate(rows), cells.space.sizes
         _check_shape(ids, len(rows), len(sizes))
@@ -78,7 +81,8 @@ def ids_are_within_the_space(make: Maker) -> None:
 
 
 def nested_levels_are_halves(make: Maker) -> None:
-    """Where a space is ``nested``, a row's id at one level is its id at the next one shifted right by one bit, or -1 at both."""
+    """Where a space is ``nested``, a row's id at one level is its id at the next one shifted right by one bit, or -1 at
+    both."""
     for domain, cells, rows in made(make):
         if cells.space.nested:
             ids = cells.locate(rows)
@@ -89,13 +93,14 @@ def nested_levels_are_halves(make: Maker) -> None:
 def _check_shape(ids: Any, n: int, levels: int) -> None:
     require(
         isinstance(ids, np.ndarray) and ids.shape == (n, levels) and ids.dtype == np.int64,
-        f"{n} rows give ids of shape {np.shape(ids)} and type {getattr(ids, 'dtype', type(ids))}, not ({n}, {levels}) of int64",
+        f"{n} rows give ids of shape {np.shape(ids)} and type {getattr(ids, 'dtype', type(ids))}, not ({n}, {levels}) "
+        f"of int64",
     )
 
 
 def a_row_falls_in_the_same_bucket_in_any_batch(make: Maker) -> None:
-    """A row's bucket depends on that row alone, bit for bit: alone, in any chunk, in any order and whatever comes with it (a
-    floating-point matrix product does not manage that near ties; nor does anything read off the batch)."""
+    """A row's bucket depends on that row alone, bit for bit: alone, in any chunk, in any order and whatever comes with
+    it (a floating-point matrix product does not manage that near ties; nor does anything read off the batch)."""
     for domain, cells, rows in made(make):
         kept, ids = rows.copy(), cells.locate(rows)
         require(np.array_equal(rows, kept), f"{domain}: locate changes the rows")
@@ -126,8 +131,8 @@ def _batches(locate: Any, rows: Ints) -> Iterator[tuple[str, Ints, Ints]]:
 
 
 def ids_are_those_of_the_nearest_centers(make: Maker) -> None:
-    """A bucketing with lattice ``centers`` (k, d) puts a row with the nearest one, by exact integer distance, ties to the lowest
-    id, and in no bucket beyond ``within``."""
+    """A bucketing with lattice ``centers`` (k, d) puts a row with the nearest one, by exact integer distance, ties to
+    the lowest id, and in no bucket beyond ``within``."""
     for domain, cells, rows in made(make):
         centers = getattr(cells, "centers", None)
         if not isinstance(centers, np.ndarray) or centers.dtype != np.int64 or cells.space.levels != 1:
@@ -141,7 +146,8 @@ def ids_are_those_of_the_nearest_centers(make: Maker) -> None:
         ties = (squares == squares.min(axis=1, keepdims=True)).sum(axis=1) > 1
         require(
             not wrong.any(),
-            f"{domain}: {int(wrong.sum())} of {len(rows)} rows are misplaced ({int((wrong & ties).sum())} of {int(ties.sum())} ties)",
+            f"{domain}: {int(wrong.sum())} of {len(rows)} rows are misplaced ({int((wrong & ties).sum())} of "
+            f"{int(ties.sum())} ties)",
         )
 
 
@@ -155,7 +161,8 @@ def its_digest_travels(make: Maker) -> None:
 
 
 def vectors_are_bounded_and_of_their_row_alone(make: Maker) -> None:
-    """A row's vector is of int64, depends on that row alone, and is within the bound for every row that is in a bucket."""
+    """A row's vector is of int64, depends on that row alone, and is within the bound for every row that is in a
+    bucket."""
     for domain, vectors, rows in ((d, v, rows_of(d, v.cells)) for d, v in _made_vectors(make)):
         ids, bound = vectors.cells.locate(rows), vectors.bound
         values = np.asarray(vectors.values(rows, ids))

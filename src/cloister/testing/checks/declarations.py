@@ -87,7 +87,8 @@ def it_is_frozen_and_equal_to_its_rebuilt_self(component: Any) -> None:
 
 
 def the_guarantee_is_documented(component: Any) -> None:
-    """An oracle's docstring, or its module's, states the trust model and the neighbouring relation, or says NOT private."""
+    """An oracle's docstring, or its module's, states the trust model and the neighbouring relation, or says NOT
+    private."""
     text = documentation(type(component))
     if component.measure == "exact":
         require(
@@ -107,7 +108,8 @@ def documentation(cls: type[Any]) -> str:
 
 
 def the_registry_says_what_the_class_is(component: Any) -> None:
-    """An installed spec agrees with its class: role, trust, private or not, presets that name real options and slots."""
+    """An installed spec agrees with its class: role, trust, private or not, presets that name real options and
+    slots."""
     cls = component if isinstance(component, type) else type(component)
     for spec in specs_of(cls):
         where = f"the spec '{spec.name}'"

@@ -1,7 +1,8 @@
 """Checks of what is asked lazily: the same laws, far out in a space that is too large to list.
 
-An oracle that keeps a number per bucket may refuse such a space (``InvalidInput``). One that takes it is checked as on few
-buckets: the kit's buckets are the last ones of a space of 2^59 and more, and whatever is asked of them is asked of those.
+An oracle that keeps a number per bucket may refuse such a space (``InvalidInput``). One that takes it is checked as on
+few buckets: the kit's buckets are the last ones of a space of 2^59 and more, and whatever is asked of them is asked of
+those.
 """
 
 from __future__ import annotations

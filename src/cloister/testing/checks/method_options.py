@@ -1,4 +1,5 @@
-"""Checks of methods whose options have other values than their defaults: what is spent is added up here, and no accountant helps."""
+"""Checks of methods whose options have other values than their defaults: what is spent is added up here, and no
+accountant helps."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ FEW = 9
 
 
 def every_option_keeps_the_budget(method: Any) -> None:
-    """Whatever values its options have, and those of what is in its slots, all rounds together spend at most the budget and at least half
-    of it, and their deltas add up to at most the budget's; or the value is refused."""
+    """Whatever values its options have, and those of what is in its slots, all rounds together spend at most the budget
+    and at least half of it, and their deltas add up to at most the budget's; or the value is refused."""
     problem, seed = next(problems(method))
     problem = attrs.evolve(problem, k=3, domain=DOMAIN, rows=10_000)
     budget = problem.budget
@@ -62,8 +63,8 @@ def _asked(method: Any, problem: Problem, seed: PublicRng) -> Sequence[Round[Any
 
 
 def in_all(events: Sequence[Event], budget: Budget) -> tuple[float, float]:
-    """What one row pays, in the budget's measure (in rho where any event has another), and the delta. Users in one share of them pay for what
-    that share is asked; shares of one key are disjoint or the same."""
+    """What one row pays, in the budget's measure (in rho where any event has another), and the delta. Users in one
+    share of them pay for what that share is asked; shares of one key are disjoint or the same."""
     same = _alike(events, budget)
     every, shared = [0.0, 0.0], defaultdict[Any, dict[Share, list[float]]](lambda: defaultdict(lambda: [0.0, 0.0]))
     for event in events:
@@ -82,9 +83,9 @@ def _alike(events: Sequence[Event], budget: Budget) -> bool:
 
 
 def variants(component: Any, inside: bool = False) -> Iterator[tuple[str, Any]]:
-    """The component with one option at another value, or two of which one is a choice; or with something changed in a slot (``inside``: there
-    one other value is enough). Oracles and solvers in slots are left alone: what those spend is their own checks' business, and these ask
-    nothing."""
+    """The component with one option at another value, or two of which one is a choice; or with something changed in a
+    slot (``inside``: there one other value is enough). Oracles and solvers in slots are left alone: what those spend is
+    their own checks' business, and these ask nothing."""
     if not attrs.has(type(component)):
         return
     facts = options_of(type(component))

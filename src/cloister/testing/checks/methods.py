@@ -36,7 +36,8 @@ PROBLEMS: tuple[tuple[int, Domain, int], ...] = (
 
 
 def currencies_of(component: Any) -> frozenset[Currency]:
-    """In what a component and everything in its slots count privacy. An oracle inside another one spends what the outer one declares."""
+    """In what a component and everything in its slots count privacy. An oracle inside another one spends what the outer
+    one declares."""
     if hasattr(component, "measure"):
         return frozenset({Currency.of(component)})
     inside = [getattr(component, name) for name in slots_of(type(component))] if attrs.has(type(component)) else []
@@ -74,7 +75,8 @@ def rows_of(problem: Problem) -> Handful:
 
 
 def the_schedule_does_not_depend_on_answers(method: Any) -> None:
-    """Number of rounds, questions and what each spends are the same whatever is answered: what is forecast is what is asked."""
+    """Number of rounds, questions and what each spends are the same whatever is answered: what is forecast is what is
+    asked."""
     for problem, seed in problems(method):
         forecasted = _schedule(forecast(method, problem, seed))
         for script in SCRIPTS:
@@ -82,7 +84,8 @@ def the_schedule_does_not_depend_on_answers(method: Any) -> None:
             asked = _schedule(session.rounds)
             require(
                 asked == forecasted,
-                f"k = {problem.k}, answers: {script.name}: it asks {_words(asked)}; the forecast is {_words(forecasted)}",
+                f"k = {problem.k}, answers: {script.name}: it asks {_words(asked)}; the forecast is "
+                f"{_words(forecasted)}",
             )
 
 
@@ -98,7 +101,8 @@ def _words(schedule: list[tuple[tuple[Event, ...], ...]]) -> str:
 
 
 def all_rounds_together_keep_the_budget(method: Any) -> None:
-    """The events of all rounds, added up as the accountant does, cost at most the budget, and nothing in them is un-noised."""
+    """The events of all rounds, added up as the accountant does, cost at most the budget, and nothing in them is
+    un-noised."""
     for problem, seed in problems(method):
         rounds = forecast(method, problem, seed)
         require(rounds or not slots_of(type(method)), f"k = {problem.k}: it asks nothing of the oracles in its slots")
@@ -122,8 +126,8 @@ def _trusts(trusts: Collection[type[Trust]]) -> str:
 
 
 def equal_answers_give_equal_centers(method: Any) -> None:
-    """A run is a pure function of the problem, the public key and the answers: no clock, no global randomness, no memory. It asks
-    the same rounds (by their digests) and ends with the same centres."""
+    """A run is a pure function of the problem, the public key and the answers: no clock, no global randomness, no
+    memory. It asks the same rounds (by their digests) and ends with the same centres."""
     for problem, seed in problems(method):
         one, first = told(method, problem, seed, SCRIPTS[1])
         state = np.random.get_state()
@@ -141,7 +145,8 @@ def equal_answers_give_equal_centers(method: Any) -> None:
 
 
 def replay_needs_no_rows(method: Any) -> None:
-    """The record of a run (digests and looks) gives the same centres again, without any rows and without any new question."""
+    """The record of a run (digests and looks) gives the same centres again, without any rows and without any new
+    question."""
     for problem, seed in problems(method):
         record = Record()
         live: Session[Any] = Session(problem, seed, rows_of(problem), record=record, noise=NoiseRng.for_tests(62))
@@ -165,7 +170,8 @@ def rows_are_reached_by_asking_only(method: Any) -> None:
 
 
 def any_answers_give_centers_inside_the_domain(method: Any) -> None:
-    """Whatever the noise made of the answers, k finite centres inside the domain come out, and weights and details are plain."""
+    """Whatever the noise made of the answers, k finite centres inside the domain come out, and weights and details are
+    plain."""
     for problem, seed in problems(method):
         for script in SCRIPTS:
             _judge(told(method, problem, seed, script)[0], problem, f"k = {problem.k}, answers: {script.name}")

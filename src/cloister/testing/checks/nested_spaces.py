@@ -1,4 +1,5 @@
-"""Checks of nested spaces: whoever counts at the deepest level only, and adds up, has to count and to noise the others too."""
+"""Checks of nested spaces: whoever counts at the deepest level only, and adds up, has to count and to noise the others
+too."""
 
 from __future__ import annotations
 
@@ -117,7 +118,8 @@ def _nests(oracle: Any) -> Iterator[Nest]:
 
 
 def nested_levels_are_added_up_exactly(oracle: Any) -> None:
-    """Of a nested space, every level answers with what its buckets hold: the mean over many releases is the exact answer."""
+    """Of a nested space, every level answers with what its buckets hold: the mean over many releases is the exact
+    answer."""
     for nest in _nests(oracle):
         for level, noise in enumerate(nest.noise(100)):
             flat = noise.reshape(len(noise), -1)
@@ -125,13 +127,14 @@ def nested_levels_are_added_up_exactly(oracle: Any) -> None:
             worst = int(np.argmax(off - band))
             require(
                 (off <= band + 1e-9).all(),
-                f"{_name(nest)}, level {level}: a value is off by {off[worst]:.6g} on average, {band[worst]:.4g} is chance",
+                f"{_name(nest)}, level {level}: a value is off by {off[worst]:.6g} on average, {band[worst]:.4g} is "
+                f"chance",
             )
 
 
 def nested_levels_have_noise_of_their_own(oracle: Any) -> None:
-    """Of a nested space, every level has the declared noise, whatever its buckets hold, and a bucket's noise has nothing to do
-    with its parent's (noise that is added up with the counts is another mechanism)."""
+    """Of a nested space, every level has the declared noise, whatever its buckets hold, and a bucket's noise has
+    nothing to do with its parent's (noise that is added up with the counts is another mechanism)."""
     for nest in _nests(oracle):
         noises = nest.noise(512 if nest.space.levels < 10 else 128)
         for level, noise in enumerate(noises):

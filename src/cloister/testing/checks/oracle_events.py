@@ -49,8 +49,9 @@ def probes(oracle: Any, epsilons: Sequence[float] = EPSILONS) -> list[Probe]:
 
 
 def events_cover_the_budget_and_no_more(oracle: Any) -> None:
-    """A channel declares at least one event; they are in the budget's measure, and add up to at most the budget; so do their
-    deltas, which only an oracle that says so (``uses_delta``) has. Only pure noise that is paid in rho says its epsilon: sqrt(2 rho)."""
+    """A channel declares at least one event; they are in the budget's measure, and add up to at most the budget; so do
+    their deltas, which only an oracle that says so (``uses_delta``) has. Only pure noise that is paid in rho says its
+    epsilon: sqrt(2 rho)."""
     for probe in probes(oracle):
         events = probe.channel.events
         require(
@@ -64,12 +65,14 @@ def events_cover_the_budget_and_no_more(oracle: Any) -> None:
             require(
                 math.isinf(event.pure)
                 or (oracle.measure == "pure" and measure == "zcdp" and event.pure * ROUNDING >= math.sqrt(2 * amount)),
-                f"opened with {probe.budget}, an oracle of the measure {oracle.measure} declares an event of pure epsilon {event.pure}",
+                f"opened with {probe.budget}, an oracle of the measure {oracle.measure} declares an event of pure "
+                f"epsilon {event.pure}",
             )
         total = spent(events).amount
         require(
             total <= probe.budget.amount * ROUNDING,
-            f"{probe.shape}: its events add up to {total:.6g}, it was opened with {probe.budget.amount:.6g} ({probe.budget.measure})",
+            f"{probe.shape}: its events add up to {total:.6g}, it was opened with {probe.budget.amount:.6g} "
+            f"({probe.budget.measure})",
         )
         delta = sum(event.delta for event in events)
         most = probe.budget.delta if oracle.uses_delta else 0.0
@@ -92,8 +95,8 @@ def budgets_in_a_foreign_measure_are_refused(oracle: Any) -> None:
 
 
 def what_it_costs_is_known_before_any_row(oracle: Any) -> None:
-    """Opening is a pure function of public facts: it gives an equal digest twice, here and in another process, and no row
-    changes it or its events."""
+    """Opening is a pure function of public facts: it gives an equal digest twice, here and in another process, and no
+    row changes it or its events."""
     for probe in probes(oracle, EPSILONS[1:2]):
         again = Probe.of(oracle, probe.shape, probe.budget)
         before = digest(probe.channel)
@@ -108,8 +111,9 @@ def what_it_costs_is_known_before_any_row(oracle: Any) -> None:
 
 
 def discreteness_is_declared_truthfully(oracle: Any) -> None:
-    """``l0_sensitivity`` is at least the number of released integers that one row can change; ``sigma`` is at most the noise's
-    standard deviation in released steps. Accounting compares the discrete law with a real Gaussian by these two."""
+    """``l0_sensitivity`` is at least the number of released integers that one row can change; ``sigma`` is at most the
+    noise's standard deviation in released steps. Accounting compares the discrete law with a real Gaussian by these
+    two."""
     for shape in wide_shapes(role_of(oracle), 300):
         probe, rng = Probe.of(oracle, shape, budget_of("gaussian", 1.0)), NoiseRng.for_tests(2)
         most = len(shape.sizes) * max(int(np.count_nonzero(v)) for v in worst_vectors(shape.bound))
@@ -123,7 +127,8 @@ def discreteness_is_declared_truthfully(oracle: Any) -> None:
             step = step_of(values.ravel(), error)
             require(
                 step > 0 and claimed <= error / step * 1.001,
-                f"{shape}, level {level}: sigma is declared as {claimed:.6g} steps; the noise is {error:.6g} wide, its step {step:.6g}",
+                f"{shape}, level {level}: sigma is declared as {claimed:.6g} steps; the noise is {error:.6g} wide, "
+                f"its step {step:.6g}",
             )
 
 

@@ -1,16 +1,18 @@
-"""Checks of all that one person sends in several messages, taken together: fresh randomness that is used twice leaves every number and every
-total as it should be, and two of the numbers tell her row, or which messages are hers. (A report of one message is judged as a whole by
-``one_report_hides_its_row``.)
+"""Checks of all that one person sends in several messages, taken together: fresh randomness that is used twice leaves
+every number and every total as it should be, and two of the numbers tell her row, or which messages are hers. (A report
+of one message is judged as a whole by ``one_report_hides_its_row``.)
 
-Of messages only the shuffled heap is seen (``MultiMessageChannel``), and they promise nothing one person at a time. What follows from what they do promise:
+Of messages only the shuffled heap is seen (``MultiMessageChannel``), and they promise nothing one person at a time.
+What follows from what they do promise:
 
-(a) Let everybody be in no bucket, but for one person with row A, and let S be a set of messages. That the heap holds a message of S has at
-most the chance 1 - (1 - p)^people if she is in no bucket as well, p the chance that a person in no bucket sends one, and at least the chance q that
-she sends one. So q is at most what (eps, delta) or mu-GDP lets the first chance become. S is chosen, on other people's messages, as the
-cells of one or two fields of a message that people in no bucket hardly ever hit.
+(a) Let everybody be in no bucket, but for one person with row A, and let S be a set of messages. That the heap holds a
+message of S has at most the chance 1 - (1 - p)^people if she is in no bucket as well, p the chance that a person in no
+bucket sends one, and at least the chance q that she sends one. So q is at most what (eps, delta) or mu-GDP lets the
+first chance become. S is chosen, on other people's messages, as the cells of one or two fields of a message that people
+in no bucket hardly ever hit.
 
-(b) No two messages may be known as one person's, whatever her row is: what they say is independent, but for what is public of their
-places (which slot, which level). Linked messages are a report on its own, which no crowd hides.
+(b) No two messages may be known as one person's, whatever her row is: what they say is independent, but for what is
+public of their places (which slot, which level). Linked messages are a report on its own, which no crowd hides.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ MAX_FIELDS = 96
 """Fields of one person that are compared with each other."""
 
 OTHERS, HERS = 2**16, 2**12
-"""People in no bucket whose messages an event is judged by, and people with a row. With so many, and a thousand people in the crowd, an event
-that no crowd hides is found out."""
+"""People in no bucket whose messages an event is judged by, and people with a row. With so many, and a thousand people
+in the crowd, an event that no crowd hides is found out."""
 
 RANGES, LENGTHS = 32, 65
 """Ranges of a field's size, and numbers of bits, that are told apart where a message is looked at."""
@@ -64,8 +66,8 @@ COMPARISONS = 2**12
 
 
 def messages_of_one_person_cannot_be_linked(oracle: Any) -> None:
-    """Whatever a person's row is, any two of her messages are independent: their fields, in size and in their low bits (chi-square
-    tests of independence). Which slot or level a message is of is public."""
+    """Whatever a person's row is, any two of her messages are independent: their fields, in size and in their low bits
+    (chi-square tests of independence). Which slot or level a message is of is public."""
     for probe, rows in _crowds(oracle):
         for what, row in rows[:2]:
             fields = list(_spread(_messages(probe, row, LINKED, 300)))[:MAX_FIELDS]
@@ -77,13 +79,15 @@ def messages_of_one_person_cannot_be_linked(oracle: Any) -> None:
                     most = _most(freedom, len(pairs))
                     require(
                         found <= most,
-                        f"{probe.shape}, a person {what}: {fields[i][0]} and {fields[j][0]} depend on each other (chi-square {found:.4g} with "
-                        f"{freedom} degrees of freedom, {most:.4g} may be chance): each word of randomness is for one message",
+                        f"{probe.shape}, a person {what}: {fields[i][0]} and {fields[j][0]} depend on each other "
+                        f"(chi-square {found:.4g} with {freedom} degrees of freedom, {most:.4g} may be chance): each "
+                        f"word of randomness is for one message",
                     )
 
 
 def _spread(fields: Fields) -> Iterator[tuple[str, int, tuple[Ints, Ints]]]:
-    """Every field of every message that differs from person to person: its name, whose message, its low bits and its size."""
+    """Every field of every message that differs from person to person: its name, whose message, its low bits and its
+    size."""
     count = next(iter(fields.values())).shape[1]
     for message in range(count):
         for name, values in fields.items():
@@ -109,15 +113,16 @@ def _chi_square(table: Floats) -> tuple[float, int]:
 
 @lru_cache
 def _most(freedom: int, pairs: int) -> float:
-    """A statistic of independence that chance exceeds, in any of the tables of so many pairs, of four channels' rows, at the false-alarm rate."""
+    """A statistic of independence that chance exceeds, in any of the tables of so many pairs, of four channels' rows,
+    at the false-alarm rate."""
     from scipy.stats import chi2
 
     return float(chi2.isf(ALARM / (4 * 4 * pairs), freedom)) if freedom else 0.0
 
 
 def a_message_hides_among_those_of_others(oracle: Any) -> None:
-    """No set of messages is hit by a person in some bucket and by hardly anybody in none: her messages, each field and any two fields of
-    one together, are lost among those of the crowd."""
+    """No set of messages is hit by a person in some bucket and by hardly anybody in none: her messages, each field and
+    any two fields of one together, are lost among those of the crowd."""
     for probe, rows in _crowds(oracle, rows=1000):
         others = _messages(probe, rows[0][1], 2 * OTHERS, 301)
         for number, (what, row) in enumerate(rows[1:]):
@@ -139,13 +144,15 @@ def _judge_rare(probe: Probe, what: str, hers: Ints, others: Ints) -> None:
     most = _most_probable(probe, high)
     require(
         low <= most,
-        f"{probe.shape}, {what}: she sends such a message with a probability of at least {low:.4g}; among {probe.rows} people in no bucket there "
-        f"is one with a probability of at most {high:.4g}, which the budget lets become {most:.4g}",
+        f"{probe.shape}, {what}: she sends such a message with a probability of at least {low:.4g}; among "
+        f"{probe.rows} people in no bucket there is one with a probability of at most {high:.4g}, which the budget "
+        f"lets become {most:.4g}",
     )
 
 
 def _most_probable(probe: Probe, chance: float) -> float:
-    """How probable an event may be for a neighbour, by what the channel's events say, where its probability is at most ``chance``."""
+    """How probable an event may be for a neighbour, by what the channel's events say, where its probability is at most
+    ``chance``."""
     events: tuple[Event, ...] = probe.channel.events
     delta = float(sum(event.delta for event in events))
     paid = spent(events)

@@ -1,11 +1,11 @@
 """Checks of what one person sends: her report alone hides her row, and travels.
 
-*Hiding.* Many people with the same user number, so with the same public coins, each report one of several rows. Events of the
-report, as it is on the wire, are chosen on a few of them (sets of outcomes by their likelihood ratio, which are the best there
-are for reports with few outcomes; for others thresholds of every number, of sums and differences of any two, cells of their plane and
-their low bits) and judged on the others: the largest ratio of
-probabilities is a lower bound of the report's true epsilon, exact by Clopper and Pearson. With randomised response that tells
-epsilon from 1.15 epsilon. Exact enumeration, where an author can do it, tells more.
+*Hiding.* Many people with the same user number, so with the same public coins, each report one of several rows. Events
+of the report, as it is on the wire, are chosen on a few of them (sets of outcomes by their likelihood ratio, which are
+the best there are for reports with few outcomes; for others thresholds of every number, of sums and differences of any
+two, cells of their plane and their low bits) and judged on the others: the largest ratio of
+probabilities is a lower bound of the report's true epsilon, exact by Clopper and Pearson. With randomised response that
+tells epsilon from 1.15 epsilon. Exact enumeration, where an author can do it, tells more.
 """
 
 from __future__ import annotations
@@ -36,10 +36,12 @@ USERS = (0, 1)
 """User numbers whose reports are judged: public coins may send some of them to one level, some to another."""
 
 EPSILON = 2.0
-"""Of the reports that are judged: with randomised response, ten in a hundred then say the other thing, which is enough of both."""
+"""Of the reports that are judged: with randomised response, ten in a hundred then say the other thing, which is enough
+of both."""
 
 FIELDS = 6
-"""Numbers of a report, the first ones, that are looked at one by one and two by two where there are too many outcomes."""
+"""Numbers of a report, the first ones, that are looked at one by one and two by two where there are too many outcomes.
+"""
 
 CELLS = 6
 """Along each side of the plane of two numbers of a report."""
@@ -55,8 +57,9 @@ COMPARISONS = 2**14
 
 
 def one_report_hides_its_row(oracle: Any) -> None:
-    """No event of a person's report, all that she sends, is more probable for one row than e^epsilon times what it is for another, 'in no
-    bucket' included. Under Shuffled trust: than e^alone times, where the channel's events say a finite ``epsilon_without_shuffler``."""
+    """No event of a person's report, all that she sends, is more probable for one row than e^epsilon times what it is
+    for another, 'in no bucket' included. Under Shuffled trust: than e^alone times, where the channel's events say a
+    finite ``epsilon_without_shuffler``."""
     for probe, items in _people(oracle):
         if not math.isfinite(_alone(probe)):
             continue
@@ -68,8 +71,9 @@ def one_report_hides_its_row(oracle: Any) -> None:
                 low, high = _chance(max(hits))[0], _chance(min(hits))[1]
                 require(
                     low <= math.exp(epsilon) * high,
-                    f"{probe.shape}, epsilon {epsilon:.4g}, user {user}: {name} has a probability of at least {low:.4g} for one row "
-                    f"and at most {high:.4g} for another, so epsilon is at least {math.log(max(low, 1e-300) / high):.4g}",
+                    f"{probe.shape}, epsilon {epsilon:.4g}, user {user}: {name} has a probability of at least "
+                    f"{low:.4g} for one row and at most {high:.4g} for another, so epsilon is at least "
+                    f"{math.log(max(low, 1e-300) / high):.4g}",
                 )
 
 
@@ -80,7 +84,8 @@ def _chance(hits: int) -> tuple[float, float]:
 
 
 def _alone(probe: Probe) -> float:
-    """What one report by itself spends: under Shuffled trust more than the shuffled reports do, and it says how much."""
+    """What one report by itself spends: under Shuffled trust more than the shuffled reports do, and it says how
+    much."""
     events = probe.channel.events
     return (
         sum(event.epsilon_without_shuffler for event in events)
@@ -120,8 +125,8 @@ def _sent(probe: Probe, row: Ints | BucketedVectors, user: int) -> list[Any]:
 
 
 def _varying(sent: list[list[Any]]) -> list[Any]:
-    """All numbers of a report together, but for columns that are the same whatever happens: (PILOT + PEOPLE, numbers) for each row. A
-    column that every row fixes, each to something else, tells everything."""
+    """All numbers of a report together, but for columns that are the same whatever happens: (PILOT + PEOPLE, numbers)
+    for each row. A column that every row fixes, each to something else, tells everything."""
     columns = list(zip(*sent, strict=True))
     told = [some for some in columns if any((column != some[0][0]).any() for column in some)]
     return [np.concatenate(mine, axis=1) for mine in zip(*told, strict=True)] or [np.zeros((len(sent[0][0]), 1))] * len(
@@ -180,7 +185,8 @@ def low_bits(numbers: AnyArray) -> Ints:
 def _likelier(
     what: str, symbols: Sequence[Ints], quantiles: tuple[float, ...] = (0.0, 0.3, 0.6, 0.8, 0.95)
 ) -> Iterator[tuple[str, list[Bools]]]:
-    """Sets of outcomes by how much likelier the pilot found them with one row than with another. Args: symbols, of each row, from 0."""
+    """Sets of outcomes by how much likelier the pilot found them with one row than with another. Args: symbols, of each
+    row, from 0."""
     size = max(int(some.max()) for some in symbols) + 1
     seen = [np.bincount(some[:PILOT], minlength=size) + 0.5 for some in symbols]
     for i, j in permutations(range(len(symbols)), 2):
@@ -200,7 +206,8 @@ def _beyond(what: str, numbers: Sequence[Any]) -> Iterator[tuple[str, list[Bools
 
 
 def reports_travel_as_columns(oracle: Any) -> None:
-    """A report is arrays with one entry per user (``columns``), from which ``load`` makes it again; nothing else travels."""
+    """A report is arrays with one entry per user (``columns``), from which ``load`` makes it again; nothing else
+    travels."""
     for shape in wide_shapes(role_of(oracle), 20):
         probe, items, rng = Probe.of(oracle, shape, budget_of("pure", 1.0)), spread(shape), NoiseRng.for_tests(100)
         report = probe.channel.encode(items, np.arange(length(items), dtype=np.uint64), rng)
@@ -212,8 +219,8 @@ def reports_travel_as_columns(oracle: Any) -> None:
 
 
 def standard_error_is_that_of_an_empty_bucket(oracle: Any) -> None:
-    """``standard_error`` and ``variance`` are those of a bucket that holds few of the users, over the users' coins and the public
-    ones; of vectors, on average over the coordinates."""
+    """``standard_error`` and ``variance`` are those of a bucket that holds few of the users, over the users' coins and
+    the public ones; of vectors, on average over the coordinates."""
     for shape in wide_shapes(role_of(oracle), 20)[-2:]:
         n = 200
         buckets = np.zeros((n, len(shape.sizes)), np.int64)
@@ -228,7 +235,8 @@ def standard_error_is_that_of_an_empty_bucket(oracle: Any) -> None:
         worst = int(np.argmax(np.abs(mean - 1) - band))
         require(
             (np.abs(mean - 1) <= band).all(),
-            f"{shape}, level {worst}: empty buckets have {mean[worst]:.3f} times the declared variance; {band[worst]:.3f} may be chance",
+            f"{shape}, level {worst}: empty buckets have {mean[worst]:.3f} times the declared variance; "
+            f"{band[worst]:.3f} may be chance",
         )
         said = probe.declared_variance / float((errors**2).mean())
         require(abs(said - 1) < 1e-6, f"{shape}: variance() is {said:.6g} times the mean square of standard_error()")

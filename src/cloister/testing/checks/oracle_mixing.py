@@ -1,4 +1,5 @@
-"""Checks of oracles whose users send several messages each (Shuffled trust): what travels, and what stands for it in simulations."""
+"""Checks of oracles whose users send several messages each (Shuffled trust): what travels, and what stands for it in
+simulations."""
 
 from __future__ import annotations
 
@@ -21,12 +22,13 @@ REPEATS = 60
 """Releases of 20 numbers each: a standard deviation that is too small by 1.5 is found out."""
 
 POOLED = 40
-"""Releases with 20 numbers of each size: variances that are too small by 1.7 are found out, a halved standard deviation for certain."""
+"""Releases with 20 numbers of each size: variances that are too small by 1.7 are found out, a halved standard deviation
+for certain."""
 
 
 def messages_travel_in_any_order(oracle: Any) -> None:
-    """A report is arrays with one entry per message and none of users; ``load`` makes it again, and ``absorb`` takes the messages in
-    any order and in pieces, to the same answer."""
+    """A report is arrays with one entry per message and none of users; ``load`` makes it again, and ``absorb`` takes
+    the messages in any order and in pieces, to the same answer."""
     for shape in wide_shapes(role_of(oracle), 6):
         probe, items = Probe.of(oracle, shape, budget_of(oracle.measure, 1.0)), spread(shape)
         channel, n = mixing(probe), length(items)
@@ -66,13 +68,15 @@ def the_ideal_functionality_has_the_law_of_the_messages(oracle: Any) -> None:
     p = float(told.pvalue)
     require(
         p > 1e-8,
-        f"{shape}: noise of standard deviation {found[0].std():.4g} by messages and {found[1].std():.4g} by pooled (p = {p:.2g})",
+        f"{shape}: noise of standard deviation {found[0].std():.4g} by messages and {found[1].std():.4g} by pooled (p "
+        f"= {p:.2g})",
     )
 
 
 def noise_does_not_shrink_where_counts_are_large(oracle: Any) -> None:
-    """What is drawn for all users at once (``pooled``) does not depend on the truth: buckets with no row, one, a few and thousands have noise of
-    the declared width, less at most the share of the users that they hold, who agree with themselves."""
+    """What is drawn for all users at once (``pooled``) does not depend on the truth: buckets with no row, one, a few
+    and thousands have noise of the declared width, less at most the share of the users that they hold, who agree with
+    themselves."""
     people, held = 40_000, np.repeat((0, 1, 30, 1500), 20)
     shape = wide_shapes(role_of(oracle), len(held))[0]
     probe = Probe.of(oracle, shape, budget_of(oracle.measure, 1.0), rows=people)
@@ -94,12 +98,14 @@ def noise_does_not_shrink_where_counts_are_large(oracle: Any) -> None:
         measured, band = float((some**2).mean()), float(variance_band(some, 4)[0])
         require(
             1 - rows / people - band <= measured <= 1 + band,
-            f"{shape}: where {rows} rows are, the noise has {measured:.3g} times the declared variance ({band:.3g} may be chance)",
+            f"{shape}: where {rows} rows are, the noise has {measured:.3g} times the declared variance ({band:.3g} "
+            f"may be chance)",
         )
 
 
 def it_says_whom_it_counts_on(oracle: Any) -> None:
-    """``min_honest_users``, the honest people that the guarantee needs, is at least 1 and at most the public number of people."""
+    """``min_honest_users``, the honest people that the guarantee needs, is at least 1 and at most the public number of
+    people."""
     probe = Probe.of(oracle, wide_shapes(role_of(oracle), 6)[0], budget_of(oracle.measure, 1.0))
     min_honest_users = probe.channel.min_honest_users if isinstance(probe.channel, NeedsHonestUsers) else None
     require(

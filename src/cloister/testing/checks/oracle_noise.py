@@ -1,4 +1,5 @@
-"""Checks of the noise itself: unbiased, as wide as declared, the same for every bucket, independent, fresh, discrete."""
+"""Checks of the noise itself: unbiased, as wide as declared, the same for every bucket, independent, fresh,
+discrete."""
 
 from __future__ import annotations
 
@@ -67,8 +68,9 @@ def samples(oracle: Any) -> Iterator[Sample]:
 
 
 def wide_probes(oracle: Any) -> Iterator[Probe]:
-    """The oracle opened for wide tables, in every measure that it can be paid in, for little and for much. Where each user
-    draws her own noise, which takes longer, only in its own measure, for smaller tables, with the true number of rows."""
+    """The oracle opened for wide tables, in every measure that it can be paid in, for little and for much. Where each
+    user draws her own noise, which takes longer, only in its own measure, for smaller tables, with the true number of
+    rows."""
     central = oracle.trust in (Central, Aggregated)
     for measure in PAYABLE[oracle.measure] if central else (oracle.measure,):
         for epsilon in (0.2, 2.0):
@@ -83,8 +85,8 @@ def bias_is_as_declared(oracle: Any) -> None:
 
 
 def variance_is_as_declared(oracle: Any) -> None:
-    """``standard_error`` is the standard deviation of the noise; ``variance``, from which methods choose their shares, is the
-    square of it (of one that lies between them, where levels differ)."""
+    """``standard_error`` is the standard deviation of the noise; ``variance``, from which methods choose their shares,
+    is the square of it (of one that lies between them, where levels differ)."""
     for sample in samples(oracle):
         compare_widths(sample)
     _check_variance(oracle)
@@ -132,7 +134,8 @@ def compare_means(sample: Sample, comparisons: int) -> None:
     worst = int(np.argmax(off - band))
     require(
         (off <= band + 1e-9).all(),
-        f"{sample.where}: the mean noise is {off[worst]:.6g}, which is not within {band[worst]:.4g} of 0 ({len(sample.noise)} samples)",
+        f"{sample.where}: the mean noise is {off[worst]:.6g}, which is not within {band[worst]:.4g} of 0 "
+        f"({len(sample.noise)} samples)",
     )
 
 
@@ -173,8 +176,9 @@ def secret_noise_has_the_declared_law(oracle: Any) -> None:
 
 
 def empty_buckets_get_the_same_noise(oracle: Any) -> None:
-    """The noise does not depend on the rows: empty buckets, those with one row, with a few, with thousands and with a hundred thousand get
-    the same, of the declared width and unbiased (a branch on an exact count lets one row decide the output for certain)."""
+    """The noise does not depend on the rows: empty buckets, those with one row, with a few, with thousands and with a
+    hundred thousand get the same, of the declared width and unbiased (a branch on an exact count lets one row decide
+    the output for certain)."""
     for shape in wide_shapes(role_of(oracle), BUCKETS):
         probe = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2))
         for held in HELD:
@@ -184,15 +188,18 @@ def empty_buckets_get_the_same_noise(oracle: Any) -> None:
 
 
 def drawn_alike(probe: Probe, held: int, repeats: int, rng: NoiseRng) -> Iterator[Sample]:
-    """One sample per level, of a table with so many rows in every bucket. However many they are, only one of each is encoded: the summary is
-    merged with itself."""
+    """One sample per level, of a table with so many rows in every bucket. However many they are, only one of each is
+    encoded: the summary is merged with itself."""
     one = alike(probe, min(held, 1))
     summary = multiplied(probe.summary(one, rng), max(held, 1))
     tables = [probe.table(summary, rng.child("release", i)) for i in range(repeats)]
     noise = np.stack([probe.values(table) for table in tables]) - max(held, 1) * probe.exact(one)
     errors = probe.by_level(probe.errors(tables[0]))
     for level, (some, error) in enumerate(zip(probe.by_level(noise), errors, strict=True)):
-        where = f"{probe.shape}, budget {probe.budget.amount:.4g} ({probe.budget.measure}), level {level}, {held} rows per bucket"
+        where = (
+            f"{probe.shape}, budget {probe.budget.amount:.4g} ({probe.budget.measure}), level {level}, {held} rows per "
+            f"bucket"
+        )
         yield Sample(some.reshape(-1, probe.width), error.max(axis=0), where)
 
 
@@ -207,7 +214,8 @@ def multiplied(summary: Any, times: int) -> Any:
 
 
 def alike(probe: Probe, held: int) -> Ints | BucketedVectors:
-    """Rows that put the same number in every bucket; their vectors are as long as the bound allows, along the diagonal."""
+    """Rows that put the same number in every bucket; their vectors are as long as the bound allows, along the
+    diagonal."""
     ids = np.repeat(np.arange(probe.shape.sizes[0], dtype=np.int64), held)
     buckets = np.repeat(ids[:, None], len(probe.shape.sizes), axis=1)
     bound = probe.shape.bound
@@ -254,13 +262,14 @@ def check_correlations(where: str, a: Floats, b: Floats) -> None:
     for what, r in (("noises", correlation(a, b)), ("sizes of the noises", correlation(np.abs(a), np.abs(b)))):
         require(
             abs(r) <= band,
-            f"{where}: the {what} have correlation {r:.4f}, more than {band:.4f} (draw from rng.child(...), another one for "
-            "every level and tensor: a seeded NoiseRng starts over each time)",
+            f"{where}: the {what} have correlation {r:.4f}, more than {band:.4f} (draw from rng.child(...), another "
+            f"one for every level and tensor: a seeded NoiseRng starts over each time)",
         )
 
 
 def noise_comes_from_the_rng_it_is_given(oracle: Any) -> None:
-    """All noise is drawn from the ``NoiseRng`` handed in: the same seed repeats a release, secret noise never repeats."""
+    """All noise is drawn from the ``NoiseRng`` handed in: the same seed repeats a release, secret noise never
+    repeats."""
     shape = wide_shapes(role_of(oracle), 8 if oracle.asks_all_users else 16)[-1]
     probe, items = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2)), spread(shape)
 
@@ -278,8 +287,8 @@ def noise_comes_from_the_rng_it_is_given(oracle: Any) -> None:
 
 
 def noise_is_discrete(oracle: Any) -> None:
-    """Released values are multiples of one step, as integer noise makes them: floating-point noise leaks through its last
-    bits (law 5)."""
+    """Released values are multiples of one step, as integer noise makes them: floating-point noise leaks through its
+    last bits (law 5)."""
     for shape in wide_shapes(role_of(oracle), BUCKETS):
         probe, rng = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2)), NoiseRng.for_tests(10)
         table = probe.table(probe.summary(spread(shape), rng), rng)

@@ -2,16 +2,17 @@
 
 The bounds assume nothing of the noise's law, so that they hold for any oracle of the measure:
 
-*Means.* If P' against P is mu-GDP, its chi-square divergence is at most e^(mu^2) - 1 (that of N(mu, 1) against N(0, 1), of which
-any such pair is a post-processing; for rho-zCDP e^(2 rho) - 1, from the Renyi divergence of order 2; for epsilon-DP
-(e^eps - 1)^2 e^-eps, that of randomised response). By Hammersley, Chapman and Robbins no statistic moves further than that
-allows: (E' y - E y)^2 <= chi2 Var y. With y along the row's change, in units of the noise, Gaussian noise attains it for small
-mu: noise that is too small by 1.2 breaks it, and so do a missing root of the levels or an L2 bound per coordinate.
+*Means.* If P' against P is mu-GDP, its chi-square divergence is at most e^(mu^2) - 1 (that of N(mu, 1) against N(0, 1),
+of which any such pair is a post-processing; for rho-zCDP e^(2 rho) - 1, from the Renyi divergence of order 2; for
+epsilon-DP (e^eps - 1)^2 e^-eps, that of randomised response). By Hammersley, Chapman and Robbins no statistic moves
+further than that allows: (E' y - E y)^2 <= chi2 Var y. With y along the row's change, in units of the noise, Gaussian
+noise attains it for small mu: noise that is too small by 1.2 breaks it, and so do a missing root of the levels or an L2
+bound per coordinate.
 
 *Events.* epsilon-DP: P'(S) <= e^eps P(S) for every set; Laplace noise attains it on quadrants beyond the row's change.
 mu-GDP: P'(S) - e^a P(S) <= delta(a) for every a; Gaussian noise attains it on half-spaces. Probabilities are bounded by
-Clopper and Pearson, exactly. Here the buckets of a wide table are experiments of their own: noise is drawn once per released
-value (``noises_are_independent`` and ``empty_buckets_get_the_same_noise`` see to that).
+Clopper and Pearson, exactly. Here the buckets of a wide table are experiments of their own: noise is drawn once per
+released value (``noises_are_independent`` and ``empty_buckets_get_the_same_noise`` see to that).
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ DISCRETE = 1.001
 TAILS: dict[Measure, tuple[tuple[Measure, float], ...]] = {
     "pure": (("pure", 1.0), ("zcdp", 3.0)), "gaussian": (("gaussian", 1.0),),
 }  # fmt: skip
-"""Budgets of the check of events, by the oracle's measure. Pure noise that is paid in rho takes epsilon^2 / 2 <= rho: with
-epsilon = 1 an oracle that took rho for epsilon would be too careful, with 3 it is not careful enough."""
+"""Budgets of the check of events, by the oracle's measure. Pure noise that is paid in rho takes epsilon^2 / 2 <= rho:
+with epsilon = 1 an oracle that took rho for epsilon would be too careful, with 3 it is not careful enough."""
 
 
 def most_chi_square(paid: Budget) -> float:
@@ -55,8 +56,8 @@ def most_chi_square(paid: Budget) -> float:
 
 
 def one_row_moves_no_mean_too_far(oracle: Any) -> None:
-    """Neighbours move no mean further than the declared budget lets them, in units of the noise (Hammersley, Chapman and
-    Robbins)."""
+    """Neighbours move no mean further than the declared budget lets them, in units of the noise (Hammersley, Chapman
+    and Robbins)."""
     for measure in PAYABLE[oracle.measure]:
         for shape in narrow_shapes(role_of(oracle)):
             _check_means(Probe.of(oracle, shape, budget_of(measure, 0.3)), 1024 if measure == oracle.measure else 128)
@@ -93,7 +94,8 @@ def _check_mean(probe: Probe, statistic: Floats, moved: float, what: str) -> Non
 
 
 def neighbours_are_hard_to_tell_apart(oracle: Any) -> None:
-    """No event is more probable with a row than the declared budget lets it be without the row, nor the other way round."""
+    """No event is more probable with a row than the declared budget lets it be without the row, nor the other way
+    round."""
     shapes = wide_shapes(role_of(oracle), 2**12)
     for measure, epsilon in TAILS.get(oracle.measure, ()):
         for shape in shapes if measure == oracle.measure else shapes[:1]:
@@ -121,11 +123,12 @@ def _check_events(probe: Probe, vector: Ints) -> None:
 
 
 def _check_event(probe: Probe, low: float, high: float, name: str) -> None:
-    """Judge an event whose probability is at least ``low`` for one of two neighbours, and at most ``high`` for the other."""
+    """Judge an event whose probability is at least ``low`` for one of two neighbours, and at most ``high`` for the
+    other."""
     paid = spent(probe.channel.events)
     where = (
-        f"{probe.shape}, budget {paid.amount:.4g} ({paid.measure}), event: {name}: its probabilities are at least {low:.4g} and "
-        f"at most {high:.4g}"
+        f"{probe.shape}, budget {paid.amount:.4g} ({paid.measure}), event: {name}: its probabilities are at least "
+        f"{low:.4g} and at most {high:.4g}"
     )
     if probe.oracle.measure == "pure":
         found = math.log(max(low, 1e-300) / high)
@@ -150,7 +153,8 @@ def _distinguishers(change: Floats, errors: Floats) -> Iterator[Happening]:
 
 
 def _rows(probe: Probe, vector: Ints, wide: bool) -> Ints | BucketedVectors:
-    """Three rows per bucket of the wide table (of the first narrow buckets); one more with this vector, unless it is zero."""
+    """Three rows per bucket of the wide table (of the first narrow buckets); one more with this vector, unless it is
+    zero."""
     levels = len(probe.shape.sizes)
     ids = np.arange(min(probe.shape.sizes) if wide else 1, dtype=np.int64)
     base, more = (np.repeat(np.tile(ids, n)[:, None], levels, axis=1) for n in (3, 1 if vector.any() else 0))
@@ -167,8 +171,8 @@ def _experiments(probe: Probe, numbers: Floats, wide: bool) -> Floats:
 
 
 def _moved(probe: Probe, base: Any, added: Any, wide: bool) -> Floats:
-    """What the row moves (experiments, numbers): two releases with the same noise differ by nothing else. Where they do not all
-    differ by the same (an oracle that rounds, say), many are taken."""
+    """What the row moves (experiments, numbers): two releases with the same noise differ by nothing else. Where they do
+    not all differ by the same (an oracle that rounds, say), many are taken."""
 
     def differences(first: int, last: int) -> Floats:
         pairs: list[Floats] = []

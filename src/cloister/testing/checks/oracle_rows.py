@@ -42,8 +42,8 @@ def _released(probe: Probe, summary: Any) -> Floats:
 
 
 def rows_count_the_same_in_any_chunk_and_order(oracle: Any) -> None:
-    """A row adds the same to a summary alone, in any chunk and in any order. The curator's encoder draws nothing; a person's
-    draws belong to her number."""
+    """A row adds the same to a summary alone, in any chunk and in any order. The curator's encoder draws nothing; a
+    person's draws belong to her number."""
     for probe in _probes(oracle):
         items, g = spread(probe.shape), np.random.default_rng(31)
         n = length(items)
@@ -74,7 +74,8 @@ def _pieces(probe: Probe, items: Ints | BucketedVectors, pieces: list[Ints]) -> 
 
 
 def merging_is_associative_and_commutative(oracle: Any) -> None:
-    """Summaries merge in any order to the same, and neither side of a merge changes, nor does decoding change a summary."""
+    """Summaries merge in any order to the same, and neither side of a merge changes, nor does decoding change a
+    summary."""
     for probe in _probes(oracle):
         a, b, c = (probe.summary(spread(probe.shape, seed), SEED) for seed in (33, 34, 35))
         before = [_released(probe, s) for s in (a, b, c)]
@@ -91,8 +92,8 @@ def merging_is_associative_and_commutative(oracle: Any) -> None:
 
 
 def no_rows_are_valid_rows(oracle: Any) -> None:
-    """Zero rows are encoded, absorbed, merged and decoded like any other, and add nothing; so are rows in no bucket, except
-    that under Local trust a user in no bucket reports like any other."""
+    """Zero rows are encoded, absorbed, merged and decoded like any other, and add nothing; so are rows in no bucket,
+    except that under Local trust a user in no bucket reports like any other."""
     for probe in _probes(oracle):
         empty = probe.items(np.zeros((0, len(probe.shape.sizes)), np.int64), np.zeros((0, probe.width), np.int64))
         nowhere = probe.items(np.full((5, len(probe.shape.sizes)), -1), np.ones((5, probe.width), np.int64))
@@ -162,12 +163,14 @@ def a_vector_beyond_the_bound_is_clipped(oracle: Any) -> None:
                 l1, l2 = float(np.abs(some).sum()), float(np.sqrt((some**2).sum()))
                 require(
                     l2 <= bound.l2 * (1 + 1e-9) and l1 <= bound.l1 * (1 + 1e-9),
-                    f"{shape}, level {level}: a row with the vector {vector * 50} moves the sums by L2 {l2:.6g} and L1 {l1:.6g}",
+                    f"{shape}, level {level}: a row with the vector {vector * 50} moves the sums by L2 {l2:.6g} and "
+                    f"L1 {l1:.6g}",
                 )
 
 
 def _carried(probe: Probe, vector: Ints) -> Floats:
-    """What a row with this vector moves on its way through ``encode_rows``, in lattice steps, on the mean of many releases."""
+    """What a row with this vector moves on its way through ``encode_rows``, in lattice steps, on the mean of many
+    releases."""
     bound, domain = probe.shape.bound, carrying(probe.width)
     assert bound is not None
     cells = Dealt(probe.shape.sizes)

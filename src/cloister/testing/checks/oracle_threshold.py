@@ -45,7 +45,8 @@ def empty_buckets_read_zero(oracle: Any) -> None:
 
 
 def a_lone_row_is_released_as_seldom_as_declared(oracle: Any) -> None:
-    """A row that is alone in its buckets of all levels shows in any of them with a probability of at most the declared delta."""
+    """A row that is alone in its buckets of all levels shows in any of them with a probability of at most the declared
+    delta."""
     for probe in _probes(oracle):
         seen, delta = _levels(probe, 1, 81) != 0, _declared(probe)
         low = proportion(int(seen.any(axis=1).sum()), len(seen), COMPARISONS)[0]
@@ -56,7 +57,8 @@ def a_lone_row_is_released_as_seldom_as_declared(oracle: Any) -> None:
 
 
 def counts_are_hard_to_tell_apart(oracle: Any) -> None:
-    """No event is more probable with a row than e^epsilon times what it is without, and delta; nor the other way round."""
+    """No event is more probable with a row than e^epsilon times what it is without, and delta; nor the other way
+    round."""
     for probe in _probes(oracle):
         factor, delta = math.exp(probe.budget.epsilon), _declared(probe)
         for held in (0, 1, 2, 5, 20):
@@ -67,8 +69,9 @@ def counts_are_hard_to_tell_apart(oracle: Any) -> None:
                     low, high = proportion(a, len(one), COMPARISONS)[0], proportion(b, len(one), COMPARISONS)[1]
                     require(
                         low <= factor * high + delta,
-                        f"{probe.shape}, {held} and {held + 1} rows per bucket, {name}: probabilities of at least {low:.4g} and at "
-                        f"most {high:.4g} do not go with epsilon {probe.budget.epsilon:g} and delta {delta:.4g}",
+                        f"{probe.shape}, {held} and {held + 1} rows per bucket, {name}: probabilities of at least "
+                        f"{low:.4g} and at most {high:.4g} do not go with epsilon {probe.budget.epsilon:g} and delta "
+                        f"{delta:.4g}",
                     )
 
 
@@ -108,7 +111,8 @@ def _declared(probe: Probe) -> float:
 
 
 def released_counts_have_the_declared_noise(oracle: Any) -> None:
-    """Far above any threshold, however far, values are unbiased, as wide as declared, and independent; ``variance`` says the same."""
+    """Far above any threshold, however far, values are unbiased, as wide as declared, and independent; ``variance``
+    says the same."""
     for probe in _probes(oracle, 100):
         items = alike(probe, 1000)
         for sample in (s for held in (1000, 5000, 2**17) for s in drawn_alike(probe, held, 32, NoiseRng.for_tests(84))):
@@ -133,4 +137,5 @@ THRESHOLD = (
     counts_are_hard_to_tell_apart,
     released_counts_have_the_declared_noise,
 )
-"""For Central count oracles with a delta of their own: they have no noise where there is no row, which others must have."""
+"""For Central count oracles with a delta of their own: they have no noise where there is no row, which others must
+have."""

@@ -69,7 +69,8 @@ def _same(one: list[Floats], other: list[Floats]) -> bool:
 
 
 def gathering_is_encoding_all_rows_at_once(make: Maker) -> None:
-    """One merged summary per question: what ``encode_rows`` makes of all rows at once, however they are kept and cut."""
+    """One merged summary per question: what ``encode_rows`` makes of all rows at once, however they are kept and
+    cut."""
     round = exact_round()
     for n in (40_000, 1, 1000):
         found, wanted = gathered(make(rows(n)), round), _at_once(rows(n), round)
@@ -81,7 +82,8 @@ def gathering_is_encoding_all_rows_at_once(make: Maker) -> None:
 
 
 def gathering_again_reads_the_same_rows(make: Maker) -> None:
-    """Rows do not change between rounds: a round that is gathered twice gives one summary, and draws no central noise."""
+    """Rows do not change between rounds: a round that is gathered twice gives one summary, and draws no central
+    noise."""
     round = exact_round()
     population = make(rows(5000))
     one, other = gathered(population, round), gathered(population, round, seed=85)
@@ -96,7 +98,8 @@ def no_rows_are_a_population(make: Maker) -> None:
 
 
 def unusable_rows_are_dropped_one_by_one(make: Maker) -> None:
-    """A row with a missing or infinite cell is dropped, by a rule that looks at that row alone; no other row is touched."""
+    """A row with a missing or infinite cell is dropped, by a rule that looks at that row alone; no other row is
+    touched."""
     round, some = exact_round(), rows(5000)
     g = np.random.default_rng(86)
     bad = g.choice(len(some), 200, replace=False)
@@ -124,7 +127,8 @@ def it_says_its_columns_and_checks_its_rows(make: Maker) -> None:
 
 
 def users_keep_their_numbers(make: Maker) -> None:
-    """Every row has a user number of its own, the same in every question and round: noise and shares of the users belong to it."""
+    """Every row has a user number of its own, the same in every question and round: noise and shares of the users
+    belong to it."""
     domain, cells = carrying(WIDTH), Dealt((1,))
     roll: Round[Any] = Round(
         0, Local, domain, (OpenedQuestion(cells, None, None, Roll()), OpenedQuestion(cells, None, None, Roll()))
@@ -139,8 +143,8 @@ def users_keep_their_numbers(make: Maker) -> None:
 
 
 def a_population_counts_its_people(make: Maker) -> None:
-    """One that says how many people it has (``people``, without which it answers nothing under trust Shuffled) counts the rows that can
-    be used, before and after they were gathered; None while only a gather can tell."""
+    """One that says how many people it has (``people``, without which it answers nothing under trust Shuffled) counts
+    the rows that can be used, before and after they were gathered; None while only a gather can tell."""
     round, some = exact_round(), rows(5000)
     some[::7, 1] = np.nan
     population, usable = make(some), int(np.isfinite(some).all(axis=1).sum())
@@ -152,7 +156,8 @@ def a_population_counts_its_people(make: Maker) -> None:
     after = counted.people
     require(
         before in (None, usable) and after == usable,
-        f"of {len(some)} rows {usable} can be used; it says that they are {before} people, and {after} once they are gathered",
+        f"of {len(some)} rows {usable} can be used; it says that they are {before} people, and {after} once they are "
+        f"gathered",
     )
 
 

@@ -36,7 +36,8 @@ def coresets() -> Iterator[tuple[str, Coreset, int]]:
 
 
 def any_released_points_give_k_finite_centers(solver: Any) -> None:
-    """Whatever noise made of the points' weights, k finite centres come out: the budget is spent, so failing is no choice."""
+    """Whatever noise made of the points' weights, k finite centres come out: the budget is spent, so failing is no
+    choice."""
     for name, coreset, k in coresets():
         centers = _solved(solver, name, coreset, k)
         wanted = (k, coreset.points.shape[1])

@@ -41,7 +41,8 @@ def _of_cells(check: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def children_are_in_their_parents(builder: Any) -> None:
-    """Where a tree is ``nested``, a row's bucket of one level is its bucket of the next, halved; and its space says so."""
+    """Where a tree is ``nested``, a row's bucket of one level is its bucket of the next, halved; and its space says
+    so."""
     for problem, tree in _trees(builder):
         require(
             tree.nested == tree.space.nested,
@@ -53,8 +54,8 @@ def children_are_in_their_parents(builder: Any) -> None:
 
 
 def any_counts_grow_a_coreset(builder: Any) -> None:
-    """Whatever noise made of the counts, at least one finite point inside the domain comes out, with a finite weight; equal counts
-    give equal points."""
+    """Whatever noise made of the counts, at least one finite point inside the domain comes out, with a finite weight;
+    equal counts give equal points."""
     for problem, tree in _trees(builder):
         part = OpenedQuestion(tree, None, None, None)  # type: ignore[arg-type]  # a told table opens no channel
         for script in SCRIPTS:

@@ -54,7 +54,8 @@ def test_sampled_functions_collide_as_often_as_the_family_says() -> None:
 
 
 def test_hash_values_are_spread_over_all_their_bits() -> None:
-    """Far points fill a range of 2^12 about as balls fill bins. False alarm: 6 deviations of the number of empty bins."""
+    """Far points fill a range of 2^12 about as balls fill bins. False alarm: 6 deviations of the number of empty
+    bins."""
     domain, n, bins = Ball((0.0,) * 8, 1.0), 8000, 4096
     h = PStable(domain.max_norm / 1e4, 0.5, 0.01, 8).sample(8, 12, SEED.child("spread"))
     empty = bins - len(np.unique(h.of(some_rows(domain, SEED, n))))
@@ -78,8 +79,8 @@ def test_a_random_basis_is_orthonormal_and_spreads_a_ball_over_its_axes() -> Non
 
 @pytest.mark.parametrize("domain", [BALL, Box((-1.0, 0.0), (1.0, 5.0))], ids=["ball", "box"])
 def test_a_box_holds_a_cluster_that_fits_in_an_interval_and_no_row_is_far_from_its_middle(domain: Domain) -> None:
-    """Steps 4 to 6: points that differ by at most p on every axis are within one interval of each other's; and a row in a box is
-    within half a diagonal of its middle, up to half a lattice step per column."""
+    """Steps 4 to 6: points that differ by at most p on every axis are within one interval of each other's; and a row in
+    a box is within half a diagonal of its middle, up to half a lattice step per column."""
     intervals = intervals_of(domain, SEED)
     g = np.random.default_rng(602)
     rows = some_rows(domain, SEED, 4000)

@@ -47,9 +47,9 @@ def test_without_noise_the_heavy_values_come_back_in_order_and_few_buckets_are_l
 
 
 def test_heavy_values_among_2_to_the_48_are_found_in_one_local_round():
-    """Three values, each with over 16 standard errors of rows, and 12,000 users with values of their own. A heavy value is lost
-    with chance under 1e-20 at each of 8 levels, and none of the 1,600 others that are looked at passes 6.5 deviations but with
-    chance 1e-7."""
+    """Three values, each with over 16 standard errors of rows, and 12,000 users with values of their own. A heavy value
+    is lost with chance under 1e-20 at each of 8 levels, and none of the 1,600 others that are looked at passes 6.5
+    deviations but with chance 1e-7."""
     n, heavy = 60_000, np.array([2**47 + 12345, 99, 2**33 + 7])
     values = np.concatenate([np.repeat(heavy, 16_000), np.random.default_rng(1).integers(0, 2**48, n - 48_000)])
     table = released(opened(ExplicitHistogram(), TREE.space.sizes, 2.0, n), TREE.of(values))

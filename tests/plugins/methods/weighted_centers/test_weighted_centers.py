@@ -56,7 +56,8 @@ def run(rows: Floats, k: int, epsilon: float, delta: float = 0.0, **request: Any
 @pytest.mark.parametrize("sharing", EVERY_SHARING, ids=lambda s: "-".join(s.values()))
 @pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
 def test_all_rounds_together_cost_exactly_the_budget(sharing: dict[str, str], vectors: str) -> None:
-    """Pure and Gaussian reports in one method: epsilon and delta both, however radii, repetitions and steps are paid for."""
+    """Pure and Gaussian reports in one method: epsilon and delta both, however radii, repetitions and steps are paid
+    for."""
     made = plan(delta=1e-6, options=sharing | OPTIONS, components={"sums": vectors})
     rounds = made.forecast(SEED)
     spent = Spent.on(event for round in rounds for event in round.events)
@@ -159,7 +160,8 @@ def test_long_hash_values_are_searched_by_prefix() -> None:
     [{"radii": 20}, {"largest_radius": 1e-7}, {"interval_length": 1e-6}, {"hash_bits": 62}, {"hash_bits": 61}],
 )
 def test_more_buckets_than_can_be_asked_for_are_refused_before_anybody_pays(options: dict[str, Any]) -> None:
-    """A step later the server could not close the first round, which people have paid for, or both sides would run out of memory."""
+    """A step later the server could not close the first round, which people have paid for, or both sides would run out
+    of memory."""
     with pytest.raises(
         InvalidInput, match="take fewer radii, a larger largest_radius or interval_length, or fewer bits"
     ):
@@ -206,7 +208,8 @@ def test_what_is_published_is_plain_data_of_a_public_length() -> None:
 
 
 def test_under_shuffled_trust_steps_share_the_budget() -> None:
-    """People draw their role anew in each round, so that a share of them in one round is not disjoint from one in another."""
+    """People draw their role anew in each round, so that a share of them in one round is not disjoint from one in
+    another."""
     components = {"counts": "amplified-counts", "sums": "amplified-vectors"}
     made = plan(delta=1e-6, components=components, options=OPTIONS)
     events = [event for asked in made.forecast(SEED) for event in asked.events]

@@ -64,8 +64,8 @@ def hockey_stick(one: Floats, other: Floats, epsilon: float) -> float:
 @pytest.mark.parametrize("levels", [1, 2, 3])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.1), (3.0, 0.01), (6.0, 1e-4), (0.7, 0.6)])
 def test_delta_is_exact_by_enumeration_of_all_outcomes(levels: int, epsilon: float, delta: float) -> None:
-    """All counts of a row's buckets, without it and with it. The divergence at epsilon is at most the declared delta both ways, and
-    equal to it where the row is alone; so it is with all of epsilon where it is not."""
+    """All counts of a row's buckets, without it and with it. The divergence at epsilon is at most the declared delta
+    both ways, and equal to it where the row is alone; so it is with all of epsilon where it is not."""
     channel = opened(levels, epsilon, delta)
     scale, above, declared = channel.law.scale, channel.threshold.above, channel.events[0].delta
     assert declared <= delta

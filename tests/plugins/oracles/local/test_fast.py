@@ -126,7 +126,8 @@ def test_large_codebooks_are_encoded_plainly_and_decoded_the_same(monkeypatch: p
 
 @pytest.mark.parametrize("dimension", [127, 255])
 def test_a_row_that_is_a_codeword_takes_every_place_once(dimension: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then |w| is the largest that there is, and rounding may put it above 2^30 at D = 256: T must still have k codewords."""
+    """Then |w| is the largest that there is, and rounding may put it above 2^30 at D = 256: T must still have k
+    codewords."""
     needs_numba()
     unit, n = Codebook.within(odds(Budget("pure", 1.0)), dimension), 256
     users, bound = numbers(n), 2**25
@@ -220,7 +221,8 @@ for name in ("one-byte", "privunit", "duchi"):
     opened = HadamardVector(randomiser=name).open(
         Space((4,)), Bound(100, 3), Budget("pure", 1.0), QuestionContext(rows=9, unit=0.01, seed=PublicRng.from_seed(1))
     )
-    opened.encode(BucketedVectors(np.zeros((9, 1), np.int64), np.ones((9, 3), np.int64)), np.arange(9, dtype=np.uint64), NoiseRng.secret())
+    opened.encode(BucketedVectors(np.zeros((9, 1), np.int64), np.ones((9, 3), np.int64)), np.arange(9, dtype=np.uint64),
+        NoiseRng.secret())
 print("encoded")
 """
 

@@ -47,7 +47,8 @@ def context(people: int, asked: int | None = None) -> QuestionContext:
 
 def test_an_answer_of_some_is_amplified_by_all_people_however_few_are_asked() -> None:
     for channel in (
-        counts().open(Space((64,)), HALF, context(10**5, 500)), vectors().open(Space((64,)), BOUND, HALF, context(10**5, 500)),
+        counts().open(Space((64,)), HALF, context(10**5, 500)),
+        vectors().open(Space((64,)), BOUND, HALF, context(10**5, 500)),
     ):  # fmt: skip
         assert channel.local.amount == coarse(local_of_shuffled(1.0, 1e-6, 90_000))
         assert channel.local.user_share == HALF.user_share

@@ -114,8 +114,9 @@ def test_few_users_send_more_blankets() -> None:
 
 @pytest.mark.slow
 def test_no_event_tells_neighbours_apart_better_than_declared() -> None:
-    """The likelihood ratio N_x / N_x', which is the best statistic there is, over 20,000 runs of the wire form on 60 users who all but
-    one are elsewhere; lower bound of delta by Clopper and Pearson at 1e-6. With a quarter of the blankets it is found out."""
+    """The likelihood ratio N_x / N_x', which is the best statistic there is, over 20,000 runs of the wire form on 60
+    users who all but one are elsewhere; lower bound of delta by Clopper and Pearson at 1e-6. With a quarter of the
+    blankets it is found out."""
     budget = Budget("pure", 1.0, delta=0.02)
     channel = BlanketHistogram(honest=1.0, blankets=4).open(
         Space((3,)), budget, QuestionContext(60, 1.0, PublicRng.from_seed(1))
@@ -152,8 +153,8 @@ def dependence(one: Ints, other: Ints) -> float:
 
 @pytest.mark.parametrize("bucket", [-1, 7])
 def test_a_tag_does_not_tell_its_value(bucket: int) -> None:
-    """Else a message that says something is known by its value. High and low bits of tags and values, of one message and of two (false
-    alarm of all: 4e-8)."""
+    """Else a message that says something is known by its value. High and low bits of tags and values, of one message
+    and of two (false alarm of all: 4e-8)."""
     channel, n = opened((400,)), 20_000
     sent = channel.encode(np.full((n, 1), bucket), users(n), NoiseRng.secret())
     shape = n, 1 + channel.blankets

@@ -71,7 +71,8 @@ def test_levels_compose_as_enumeration_says() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
 def test_no_hash_family_is_worse_than_the_pair_that_is_accounted_for(epsilon: float) -> None:
-    """All messages are enumerated: rows whose hashes never agree (the worst), at times, or always, and users in no bucket."""
+    """All messages are enumerated: rows whose hashes never agree (the worst), at times, or always, and users in no
+    bucket."""
     for values, hashes in (
         (2, [(0, 1), (1, 0)]),
         (2, [(0, 1), (1, 1)]),

@@ -51,7 +51,8 @@ def cost(request: Request, rows: Floats, seed: int) -> float:
 
 @pytest.mark.parametrize("d", [2, 10])
 def test_it_costs_hardly_more_than_a_curator_who_hides_a_replaced_row(d: int) -> None:
-    """Excess cost within 1.3 times the curator's and 3 standard errors of the difference, over 10 pairs of runs with one public seed."""
+    """Excess cost within 1.3 times the curator's and 3 standard errors of the difference, over 10 pairs of runs with
+    one public seed."""
     replace = epsilon_of_mu(mu_of(1.0, 1e-6) / 2, 1e-6)
     found = []
     for seed in range(10):

@@ -1,4 +1,5 @@
-"""What shuffled shares say beside their sum, by enumeration, by an independent formula, and by the bound that plans rest on."""
+"""What shuffled shares say beside their sum, by enumeration, by an independent formula, and by the bound that plans
+rest on."""
 
 from __future__ import annotations
 

@@ -79,8 +79,8 @@ def test_shares_add_up_and_all_but_the_last_are_the_words() -> None:
 
 
 def test_no_two_numbers_are_cut_with_the_same_words() -> None:
-    """Else equal shares say which numbers are one person's, and what is left over are the numbers. Secret words of 500 people: shares of two
-    numbers, and any two shares of one, are equal by chance once in 2^30."""
+    """Else equal shares say which numbers are one person's, and what is left over are the numbers. Secret words of 500
+    people: shares of two numbers, and any two shares of one, are equal by chance once in 2^30."""
     channel, n = opened(), 500
     sent = channel.encode(rows((5, 3), n), users(n), NoiseRng.secret())
     shares = sent.shares.reshape(n, channel.slots * channel.each)
@@ -91,8 +91,8 @@ def test_no_two_numbers_are_cut_with_the_same_words() -> None:
 
 
 def test_every_number_has_noise_of_its_own() -> None:
-    """Else the difference of two numbers is exact. What 4,000 people in no bucket send for each two of 8 numbers is uncorrelated, in size
-    too (56 correlations within 6 standard errors; false alarm: 2e-7)."""
+    """Else the difference of two numbers is exact. What 4,000 people in no bucket send for each two of 8 numbers is
+    uncorrelated, in size too (56 correlations within 6 standard errors; false alarm: 2e-7)."""
     channel, n = opened((2, 2), people=4000, bound=Bound(1000, 2)), 4000
     nowhere = BucketedVectors(np.full((n, 2), -1), np.zeros((n, 2), np.int64))
     shares = channel.encode(nowhere, users(n), NoiseRng.for_tests(8)).shares.reshape(n, channel.slots, channel.each)
@@ -104,7 +104,8 @@ def test_every_number_has_noise_of_its_own() -> None:
 
 
 def test_the_shares_of_all_numbers_together_cost_the_delta() -> None:
-    """What each number's shares say adds up over all of them: 1 number and 24 use the same delta up, 24 with more shares each."""
+    """What each number's shares say adds up over all of them: 1 number and 24 use the same delta up, 24 with more
+    shares each."""
     for sizes in ((1,), (5, 3)):
         channel = opened(sizes)
         (event,) = channel.events
@@ -207,7 +208,8 @@ def test_secret_noise_is_as_wide_as_declared() -> None:
 
 @pytest.mark.parametrize("honest", [0.3, 0.9, 1.0])
 def test_the_honest_share_of_the_noise_meets_the_stated_guarantee(honest: bool) -> None:
-    """All noise of the others is taken off: what is left, with the secrecy of the least number of shares, is within (epsilon, delta)."""
+    """All noise of the others is taken off: what is left, with the secrecy of the least number of shares, is within
+    (epsilon, delta)."""
     for channel, moved in (
         (opened((5, 3), honest=honest), 2 * BOUND.l2),
         (SplitAndMixCounts(honest=honest).open(Space((5, 3)), BUDGET, context()), math.sqrt(2)),
@@ -223,8 +225,8 @@ def test_the_honest_share_of_the_noise_meets_the_stated_guarantee(honest: bool) 
 
 
 def test_a_replaced_row_is_hidden_as_declared() -> None:
-    """Worst neighbours, a vector and its opposite in one bucket: no half-space tells them apart better than mu allows, at 1e-6, with the
-    noise of the honest users only. Half the noise would be found out."""
+    """Worst neighbours, a vector and its opposite in one bucket: no half-space tells them apart better than mu allows,
+    at 1e-6, with the noise of the honest users only. Half the noise would be found out."""
     budget = Budget("gaussian", 1.0, delta=1e-3)
     channel = SplitAndMix().open(Space((4000,)), Bound(1000, 1), budget, context(1000))
     alone = attrs.evolve(channel, people=channel.min_honest_users)
@@ -243,7 +245,8 @@ def test_a_replaced_row_is_hidden_as_declared() -> None:
 
 @pytest.mark.parametrize("buckets", [None, 16])
 def test_no_replaced_row_moves_counts_further_than_the_noise_pays_for(buckets: int | None) -> None:
-    """Every pair of buckets, also two that share a place with opposite signs, which moves it by 2 and not by sqrt(2)."""
+    """Every pair of buckets, also two that share a place with opposite signs, which moves it by 2 and not by
+    sqrt(2)."""
     space = Space((40, 9))
     channel = SplitAndMixCounts(buckets=buckets).open(space, BUDGET, context())
     ids = np.stack([np.arange(-1, 40), np.arange(-1, 40) % 10 - 1], axis=1)
@@ -255,7 +258,8 @@ def test_no_replaced_row_moves_counts_further_than_the_noise_pays_for(buckets: i
 
 
 def test_large_spaces_are_laid_over_fewer_places_without_bias() -> None:
-    """Over many public hashes, a bucket's sum is unbiased and as far off as noise and collisions say: 5.5 standard errors."""
+    """Over many public hashes, a bucket's sum is unbiased and as far off as noise and collisions say: 5.5 standard
+    errors."""
     n, size, bound = 400, 2**40, Bound(1000, 1)
     g = np.random.default_rng(2)
     ids = np.where(np.arange(n) < 200, 7, g.integers(8, size, n))
@@ -351,7 +355,8 @@ def test_questions_that_it_cannot_answer_are_refused() -> None:
 
 @pytest.mark.slow
 def test_the_wire_protocol_runs_end_to_end_for_ten_thousand_users() -> None:
-    """K (d + 1) = 440 numbers, 4000 messages of each user: the integers are those of the ideal functionality with the same noise off."""
+    """K (d + 1) = 440 numbers, 4000 messages of each user: the integers are those of the ideal functionality with the
+    same noise off."""
     n, bound = 10_000, Bound(2**17, 10)
     sums = silent(opened((40,), people=n, bound=bound))
     counts = silent(SplitAndMixCounts().open(Space((40,)), BUDGET, context(n)))

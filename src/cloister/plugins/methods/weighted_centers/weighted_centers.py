@@ -8,8 +8,8 @@ step whose oracle spends one.
 
 Constants. What the paper hides in O() is an option; docs/rounds_accuracy.md has the curves. In short: thresholds are in
 standard errors of the count that they judge, since t is proportional to that; radii and repetitions are as many as
-leave a cluster of n / k rows ``min_signal`` standard errors of an interval's count, since each has only its share of the
-users. Boxes are 2.5 r / sqrt(d) wide per interval, not 2 r c sqrt(ln(d n / beta) / d): with its c of 18 and more
+leave a cluster of n / k rows ``min_signal`` standard errors of an interval's count, since each has only its share of
+the users. Boxes are 2.5 r / sqrt(d) wide per interval, not 2 r c sqrt(ln(d n / beta) / d): with its c of 18 and more
 (thirty projections, n = 1e6) that is never smaller than the domain. Vectors are clipped to 0.7 r, since noise is in
 proportion to the bound and a cluster tighter than r sits near the middle.
 
@@ -87,7 +87,8 @@ class WeightedCenters(Generic[T]):
         "near": "near_chance", "far": "far_chance", "bits": "hash_bits", "prefix": "prefix_bits",
         "longest": "max_hash_values", "heavy": "hash_threshold", "interval": "interval_length", "norm": "clip_radius",
         "close": "created_within", "sure": "center_threshold", "weighty": "weight_threshold", "assign": "assignment",
-        "weigh_share": "reassign_share", "steps_share": "divide_steps", "radii_share": "divide_radii", "repetitions_share": "divide_repetitions",
+        "weigh_share": "reassign_share", "steps_share": "divide_steps", "radii_share": "divide_radii",
+        "repetitions_share": "divide_repetitions",
     }  # fmt: skip
     counts: FrequencyOracle[T] = slot("asked-local-hashing", help="how many rows fall in each bucket")
     sums: VectorSumOracle[T] = slot("hadamard-vector", help="what the rows of each region add up to (LDP-AVG)")
@@ -241,8 +242,8 @@ class WeightedCenters(Generic[T]):
     def _refuse_too_many(self, intervals: int) -> None:
         if intervals > MAX_INTERVALS or intervals << self.hash_bits > MAX_PAIRS:
             raise InvalidInput(
-                f"with {intervals} intervals on an axis and hash values of {self.hash_bits} bits there are too many of both "
-                "to be asked for: take fewer radii, a larger largest_radius or interval_length, or fewer bits"
+                f"with {intervals} intervals on an axis and hash values of {self.hash_bits} bits there are too many "
+                f"of both to be asked for: take fewer radii, a larger largest_radius or interval_length, or fewer bits"
             )
 
     @property

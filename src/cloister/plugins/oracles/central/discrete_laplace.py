@@ -1,8 +1,9 @@
 """Discrete Laplace noise: pure differential privacy for counts and sums that a curator adds up.
 
-Guarantee (Central; add-or-remove one row): one row changes at most one count per level by 1, so the counts' L1 sensitivity
-is the number of levels; it changes at most one sum per level by a vector of L1 norm at most ``bound.l1``. Noise with
-P(x) proportional to exp(-|x| eps / sensitivity) on each number is eps-DP with no delta, exactly, on integers.
+Guarantee (Central; add-or-remove one row): one row changes at most one count per level by 1, so the counts' L1
+sensitivity is the number of levels; it changes at most one sum per level by a vector of L1 norm at most ``bound.l1``.
+Noise with P(x) proportional to exp(-|x| eps / sensitivity) on each number is eps-DP with no delta, exactly, on
+integers.
 
 Source: Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009. Sampler: OpenDP (Canonne, Kamath,
 Steinke 2020).

@@ -1,4 +1,5 @@
-"""No noise at all: what non-private baselines count with. Gives no guarantee; a run with it must be asked for explicitly."""
+"""No noise at all: what non-private baselines count with. Gives no guarantee; a run with it must be asked for
+explicitly."""
 
 from __future__ import annotations
 

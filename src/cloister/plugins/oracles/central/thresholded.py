@@ -4,23 +4,26 @@ Guarantee (Central; add-or-remove one row): (eps, delta)-DP with eps the budget'
 
     delta = 1 - (1 - p)^L,      p = P(Z >= T) = q^T / (1 + q),      q = e^(-1/s), s = L / eps,
 
-for L levels, noise Z of scale s and a whole threshold T >= 1: an occupied bucket with count c is released as c + Z if that is more
-than T.
+for L levels, noise Z of scale s and a whole threshold T >= 1: an occupied bucket with count c is released as c + Z if
+that is more than T.
 
-Proof. Let D' be D and one row, which is in one bucket of each of at most L levels. Buckets it is not in have one law under both. A
-bucket that holds other rows too has a count that differs by 1, and what is released of it is a function of c + Z: the two laws are
-within a factor e^(eps/L). Let m of its buckets be new, that is, hold no other row: on D they read 0 for certain. On D' each reads
-something else with probability P(1 + Z > T) = p, independently. Let G be the event that none does, and P'' the law on D' given G.
-As noises are independent, P'' is the law of the other buckets on D', with 0 for the new ones: P'' and the law P on D are within
-e^(+-eps (L - m) / L), pointwise. And P' >= (1 - p)^m P'' >= (1 - delta) P''. That is what an event with a delta promises (see
-``cloister.accounting.composition``): in all, P and P' are (eps, delta)-close in both directions.
+Proof. Let D' be D and one row, which is in one bucket of each of at most L levels. Buckets it is not in have one law
+under both. A bucket that holds other rows too has a count that differs by 1, and what is released of it is a function
+of c + Z: the two laws are within a factor e^(eps/L). Let m of its buckets be new, that is, hold no other row: on D they
+read 0 for certain. On D' each reads something else with probability P(1 + Z > T) = p, independently. Let G be the event
+that none does, and P'' the law on D' given G. As noises are independent, P'' is the law of the other buckets on D',
+with 0 for the new ones: P'' and the law P on D are within e^(+-eps (L - m) / L), pointwise. And P' >= (1 - p)^m P'' >=
+(1 - delta) P''. That is what an event with a delta promises (see ``cloister.accounting.composition``): in all, P and P'
+are (eps, delta)-close in both directions.
 
-It is tight: if D holds no row at all and m = L, P'(something is released) = delta, which has probability 0 under P. How many of a
-row's buckets can be new is private, so all L are paid for, though a nested tree with a root that is asked has L only where D is empty.
+It is tight: if D holds no row at all and m = L, P'(something is released) = delta, which has probability 0 under P. How
+many of a row's buckets can be new is private, so all L are paid for, though a nested tree with a root that is asked has
+L only where D is empty.
 
-T is the least threshold whose delta is within the budget's share. It grows by s for each factor e of delta: with 12 levels, eps = 1
-and delta = 1e-6 it is 188 rows. Against ``discrete-laplace``: an empty bucket never looks occupied, whatever is asked, at the price
-of losing buckets with fewer than about T rows, whose rows then count nowhere on that level.
+T is the least threshold whose delta is within the budget's share. It grows by s for each factor e of delta: with 12
+levels, eps = 1 and delta = 1e-6 it is 188 rows. Against ``discrete-laplace``: an empty bucket never looks occupied,
+whatever is asked, at the price of losing buckets with fewer than about T rows, whose rows then count nowhere on that
+level.
 
 Source: Korolova, Kenthapadi, Mishra, Ntoulas 2009; Balcer, Vadhan 2018 (stability histograms); derivation above.
 """
@@ -67,8 +70,8 @@ class ThresholdedCounts(AdditiveCounts):
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
         if not budget.delta > 0:
             raise InvalidInput(
-                "'thresholded' spends a delta of its own, and its budget has none: pass delta (less than one over the number of "
-                "rows), or count with discrete-laplace"
+                "'thresholded' spends a delta of its own, and its budget has none: pass delta (less than one over the "
+                "number of rows), or count with discrete-laplace"
             )
         return Laplace(sensitivity.l1 / budget.epsilon * UP), 0
 

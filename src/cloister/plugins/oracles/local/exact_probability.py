@@ -1,7 +1,7 @@
 """Exact coins from 64-bit words, rounded to the side that protects more.
 
-A probability is an integer number of words over 2^64. Whatever rounding does to it is therefore known exactly, and thresholds
-are chosen so that no two inputs give an output chances whose ratio, in fractions, is above e^eps.
+A probability is an integer number of words over 2^64. Whatever rounding does to it is therefore known exactly, and
+thresholds are chosen so that no two inputs give an output chances whose ratio, in fractions, is above e^eps.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ DIGITS = Context(prec=60, rounding=ROUND_HALF_EVEN, Emin=-999, Emax=999)
 def odds(budget: Budget, parts: int = 1) -> Fraction:
     """A rational number at most e^(eps / parts), and above (1 - 1e-49) of it, the same on every platform.
 
-    Why not ``math.exp``: it is right up to its last bit on most platforms only. ``Decimal.exp`` is rounded correctly by its
-    specification (half a unit of the 60th digit), so that taking 1e-50 off is certain to be below.
+    Why not ``math.exp``: it is right up to its last bit on most platforms only. ``Decimal.exp`` is rounded correctly by
+    its specification (half a unit of the 60th digit), so that taking 1e-50 off is certain to be below.
 
     Args:
         budget: pure, or rho of which eps^2 / 2 is at most used.
@@ -53,7 +53,8 @@ def odds(budget: Budget, parts: int = 1) -> Fraction:
 def below(words: Ids, m: int) -> Ints:
     """floor(word * m / 2^64) (n,): an integer below m, 1 <= m < 2^32, by multiply-shift.
 
-    Integer r comes from ``hits(m)[r]`` words, which is 2^64 / m rounded down or up: a relative error of at most m / 2^64.
+    Integer r comes from ``hits(m)[r]`` words, which is 2^64 / m rounded down or up: a relative error of at most m /
+    2^64.
     """
     factor, half = np.uint64(m), np.uint64(32)
     low = ((words & np.uint64(0xFFFFFFFF)) * factor) >> half
@@ -81,10 +82,11 @@ def threshold(chance: Fraction) -> int:
 def truthful_words(odds: Fraction, inside: Fraction) -> int:
     """Words (of 2^64) on which a person tells the truth, where otherwise she answers as if she had no row at all.
 
-    The mechanism: with probability t the output is drawn from a law that her bucket decides, else from the law u that every
-    person shares. If the first is at most ``u / inside`` everywhere, an output z has chances between (1 - t) u(z) and
-    (1 - t) u(z) + t u(z) / inside, whatever the input; a person without a row has u(z), in between. So every ratio is at most
-    1 + t / ((1 - t) inside), which is at most ``odds`` iff t <= c / (1 + c), c = (odds - 1) inside. Rounded down.
+    The mechanism: with probability t the output is drawn from a law that her bucket decides, else from the law u that
+    every person shares. If the first is at most ``u / inside`` everywhere, an output z has chances between (1 - t) u(z)
+    and (1 - t) u(z) + t u(z) / inside, whatever the input; a person without a row has u(z), in between. So every ratio
+    is at most 1 + t / ((1 - t) inside), which is at most ``odds`` iff t <= c / (1 + c), c = (odds - 1) inside. Rounded
+    down.
     """
     c = (odds - 1) * inside
     return threshold(c / (1 + c))

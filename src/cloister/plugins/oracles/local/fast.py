@@ -1,12 +1,13 @@
 """The same bytes, sooner: compiled kernels for what every user costs, where the extra ``fast`` (numba) is installed.
 
-Law: a kernel does in integers, or in single correctly rounded operations on floats, what the plain NumPy code beside its call
-does, so that reports and sums are the same to the last byte. Tests compare them. Nothing else in cloister knows whether numba
-is there; where it is not, or does not compile, or for ``CLOISTER_PLAIN=1``, the NumPy code runs, without a word.
+Law: a kernel does in integers, or in single correctly rounded operations on floats, what the plain NumPy code beside
+its call does, so that reports and sums are the same to the last byte. Tests compare them. Nothing else in cloister
+knows whether numba is there; where it is not, or does not compile, or for ``CLOISTER_PLAIN=1``, the NumPy code runs,
+without a word.
 
-numba takes half a second to import, and a few seconds to compile what its cache does not have yet: as long as NumPy takes for
-several 100,000 users. So every kernel starts to be used when ``ENOUGH`` users have passed by it in this process. Only speed
-depends on that count.
+numba takes half a second to import, and a few seconds to compile what its cache does not have yet: as long as NumPy
+takes for several 100,000 users. So every kernel starts to be used when ``ENOUGH`` users have passed by it in this
+process. Only speed depends on that count.
 
 Kernels run on the thread that calls them and let others run: encode or absorb parts of the users on several threads.
 """
@@ -35,7 +36,8 @@ _broken: set[str] = set()
 
 
 def ran(name: str, users: int, *arguments: Any) -> bool:
-    """Whether a kernel of ``fast_kernels`` was run on these arguments, some of which it fills. If not, nothing has happened.
+    """Whether a kernel of ``fast_kernels`` was run on these arguments, some of which it fills. If not, nothing has
+    happened.
 
     Args:
         users: how many the call is for.

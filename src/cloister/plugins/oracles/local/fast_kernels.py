@@ -1,7 +1,9 @@
-"""What ``fast`` runs: loops for numba, imported only where it is installed. All in one file, since numba's cache looks at no other.
+"""What ``fast`` runs: loops for numba, imported only where it is installed. All in one file, since numba's cache looks
+at no other.
 
-Users are taken ``TILE`` at a time, one per column of a tile in the first-level cache: every loop within runs over neighbours in
-memory, which the compiler turns into vector instructions. Slices, and no index arithmetic, so that it can.
+Users are taken ``TILE`` at a time, one per column of a tile in the first-level cache: every loop within runs over
+neighbours in memory, which the compiler turns into vector instructions. Slices, and no index arithmetic, so that it
+can.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def kernel(function: F) -> F:
     """Compile when it is first called, without the interpreter's lock. Kept on disk, where there is a place for that.
 
-    numba keeps it beside this file or, if that is read-only, in the user's own cache; with neither it raises RuntimeError.
+    numba keeps it beside this file or, if that is read-only, in the user's own cache; with neither it raises
+    RuntimeError.
     """
     options = {"nogil": True, "boundscheck": False, "fastmath": False}
     try:
@@ -87,8 +90,8 @@ def transform(tile: AnyArray) -> None:
 def at_place(keys: AnyArray, place: int) -> np.int32:
     """The key with so many distinct keys (D,) above it: bisection of the edge above which they are, at most 31 steps.
 
-    From 2^31 - 1 and not from 2^30: rounding at the start may put |w| of a row that is a codeword just above that (D = 256). A
-    key that is missed would give another one two places, and her row a chance that no proof allows for.
+    From 2^31 - 1 and not from 2^30: rounding at the start may put |w| of a row that is a codeword just above that (D =
+    256). A key that is missed would give another one two places, and her row a chance that no proof allows for.
     """
     low, high, above = np.int32(0), np.int32(2147483647), np.int32(0)
     for _ in range(31):
@@ -110,9 +113,11 @@ def at_place(keys: AnyArray, place: int) -> np.int32:
 
 @inline
 def lift(values: Ints, positions: Ints, signs: Floats, bound: float, buffer: Floats) -> None:
-    """``unit_randomiser.lifted`` for a tile: rows of values (N, d) to columns of unit vectors (d + 1, TILE), ``bound`` = l2^2.
+    """``unit_randomiser.lifted`` for a tile: rows of values (N, d) to columns of unit vectors (d + 1, TILE), ``bound``
+    = l2^2.
 
-    Positions below 0 stand for a vector that is zero. Every number is rounded as NumPy rounds it: squares and their sum are exact.
+    Positions below 0 stand for a vector that is zero. Every number is rounded as NumPy rounds it: squares and their sum
+    are exact.
     """
     d = values.shape[1]
     whole = np.ones(TILE)  # columns without a user stay as they are
@@ -146,7 +151,8 @@ def choose(
     values: Ints, positions: Ints, signs: Floats, bound: float,
     users: Ids, states: Ids, unit: float, places: Ints, opposite: Bools, size: int, out: AnyArray,
 ) -> None:  # fmt: skip
-    """Codewords (n,) of rows of values: ``lift``, then ``Rotations.turn`` at 2^bits = ``unit``, then ``Codebook.randomise``."""
+    """Codewords (n,) of rows of values: ``lift``, then ``Rotations.turn`` at 2^bits = ``unit``, then
+    ``Codebook.randomise``."""
     d = values.shape[1]
     buffer, tile, keys = np.zeros((d + 1, TILE)), np.empty(size * TILE, np.int32), np.empty(size, np.int32)
     public, bits = np.zeros((states.shape[1], TILE), np.uint64), np.empty((2 * states.shape[1], TILE), np.uint32)
@@ -215,7 +221,8 @@ def add(values: Ints, cells: Ints, out: Ints) -> None:
 
 @kernel
 def hits(steps: Ids, offsets: Ids, widths: Ids, out: Ints) -> None:
-    """``Hashes.everywhere``: out[v] += how many users have offset + v * step (mod 2^64) below their width. Moves the offsets."""
+    """``Hashes.everywhere``: out[v] += how many users have offset + v * step (mod 2^64) below their width. Moves the
+    offsets."""
     for v in range(0, out.size - out.size % 4, 4):
         a = b = c = d = 0
         for u in range(steps.size):

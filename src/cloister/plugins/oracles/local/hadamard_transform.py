@@ -1,7 +1,8 @@
 """Hadamard transforms, and public random rotations made of them, in exact integers.
 
-All arrays are (D, n): one vector per column, so that a transform is log2 D additions of whole rows. Integers, because what a
-person is asked to draw from must be a function of her row alone: a sum of floats depends on the batch that it is made in.
+All arrays are (D, n): one vector per column, so that a transform is log2 D additions of whole rows. Integers, because
+what a person is asked to draw from must be a function of her row alone: a sum of floats depends on the batch that it is
+made in.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Ids, Ints
 
 ROUNDS = 3
-"""Random signs and a transform, so many times. With one round or two a rotation is not random enough, see ``Rotations``."""
+"""Random signs and a transform, so many times. With one round or two a rotation is not random enough, see
+``Rotations``."""
 
 
 def transform(vectors: AnyArray) -> AnyArray:
     """H x for every column x of (2^m, ...): out[v] = sum_j (-1)^|j & v| x[j]. Twice is 2^m times the identity.
 
-    Every step adds and subtracts the halves, and puts the results in turns: after m steps all m bits of the row numbers have
-    gone round once (Pease 1968). Integers must not overflow: |out| <= 2^m max |x|, and no step is larger.
+    Every step adds and subtracts the halves, and puts the results in turns: after m steps all m bits of the row numbers
+    have gone round once (Pease 1968). Integers must not overflow: |out| <= 2^m max |x|, and no step is larger.
     """
     size = len(vectors)
     source, target, half = vectors, np.empty_like(vectors), size // 2
@@ -64,10 +66,10 @@ class Rotations:
     """A public rotation of R^D for every user: R = H S3 H S2 H S1 / D^1.5, with random signs S from the user's number.
 
     Three rounds are not quite a random rotation. What the estimate of ``codebook`` then gets wrong, measured on 1e5
-    rotations for axes, pairs, flat and spiky vectors: at D = 128 its length by at most 0.1%; its direction by less than could
-    be seen (0.2%), but for vectors on four coordinates whose numbers cancel bit by bit, such as (0.8, 0.35, 0.35, 0.35) on the
-    first four: 0.45%, which a fourth round removes. At D = 64 it is 0.35% and 1.1%, at D = 16 6% and 2%: no codebook is
-    that small. Two rounds are off by 1.3% at D = 128, one by 54%.
+    rotations for axes, pairs, flat and spiky vectors: at D = 128 its length by at most 0.1%; its direction by less than
+    could be seen (0.2%), but for vectors on four coordinates whose numbers cancel bit by bit, such as (0.8, 0.35, 0.35,
+    0.35) on the first four: 0.45%, which a fourth round removes. At D = 64 it is 0.35% and 1.1%, at D = 16 6% and 2%:
+    no codebook is that small. Two rounds are off by 1.3% at D = 128, one by 54%.
 
     Args:
         dimension: D, a power of two, 64 <= D <= 4096.
@@ -91,10 +93,11 @@ class Rotations:
         return np.int16 if self.dimension <= 128 else np.int32
 
     def turn(self, units: AnyArray, users: Ids, seed: PublicRng) -> AnyArray:
-        """2^bits D^1.5 R x for columns x (m <= D, n) of norm at most 1: integers (D, n), exact but for rounding x at first, which
-        moves an estimate by at most 2^-19 of the bound (D = 128).
+        """2^bits D^1.5 R x for columns x (m <= D, n) of norm at most 1: integers (D, n), exact but for rounding x at
+        first, which moves an estimate by at most 2^-19 of the bound (D = 128).
 
-        No step overflows: H multiplies norms by sqrt(D), and a sum within it is at most sqrt(D) times the norm that went in.
+        No step overflows: H multiplies norms by sqrt(D), and a sum within it is at most sqrt(D) times the norm that
+        went in.
         """
         turned = np.zeros((self.dimension, units.shape[1]), np.int32 if self.narrow else np.int64)
         turned[: len(units)] = np.rint(units * 2.0**self.bits)
@@ -104,7 +107,8 @@ class Rotations:
         return turned
 
     def axis(self, numbers: Ints, minus: Ids, users: Ids, seed: PublicRng) -> AnyArray:
-        """D^1.5 R^T e_j, or less that where ``minus`` (n,) is 1, for each user's j (n,): exact integers (D, n), |.| <= D^2."""
+        """D^1.5 R^T e_j, or less that where ``minus`` (n,) is 1, for each user's j (n,): exact integers (D, n), |.| <=
+        D^2."""
         first, second, third = self._flips(users, seed)
         start = third ^ rows_of_hadamard(self.dimension)[:, numbers] ^ (np.uint64(0) - minus)
         turned = transform(signs(start).astype(self.exact, copy=False))

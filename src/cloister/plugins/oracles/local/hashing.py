@@ -4,12 +4,12 @@ A user's hash of bucket id v, with low and high 32-bit halves v0 and v1, is
 
     h(v) = floor(k * top / 2^32),   top = the highest 32 bits of (a0 v0 + a1 v1 + b mod 2^64),
 
-with public 64-bit words a0, a1, b of her own. ``top`` is uniform, and over two distinct ids pairwise independent, as the
-64-bit arithmetic is at least 32 + 32 - 1 bits wide: all that the oracles' variances need. Two ids share a hash value with
-probability 1/k, up to a relative (k / 2^32)^2, at most 2^-32. Privacy does not depend on the hash at all.
+with public 64-bit words a0, a1, b of her own. ``top`` is uniform, and over two distinct ids pairwise independent, as
+the 64-bit arithmetic is at least 32 + 32 - 1 bits wide: all that the oracles' variances need. Two ids share a hash
+value with probability 1/k, up to a relative (k / 2^32)^2, at most 2^-32. Privacy does not depend on the hash at all.
 
-The server asks the other way round, whether h(v) = y. That is whether ``a0 v0 + a1 v1 + b - start(y) mod 2^64`` is below
-``start(y + 1) - start(y)``: over ids in a row, one addition and one comparison for each.
+The server asks the other way round, whether h(v) = y. That is whether ``a0 v0 + a1 v1 + b - start(y) mod 2^64`` is
+below ``start(y + 1) - start(y)``: over ids in a row, one addition and one comparison for each.
 
 Source: Dietzfelbinger 1996; Thorup 2015 (High speed hashing for integers and strings), sections 3 and 4.
 """

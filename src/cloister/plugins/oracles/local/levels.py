@@ -1,11 +1,13 @@
-"""A row is in one bucket of every level: how one person's epsilon pays for all of them. Written once for all local oracles.
+"""A row is in one bucket of every level: how one person's epsilon pays for all of them. Written once for all local
+oracles.
 
-``users``: a public keyed hash of the user's number picks the one level that she answers, with her whole eps. Level by level
-the estimate is multiplied by T, the number of levels: the *planned* fraction, so that no answer enters the factor. Variance
-T times that of one level, and n_v (T - 1) more for a bucket with n_v rows, since its share of users is random.
+``users``: a public keyed hash of the user's number picks the one level that she answers, with her whole eps. Level by
+level the estimate is multiplied by T, the number of levels: the *planned* fraction, so that no answer enters the
+factor. Variance T times that of one level, and n_v (T - 1) more for a bucket with n_v rows, since its share of users is
+random.
 
-``budget``: every user answers all levels at eps / T each, and answers compose to eps. Variance about T^2 times that of one
-level at small eps, but nothing is sampled.
+``budget``: every user answers all levels at eps / T each, and answers compose to eps. Variance about T^2 times that of
+one level at small eps, but nothing is sampled.
 
 Either way a person's report is eps-DP as a whole. Her level is public and does not depend on her row.
 
@@ -32,7 +34,8 @@ def share_option() -> Any:
     """The option ``share`` of a local oracle."""
     return option(
         default="users",
-        help="what the levels of a tree divide: the users (each answers one level with all of epsilon) or everyone's epsilon",
+        help="what the levels of a tree divide: the users (each answers one level with all of epsilon) or everyone's "
+        "epsilon",
         choices=("users", "budget"),
     )
 

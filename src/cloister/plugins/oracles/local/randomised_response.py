@@ -18,10 +18,11 @@ from cloister.plugins.oracles.local.exact_probability import WORDS, below, hits,
 class Response:
     """Send your symbol with some probability, else a uniform one of all ``symbols``.
 
-    Guarantee (Local; replace one row, or have none): eps-DP, where ``odds`` <= e^eps. With t = keep / 2^64 and u_y the exact
-    chance of a uniform symbol (floor or ceil of 2^64 / k words), y has chance (1 - t) u_y + t [y = x] from input x, and u_y
-    from a person in no bucket. This is ``exact_probability.truthful_words`` with inside = min u_y: the multiply-shift's unevenness is inside the
-    bound, not beside it. In the limit it is the usual law: e^eps / (e^eps + k - 1) against 1 / (e^eps + k - 1).
+    Guarantee (Local; replace one row, or have none): eps-DP, where ``odds`` <= e^eps. With t = keep / 2^64 and u_y the
+    exact chance of a uniform symbol (floor or ceil of 2^64 / k words), y has chance (1 - t) u_y + t [y = x] from input
+    x, and u_y from a person in no bucket. This is ``exact_probability.truthful_words`` with inside = min u_y: the
+    multiply-shift's unevenness is inside the bound, not beside it. In the limit it is the usual law: e^eps / (e^eps + k
+    - 1) against 1 / (e^eps + k - 1).
 
     Args:
         symbols: k >= 2, below 2^32.

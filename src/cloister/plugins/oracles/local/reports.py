@@ -51,7 +51,8 @@ class Reports:
         ):
             if column.dtype.kind != "u" or str(column.dtype.itemsize) not in kinds or column.ndim != dimensions:
                 raise Refused(
-                    f"the column '{name}' of a report has type {column.dtype} and shape {column.shape}: no encoder sends that"
+                    f"the column '{name}' of a report has type {column.dtype} and shape {column.shape}: no encoder "
+                    f"sends that"
                 )
         if not len(users) == len(question) == len(answers):
             raise Refused("the columns of a report differ in length")
@@ -102,7 +103,8 @@ class Tallies:
 @final
 @attrs.frozen(eq=False)
 class Kept:
-    """Merged reports where buckets cannot be listed: the reports themselves. What is asked of them depends on no order."""
+    """Merged reports where buckets cannot be listed: the reports themselves. What is asked of them depends on no
+    order."""
 
     pieces: tuple[Reports, ...]
 

@@ -1,17 +1,18 @@
 """Local oracles whose reports a shuffler mixes: each person may spend far more epsilon, and hides among all the others.
 
-Guarantee (Shuffled; replace one row; (eps, delta)): the report oracle's whole report is one eps0-DP randomiser R (pure), eps0 the
-largest at which shuffling ``min_honest_users`` reports of R is (eps, delta)-DP (``accounting.amplification``, computed, not approximated).
-In R everything that depends on who she is comes from a private number v, uniform on 64 bits and sent along: it stands where
-public user numbers stand under Local trust, and decides her role among the round's questions, her level and her hashes. v does not
-depend on her row, and given v her answer is eps0-DP; so R is. People with another role draw from R too, so that she hides among
-all people of the round, however few answer this question. Another question with the same users is another part of the same
-randomiser; its eps0 is set for the same budget, and the general bound holds for the largest eps0 of all. Where everyone answers this question,
-and it is plain k-ary response on given coins, the tighter bound for that is used.
+Guarantee (Shuffled; replace one row; (eps, delta)): the report oracle's whole report is one eps0-DP randomiser R
+(pure), eps0 the largest at which shuffling ``min_honest_users`` reports of R is (eps, delta)-DP
+(``accounting.amplification``, computed, not approximated). In R everything that depends on who she is comes from a
+private number v, uniform on 64 bits and sent along: it stands where public user numbers stand under Local trust, and
+decides her role among the round's questions, her level and her hashes. v does not depend on her row, and given v her
+answer is eps0-DP; so R is. People with another role draw from R too, so that she hides among all people of the round,
+however few answer this question. Another question with the same users is another part of the same randomiser; its eps0
+is set for the same budget, and the general bound holds for the largest eps0 of all. Where everyone answers this
+question, and it is plain k-ary response on given coins, the tighter bound for that is used.
 
-``min_honest_users`` = ceil(honest * people): how many honest reports, hers among them, must be in the shuffle. Below that the shuffler
-releases nothing; those who are not honest, or collude, do not count. More reports only help. If the shuffler is not honest, or
-nobody else is, her report alone is eps0-DP.
+``min_honest_users`` = ceil(honest * people): how many honest reports, hers among them, must be in the shuffle. Below
+that the shuffler releases nothing; those who are not honest, or collude, do not count. More reports only help. If the
+shuffler is not honest, or nobody else is, her report alone is eps0-DP.
 
 Variance, unbiasedness: the report oracle's at eps0.
 
@@ -49,7 +50,8 @@ def honest_option() -> Any:
     """The option ``honest`` of an oracle of trust Shuffled."""
     return option(
         default=0.9, low=0.0, high=1.0, above=True,
-        help="least share of the planned people whose honest reports the guarantee needs; the shuffler releases nothing below",
+        help="least share of the planned people whose honest reports the guarantee needs; the shuffler releases "
+            "nothing below",
     )  # fmt: skip
 
 
@@ -172,6 +174,7 @@ def amplified(
 
 
 def coarse(value: float) -> float:
-    """A number > 0 rounded down to ``BITS`` bits: part of what everybody computes by herself, where the last bits may differ."""
+    """A number > 0 rounded down to ``BITS`` bits: part of what everybody computes by herself, where the last bits may
+    differ."""
     mantissa, exponent = math.frexp(value)
     return math.ldexp(math.floor(mantissa * 2**BITS), exponent - BITS)

@@ -1,25 +1,33 @@
 """Counts over any number of buckets from a few short messages per user, nearly as exact as a curator's.
 
-Every user sends, for each level, one message (v, h_v(x)): a private uniform number v, which names a public hash into b values, and the hash of
-her bucket x; and t *blanket* messages (v, y), both uniform, that look the same. In no bucket she sends one blanket message more.
+Every user sends, for each level, one message (v, h_v(x)): a private uniform number v, which names a public hash into b
+values, and the hash of her bucket x; and t *blanket* messages (v, y), both uniform, that look the same. In no bucket
+she sends one blanket message more.
 
-Guarantee (Shuffled; replace one row, or have none; (eps, delta)): of ``people`` users at least ``min_honest_users`` = ceil(honest * people) send their blanket
-messages and do not say which they are. Then all shuffled messages together are (eps, delta)-DP at the budget's eps and delta: ``blankets`` has the
-exact divergence for M = t * least, its proof for any hash, and the composition over levels; b is the largest for which it holds, and no asymptotic bound
-enters. If the shuffler is not honest nothing holds: her one message is among t others.
+Guarantee (Shuffled; replace one row, or have none; (eps, delta)): of ``people`` users at least ``min_honest_users`` =
+ceil(honest * people) send their blanket messages and do not say which they are. Then all shuffled messages together are
+(eps, delta)-DP at the budget's eps and delta: ``blankets`` has the exact divergence for M = t * least, its proof for
+any hash, and the composition over levels; b is the largest for which it holds, and no asymptotic bound enters. If the
+shuffler is not honest nothing holds: her one message is among t others.
 
-Unbiased, over v: of N messages at a level from n = N / (1 + t) users, N_x have h_v(x) = y. Those of other users, and all blanket messages, do with chance
-1 / b, independently. Estimate (N_x - N / b) / (1 - 1 / b), variance (N - n_x) / b / (1 - 1 / b) for a bucket with n_x rows. With M / b = lambda, which is 40
-to 50 at (1, 1e-6) whatever n and the domain are, the standard deviation is sqrt(lambda (1 + 1 / (honest t))) and more: 8 rows; levels make lambda grow in proportion.
+Unbiased, over v: of N messages at a level from n = N / (1 + t) users, N_x have h_v(x) = y. Those of other users, and
+all blanket messages, do with chance 1 / b, independently. Estimate (N_x - N / b) / (1 - 1 / b), variance (N - n_x) / b
+/ (1 - 1 / b) for a bucket with n_x rows. With M / b = lambda, which is 40 to 50 at (1, 1e-6) whatever n and the domain
+are, the standard deviation is sqrt(lambda (1 + 1 / (honest t))) and more: 8 rows; levels make lambda grow in
+proportion.
 
-Why this protocol: of the published ones it is the one whose messages do not grow with the domain, with error that does not either. Count sketches with
-public buckets (Ghazi, Golowich, Kumar, Pagh, Velingker 2021) take poly-logarithmically many messages, with large constants; blankets of each bucket (Balcer,
-Cheu 2020) and bits of each bucket (Cheu, Zhilyaev 2022) as many as there are buckets, or hashes of them. Luo, Wang and Yi (2022) send one message and o(1)
-blankets; here t is 4 by default, for an error 10% above that of many, and hashes are those of ``oracles.local.hashing``, of 63-bit ids.
+Why this protocol: of the published ones it is the one whose messages do not grow with the domain, with error that does
+not either. Count sketches with public buckets (Ghazi, Golowich, Kumar, Pagh, Velingker 2021) take poly-logarithmically
+many messages, with large constants; blankets of each bucket (Balcer, Cheu 2020) and bits of each bucket (Cheu, Zhilyaev
+2022) as many as there are buckets, or hashes of them. Luo, Wang and Yi (2022) send one message and o(1) blankets; here
+t is 4 by default, for an error 10% above that of many, and hashes are those of ``oracles.local.hashing``, of 63-bit
+ids.
 
-For a few hundred buckets ``split-and-mix-counts`` is more exact, at more messages; it composes with other Gaussian noise without loss.
+For a few hundred buckets ``split-and-mix-counts`` is more exact, at more messages; it composes with other Gaussian
+noise without loss.
 
-Source: Luo, Wang, Yi 2022 (Frequency estimation in the shuffle model with almost a single message), with the privacy proof of ``blankets``.
+Source: Luo, Wang, Yi 2022 (Frequency estimation in the shuffle model with almost a single message), with the privacy
+proof of ``blankets``.
 """
 
 from __future__ import annotations
@@ -60,13 +68,15 @@ class BlanketHistogram:
     )
     blankets: int | None = option(
         default=None, low=1, high=MAX_BLANKETS, unit="messages",
-        help="uniform messages that every user sends beside her own, per level; none: 4, more where few users must hide each other",
+        help="uniform messages that every user sends beside her own, per level; none: 4, more where few users must "
+            "hide each other",
     )  # fmt: skip
 
     def open(self, space: Space, budget: Budget, context: QuestionContext) -> BlanketChannel:
         if not budget.delta > 0:
             raise InvalidInput(
-                f"'{NAME}' spends a delta of its own, and its budget has none: pass delta (less than one over the number of users)"
+                f"'{NAME}' spends a delta of its own, and its budget has none: pass delta (less than one over the "
+                f"number of users)"
             )
         if context.rows < context.people:
             raise InvalidInput(
@@ -81,8 +91,8 @@ class BlanketHistogram:
         values = most_values(epsilon, budget.delta, blankets * least, space.levels, LARGEST)
         if values < 2:
             raise InvalidInput(
-                f"'{NAME}' cannot hide one of {least} honest users with {blankets} blanket messages of each: give this question a larger "
-                "share of the budget, or set the option blankets"
+                f"'{NAME}' cannot hide one of {least} honest users with {blankets} blanket messages of each: give "
+                f"this question a larger share of the budget, or set the option blankets"
             )
         delta = delta_of(epsilon, blankets * least, values, space.levels)
         seed = context.seed.child("hash")

@@ -1,24 +1,28 @@
 """What a hash value hides in: M uniform messages, and how many values there may be.
 
-A user in bucket x sends (v, h_v(x)), v a private uniform number that names a public hash into b values. A *blanket* message is (v, y), both
-uniform, and so is what a user in no bucket sends. Let her message be mixed with M blanket messages of honest users. (What other
-messages there are is drawn without her, and can be taken off by whoever knows it.)
+A user in bucket x sends (v, h_v(x)), v a private uniform number that names a public hash into b values. A *blanket*
+message is (v, y), both uniform, and so is what a user in no bucket sends. Let her message be mixed with M blanket
+messages of honest users. (What other messages there are is drawn without her, and can be taken off by whoever knows
+it.)
 
-**Exactly.** Against M + 1 blanket messages, her law for x has the density b N_x / (M + 1), N_x the number of messages (v, y) with h_v(x) = y. So
-with N messages drawn uniformly, and e = e^eps, for rows x and x'
+**Exactly.** Against M + 1 blanket messages, her law for x has the density b N_x / (M + 1), N_x the number of messages
+(v, y) with h_v(x) = y. So with N messages drawn uniformly, and e = e^eps, for rows x and x'
 
     delta(eps) = b / (M + 1) * E[(N_x - e N_x')_+],
 
-a sum of M + 1 independent terms that are 1, -e or 1 - e with chances (1 - c) / b, (1 - c) / b and c / b, c the chance that h_v(x) = h_v(x').
+a sum of M + 1 independent terms that are 1, -e or 1 - e with chances (1 - c) / b, (1 - c) / b and c / b, c the chance
+that h_v(x) = h_v(x').
 
-**Any hash.** More c takes equal chances from 1 and -e, and gives them to 1 - e and 0, which lie between and have the same sum: smaller in
-convex order, which sums keep. So c = 0 is the worst, whatever the hash family is. A user in no bucket is the mean of b hash functions that are
-constant, so that the hockey-stick divergence to and from her law is no larger, by convexity.
+**Any hash.** More c takes equal chances from 1 and -e, and gives them to 1 - e and 0, which lie between and have the
+same sum: smaller in convex order, which sums keep. So c = 0 is the worst, whatever the hash family is. A user in no
+bucket is the mean of b hash functions that are constant, so that the hockey-stick divergence to and from her law is no
+larger, by convexity.
 
-**The worst pair.** c = 0: with K ~ Bin(M, 2 / b) blanket messages of either kind, T = K + 1 and A = 1 + Bin(K, 1/2) against Bin(K, 1/2) of them of
-x: the loss is log(A / (T - A)) (infinite at A = T). It is a dominating pair, so that levels, which are independent, compose by convolution of
-the loss's law (Zhu, Dong, Wang 2022). Fewer T are worse (another fair coin is post-processing), so numbers of T are binned downwards; losses are
-rounded up, by more than values that are uniform up to 2^-48 can make out; what is cut off counts as infinite.
+**The worst pair.** c = 0: with K ~ Bin(M, 2 / b) blanket messages of either kind, T = K + 1 and A = 1 + Bin(K, 1/2)
+against Bin(K, 1/2) of them of x: the loss is log(A / (T - A)) (infinite at A = T). It is a dominating pair, so that
+levels, which are independent, compose by convolution of the loss's law (Zhu, Dong, Wang 2022). Fewer T are worse
+(another fair coin is post-processing), so numbers of T are binned downwards; losses are rounded up, by more than values
+that are uniform up to 2^-48 can make out; what is cut off counts as infinite.
 
 Source: derived above; the protocol: Luo, Wang, Yi 2022; blankets: Balle, Bell, Gascon, Nissim 2019.
 """
@@ -69,7 +73,8 @@ def delta_of(epsilon: float, blankets: int, values: int, levels: int = 1) -> flo
 
 
 def losses(blankets: int, values: int, step: float) -> tuple[int, Floats]:
-    """The law of one level's loss in steps, rounded up: the lowest, and the chance of each from there. What is missing is infinite."""
+    """The law of one level's loss in steps, rounded up: the lowest, and the chance of each from there. What is missing
+    is infinite."""
     from scipy.stats import binom
 
     chance = min(1.0, 2 / values)
@@ -88,7 +93,8 @@ def losses(blankets: int, values: int, step: float) -> tuple[int, Floats]:
 
 
 def _given(k: int, step: float) -> tuple[Ints, Floats]:
-    """The same with K = k messages of either kind, beside hers: losses in steps, sorted, each once, and their chances."""
+    """The same with K = k messages of either kind, beside hers: losses in steps, sorted, each once, and their
+    chances."""
     from scipy.special import bdtr, bdtrc, gammaln
 
     spread = REACH * math.sqrt(k) / 2 + REACH
@@ -115,7 +121,8 @@ def _composed(masses: Floats, levels: int) -> Floats:
 
 @lru_cache(256)
 def most_values(epsilon: float, delta: float, blankets: int, levels: int, limit: int) -> int:
-    """The most hash values b, less a hundredth, at which messages are (epsilon, delta)-DP, at most ``limit``; 1 if not even two are."""
+    """The most hash values b, less a hundredth, at which messages are (epsilon, delta)-DP, at most ``limit``; 1 if not
+    even two are."""
 
     def private(values: int) -> bool:
         return delta_of(epsilon, blankets, values, levels) <= delta

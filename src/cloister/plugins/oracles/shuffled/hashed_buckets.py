@@ -1,12 +1,13 @@
 """Fewer buckets than a space has, by public hashes with signs: what users send a number for must be few.
 
-A level of more buckets than ``buckets`` is laid over that many places: bucket v goes to place h(v), with sign s(v), both public and pairwise
-independent (``oracles.local.hashing``). Asked for v, the table answers s(v) times what is in h(v): the rows of v, and those of every
-other bucket w in its place, with a random sign: unbiased over the hashes, of variance sum over w of n_w^2 / buckets (in a coordinate,
-their sums squared), beside the noise. A row is in one place with one vector of the same norm: privacy does not depend on hashes.
+A level of more buckets than ``buckets`` is laid over that many places: bucket v goes to place h(v), with sign s(v),
+both public and pairwise independent (``oracles.local.hashing``). Asked for v, the table answers s(v) times what is in
+h(v): the rows of v, and those of every other bucket w in its place, with a random sign: unbiased over the hashes, of
+variance sum over w of n_w^2 / buckets (in a coordinate, their sums squared), beside the noise. A row is in one place
+with one vector of the same norm: privacy does not depend on hashes.
 
-One row of a count sketch (Charikar, Chen, Farach-Colton 2002), as in Ghazi, Golowich, Kumar, Pagh, Velingker 2021; pairwise independence is
-enough, as appendix C of Chang et al. 2021 says; they take no signs, and 2 n / beta places.
+One row of a count sketch (Charikar, Chen, Farach-Colton 2002), as in Ghazi, Golowich, Kumar, Pagh, Velingker 2021;
+pairwise independence is enough, as appendix C of Chang et al. 2021 says; they take no signs, and 2 n / beta places.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ SMALL = 4
 """A level of up to so many times the chosen number of places keeps its own buckets: exact is worth that much."""
 
 SPILL = 32
-"""Other rows in a bucket's place need not be told apart better than one in so many of all rows (if all were in one bucket)."""
+"""Other rows in a bucket's place need not be told apart better than one in so many of all rows (if all were in one
+bucket)."""
 
 
 def chosen(people: int, deviation: float) -> int:

@@ -201,8 +201,8 @@ class MixingChannel:
         found = enough_shares(self.min_honest_users, self.bits, self.security)
         if found is None:
             raise InvalidInput(
-                f"'{self.mechanism}' cannot hide {self.min_honest_users} users among each other, with {MAX_SHARES} shares per "
-                "number either"
+                f"'{self.mechanism}' cannot hide {self.min_honest_users} users among each other, with {MAX_SHARES} "
+                f"shares per number either"
             )
         return found
 

@@ -4,20 +4,20 @@ Every user adds to each *slot* (a coordinate of a place) her number, 0 in places
 the noise; cuts it into m shares, uniform but for their sum modulo 2^w; and sends each share with its slot. The server
 adds up.
 
-Guarantee (Shuffled; replace one row, or have none): of ``people`` users, at least ``min_honest_users`` = ceil(honest * people)
-draw their noise and shares as they should and tell nobody; the others may do and tell anything. Then whoever sees all
-shuffled messages learns what mu-GDP (or zCDP) noise on the sums allows, but for delta:
+Guarantee (Shuffled; replace one row, or have none): of ``people`` users, at least ``min_honest_users`` = ceil(honest *
+people) draw their noise and shares as they should and tell nobody; the others may do and tell anything. Then whoever
+sees all shuffled messages learns what mu-GDP (or zCDP) noise on the sums allows, but for delta:
 
 * *Sensitivity, jointly over all places, levels and coordinates.* A row that is replaced takes its vector x out of one
   place of each level and puts x' in one. Same place: it moves by x' - x, of norm at most 2 C, C the bound in lattice
   integers; two places: sqrt(|x|^2 + |x'|^2) <= sqrt(2) C. So 2 C sqrt(levels) for sums. A count moves by sqrt(2) per
   level; by 2 where the level is hashed, since two buckets of one place may have opposite signs there. Vectors are
   integers before anything is drawn.
-* *Noise.* Each user draws N_Z(0, s^2) on every slot, s >= 22. h = ``min_honest_users`` of them together are within a factor
-  e^(+-tau), tau = 10 sum_{k<h} exp(-2 pi^2 s^2 k / (k + 1)) < e^-4000, of N_Z(0, h s^2) (Kairouz, Liu, Steinke 2021,
-  the theorem on sums of discrete Gaussians), whose sigma = sensitivity / mu is at least 2^20 (numbers are scaled up by
-  a power of two): ``cloister.accounting.discrete`` pays for the rest. A sum modulo 2^w is post-processing of the sum.
-  With all users honest there is 1 / honest times the variance that is paid for.
+* *Noise.* Each user draws N_Z(0, s^2) on every slot, s >= 22. h = ``min_honest_users`` of them together are within a
+  factor e^(+-tau), tau = 10 sum_{k<h} exp(-2 pi^2 s^2 k / (k + 1)) < e^-4000, of N_Z(0, h s^2) (Kairouz, Liu, Steinke
+  2021, the theorem on sums of discrete Gaussians), whose sigma = sensitivity / mu is at least 2^20 (numbers are scaled
+  up by a power of two): ``cloister.accounting.discrete`` pays for the rest. A sum modulo 2^w is post-processing of the
+  sum. With all users honest there is 1 / honest times the variance that is paid for.
 * *Secrecy.* Given what each honest user adds, the messages of a slot say nothing but the sum, up to a statistical
   distance of 2^-nu, with 2^-nu times the slots within t, the largest distance that the budget's delta pays for:
   ``secrecy`` has the proof, m, and why deltas add here.

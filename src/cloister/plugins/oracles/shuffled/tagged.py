@@ -1,4 +1,5 @@
-"""Hash values that carry the name of their hash, and blanket messages among them: both halves of ``blanket-histogram``."""
+"""Hash values that carry the name of their hash, and blanket messages among them: both halves of
+``blanket-histogram``."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ class Tagged:
         for name, kind in COLUMNS.items():
             if columns[name].dtype != np.dtype(kind) or columns[name].shape != (len(columns["tag"]),):
                 raise Refused(
-                    f"the column '{name}' of messages has type {columns[name].dtype} and shape {columns[name].shape}: no encoder sends that"
+                    f"the column '{name}' of messages has type {columns[name].dtype} and shape {columns[name].shape}: "
+                    f"no encoder sends that"
                 )
         question = columns["question"]
         if len(question) and (question != question[0]).any():
@@ -70,7 +72,8 @@ class Tagged:
 @final
 @attrs.frozen(eq=False)
 class Gathered:
-    """Merged messages: the messages. What is asked of them depends on no order. Args: pieces, counts (of each level)."""
+    """Merged messages: the messages. What is asked of them depends on no order. Args: pieces, counts (of each
+    level)."""
 
     pieces: tuple[Tagged, ...]
     counts: Ints
@@ -134,7 +137,8 @@ class BlanketChannel:
         return Hashes(self.seed.child("level", level), self.values)
 
     def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Tagged:
-        """Messages of users (n,): tags and values are drawn for all alike, then each user's first one is made her own."""
+        """Messages of users (n,): tags and values are drawn for all alike, then each user's first one is made her
+        own."""
         each, n = 1 + self.blankets, len(users)
         words = rng.child("messages").words(users, 2 * self.messages).reshape(n, self.space.levels, each, 2)
         tags, values = words[..., 0].copy(), below(words[..., 1], self.values)
@@ -167,7 +171,8 @@ class BlanketChannel:
         return Gathered((report,), counts)
 
     def whole(self, report: Tagged) -> Bools:
-        """Which users (n,) sent the right number of messages for every level, with possible values, to this question."""
+        """Which users (n,) sent the right number of messages for every level, with possible values, to this
+        question."""
         users = len(report.tags) // self.messages
         if report.question != self.stamp:
             return np.zeros(users, bool)
@@ -176,7 +181,8 @@ class BlanketChannel:
         return np.asarray((right & (report.values.reshape(users, self.messages) < self.values)).all(axis=1))
 
     def pooled(self, items: Ints, users: Ids, rng: NoiseRng) -> Gathered:
-        """What ``absorb`` makes of the shuffled messages of all these users: the order that is lost says nothing to it."""
+        """What ``absorb`` makes of the shuffled messages of all these users: the order that is lost says nothing to
+        it."""
         return self.absorb(self.encode(items, users, rng))
 
     def decode(self, summary: Gathered, rng: NoiseRng) -> LookupTable:
@@ -188,7 +194,8 @@ class BlanketChannel:
         each, b, sent = 1 + self.blankets, self.values, int(summary.counts[0])
         if (summary.counts != sent).any() or sent % each:
             raise Refused(
-                f"every user sends {each} messages for each of {self.space.levels} levels: some are missing, or some too many"
+                f"every user sends {each} messages for each of {self.space.levels} levels: some are missing, or some "
+                f"too many"
             )
         listed = cache(lambda level: self._agreeing(summary, level, None))
 

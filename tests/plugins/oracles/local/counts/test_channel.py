@@ -1,4 +1,5 @@
-"""Reports of local counts on their way: what is refused, what comes back from columns, hashes, transforms, a whole round."""
+"""Reports of local counts on their way: what is refused, what comes back from columns, hashes, transforms, a whole
+round."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ def test_a_subset_of_the_wrong_size_is_refused():
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 @pytest.mark.parametrize("size", [4, 256, 4096])
 def test_a_unary_report_supports_no_more_buckets_than_honest_ones_do(epsilon, size):
-    """Else one who lies sets all bits and is worth a person in every bucket at once. The limit is exceeded with a chance below e^-32."""
+    """Else one who lies sets all bits and is worth a person in every bucket at once. The limit is exceeded with a
+    chance below e^-32."""
     channel = opened(OptimisedUnary(), (size,), epsilon)
     (level,) = channel.asked.levels
     assert binom.sf(level.most, size, level.chances.other) < np.exp(-32)
@@ -275,8 +277,8 @@ class Charged:
 
 @each_oracle
 def test_a_whole_round_with_disjoint_users_is_answered_through_the_session(oracle):
-    """300 people, two questions that share the users, eps = 4. Errors within 6.2 of their own standard errors, which here
-    count the users' sampling too: 24 normal comparisons, false alarm under 1e-6."""
+    """300 people, two questions that share the users, eps = 4. Errors within 6.2 of their own standard errors, which
+    here count the users' sampling too: 24 normal comparisons, false alarm under 1e-6."""
     rows = np.linspace(-1, 1, 300)[:, None] * np.ones((1, 2))
     problem = Problem(2, Box((-1.0, -1.0), (1.0, 1.0)), 300, Budget("pure", 4.0))
     charged = Charged()

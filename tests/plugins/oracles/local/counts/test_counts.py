@@ -68,9 +68,9 @@ def test_a_report_supports_its_bucket_and_others_with_the_declared_chances(cls, 
 @each_oracle
 @pytest.mark.parametrize("epsilon", [0.7, 2.0])
 def test_noise_is_unbiased_and_as_wide_as_declared(oracle, epsilon):
-    """64 buckets at each of two levels, 60 populations with public and secret coins of their own. The mean square of 3,840
-    errors is within 0.15 of 1 but once in 1e6 times even if as few as 2,200 of them were independent; 1.2 times the noise
-    is 0.44 off."""
+    """64 buckets at each of two levels, 60 populations with public and secret coins of their own. The mean square of
+    3,840 errors is within 0.15 of 1 but once in 1e6 times even if as few as 2,200 of them were independent; 1.2 times
+    the noise is 0.44 off."""
     n, sizes, repeats = 400, (64, 60), 60
     items = np.random.default_rng(1).integers(-1, 48, (n, 2))  # some in no bucket, and empty buckets
     errors = []
@@ -87,8 +87,8 @@ def test_noise_is_unbiased_and_as_wide_as_declared(oracle, epsilon):
 
 @each_class
 def test_the_variance_of_a_full_bucket_is_the_formula_s(cls):
-    """All users in one bucket of each of 3 levels: T n noise + n (T (1 - 2 q) / (p - q) - 1). False alarm 1e-6 (900 normal
-    samples); the sampling of users is half of it."""
+    """All users in one bucket of each of 3 levels: T n noise + n (T (1 - 2 q) / (p - q) - 1). False alarm 1e-6 (900
+    normal samples); the sampling of users is half of it."""
     n, repeats, sizes = 150, 300, (3, 4, 5)
     items, found = np.zeros((n, 3), np.int64), []
     for seed in range(repeats):
@@ -179,7 +179,8 @@ def test_variances_per_user_are_the_published_ones(epsilon, olh, hadamard):
 
 
 def test_subset_selection_has_the_variance_of_the_paper():
-    """Ye and Barg 2018, Theorem III.1, here per user and for an empty bucket: q (1 - q) / (p - q)^2 of their p and q."""
+    """Ye and Barg 2018, Theorem III.1, here per user and for an empty bucket: q (1 - q) / (p - q)^2 of their p and
+    q."""
     m, e = 33, math.exp(1.5)
     k = round(m / (e + 1))
     z = k * e + m - k

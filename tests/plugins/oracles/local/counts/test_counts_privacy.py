@@ -1,7 +1,8 @@
-"""Exact privacy of the local count oracles, by enumeration: the real encoders are run on every cell of their secret words.
+"""Exact privacy of the local count oracles, by enumeration: the real encoders are run on every cell of their secret
+words.
 
-An encoder is a step function of its words. Between two steps it is constant (looked at on both ends of every cell), so that
-the chance of every report is a sum of products of whole numbers over 2^64, in fractions, with nothing estimated.
+An encoder is a step function of its words. Between two steps it is constant (looked at on both ends of every cell), so
+that the chance of every report is a sum of products of whole numbers over 2^64, in fractions, with nothing estimated.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def even(m: int) -> list[tuple[int, int]]:
 
 
 def cells(level: Any) -> Iterator[list[list[tuple[int, int]]]]:
-    """For each word its cells. Subsets: once for every order that the ranked words may have, each with privacy of its own."""
+    """For each word its cells. Subsets: once for every order that the ranked words may have, each with privacy of its
+    own."""
     if isinstance(level, (Direct, Hashed, Signed)):
         yield [edges(level.response.keep), even(level.response.symbols)]
     elif isinstance(level, Unary):
@@ -123,8 +125,8 @@ def test_subsets_of_any_small_space_are_private(size):
 
 @each_class
 def test_reports_support_buckets_with_exactly_the_declared_chances(cls):
-    """p for a user's own bucket and q for any other, and for all of them if she is in none. Where hashes are public, another
-    bucket's chance is q over the hashes only, which ``test_local_counts`` looks at."""
+    """p for a user's own bucket and q for any other, and for all of them if she is in none. Where hashes are public,
+    another bucket's chance is q over the hashes only, which ``test_local_counts`` looks at."""
     level = opened(cls(), (3,), 1.0).asked.levels[0]
     tables, public = list(cells(level)), isinstance(level, (Direct, Hashed, Signed))
     for bucket, user in itertools.product((-1, 1), range(3)):

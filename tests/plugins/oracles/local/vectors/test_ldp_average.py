@@ -107,7 +107,8 @@ def test_levels_that_share_the_budget_pay_for_all_and_levels_that_share_the_user
 
 
 def far_region(domain: Ball) -> tuple[Centred, Ints]:
-    """One region at the border of the domain, some fifty times smaller than it; two rows in opposite corners, and one in no region."""
+    """One region at the border of the domain, some fifty times smaller than it; two rows in opposite corners, and one
+    in no region."""
     intervals = Intervals.of(domain, domain.max_norm / 100, SEED.child("intervals"))
     h = PStable(domain.max_norm / 3, 0.9, 0.1, 1).sample(2, 1, SEED.child("hash"))
     middle = np.array([[round(domain.max_norm * 0.9), 0]])
@@ -118,8 +119,9 @@ def far_region(domain: Ball) -> tuple[Centred, Ints]:
 
 
 def test_the_audit_finds_no_more_than_epsilon_for_rows_far_from_the_domains_middle() -> None:
-    """40,000 reports of each of three rows, in the direction in which they differ most: P(S) <= e^epsilon P'(S) + delta on half-spaces,
-    by Clopper and Pearson (false alarm below 1e-6). With a sixth of the noise, or sent as they are, the same rows would show."""
+    """40,000 reports of each of three rows, in the direction in which they differ most: P(S) <= e^epsilon P'(S) + delta
+    on half-spaces, by Clopper and Pearson (false alarm below 1e-6). With a sixth of the noise, or sent as they are, the
+    same rows would show."""
     domain, n = Ball((0.0, 0.0), 1.0), 40_000
     vectors, rows = far_region(domain)
     assert (vectors.cells.locate(rows)[:, 0] >= 0).tolist() == [True, True, False]
@@ -157,7 +159,8 @@ def _told_apart(sent: list[Floats], odds: float, delta: float) -> float | None:
 
 
 def test_sums_are_unbiased_and_as_noisy_as_declared() -> None:
-    """3,000 people with one vector. False alarm: 6 standard errors of a mean, and of a variance of 40 numbers 6 of its own."""
+    """3,000 people with one vector. False alarm: 6 standard errors of a mean, and of a variance of 40 numbers 6 of its
+    own."""
     n, channel = 3000, opened(l2=1000, sizes=(10,), d=4)
     vector = np.array([500, -300, 0, 100])
     items = BucketedVectors(np.zeros((n, 1), np.int64), np.repeat(vector[None], n, axis=0))
@@ -252,7 +255,8 @@ def test_a_noise_that_is_too_large_is_clipped_and_shrunk_before_it_is_sent() -> 
 
 
 def test_what_clipping_and_shrinking_cost_is_what_is_stated() -> None:
-    """E (|x| - 8)+ of a sub-Gaussian law, and what longer noise is shortened by, by quadrature: below 1e-14 of sigma together."""
+    """E (|x| - 8)+ of a sub-Gaussian law, and what longer noise is shortened by, by quadrature: below 1e-14 of sigma
+    together."""
     clipped = quad(lambda x: 2 * math.exp(-x * x / 2), OUT, 30, epsabs=0)[0]
     shrunk = quad(lambda t: math.exp(-t) / math.sqrt(2 * t), SELDOM, 200, epsabs=0)[
         0

@@ -1,4 +1,5 @@
-"""PrivUnit: what every row can send, how often, and how much one report weighs. False alarms: at most 1e-6 per test, seeds fixed."""
+"""PrivUnit: what every row can send, how often, and how much one report weighs. False alarms: at most 1e-6 per test,
+seeds fixed."""
 
 from __future__ import annotations
 
@@ -56,9 +57,11 @@ def opened(n: int, d: int, epsilon: float = 1.0) -> HadamardVectorChannel:
 
 
 def test_what_one_row_sends_other_rows_send_too() -> None:
-    """With the same secret words opposite rows keep the same vectors, but for the side: 46% of all, 35% being ten errors less.
+    """With the same secret words opposite rows keep the same vectors, but for the side: 46% of all, 35% being ten
+    errors less.
 
-    A vector that is made from the row's own parts is sent by that row alone: where floating point has gaps, others never send it.
+    A vector that is made from the row's own parts is sent by that row alone: where floating point has gaps, others
+    never send it.
     """
     n, d = 2000, 20
     channel, row = opened(n, d), np.repeat(1000 * np.eye(1, d, dtype=np.int64), n, axis=0)
@@ -89,7 +92,8 @@ def rows_of_the_circle() -> list[Floats]:
 
 
 def test_the_whole_law_of_a_small_analogue_keeps_its_bound_for_every_pair_of_rows() -> None:
-    """By enumeration, in fractions: two chances for each vector, the same vectors for all rows, ratio at most max A / (t min A)."""
+    """By enumeration, in fractions: two chances for each vector, the same vectors for all rows, ratio at most max A /
+    (t min A)."""
     unit, pairs = made(1.0, 1), grid()
     assert unit.together == 1
     n, t = len(pairs), Fraction(unit.coin, WORDS)
@@ -169,7 +173,8 @@ def test_the_coin_is_on_the_safe_side_and_close(epsilon: float, dimension: int) 
 
 @pytest.mark.parametrize(("epsilon", "n", "d"), [(1.0, 20_000, 100), (4.0, 20_000, 100), (8.0, 1000, 20)])
 def test_estimates_have_the_mean_the_row_and_the_variance_of_the_known_law(epsilon: float, n: int, d: int) -> None:
-    """Variance within 1% of 1 / m^2 (10 standard errors of 2e6 numbers; of 2e4, 6 standard errors); E z = u along u and across."""
+    """Variance within 1% of 1 / m^2 (10 standard errors of 2e6 numbers; of 2e4, 6 standard errors); E z = u along u and
+    across."""
     unit = made(epsilon, d)
     u = unit_of(d + 1)
     z = received(said(unit, u, drawing(NoiseRng.for_tests(643), unit.each), n)) * unit.scale
@@ -186,8 +191,9 @@ def test_estimates_have_the_mean_the_row_and_the_variance_of_the_known_law(epsil
 
 
 def test_the_audit_finds_epsilon_and_no_more() -> None:
-    """Opposite rows, 200,000 reports of each: P(S) <= e^eps P'(S) by Clopper and Pearson (false alarm below 1e-6 in all) on the cap, on
-    what is far out, on long vectors, and on pairs of variates that are all there is; and on the cap it is not less either, by more than 5%."""
+    """Opposite rows, 200,000 reports of each: P(S) <= e^eps P'(S) by Clopper and Pearson (false alarm below 1e-6 in
+    all) on the cap, on what is far out, on long vectors, and on pairs of variates that are all there is; and on the cap
+    it is not less either, by more than 5%."""
     n, unit = 200_000, made(1.0, 3)
     u = np.array([1.0, 0.0, 0.0, 0.0])
     one, other = (
@@ -260,7 +266,8 @@ def test_reports_that_are_longer_than_any_that_is_sent_are_refused() -> None:
 
 @pytest.mark.parametrize("dimension", [20, 100])
 def test_one_who_lies_weighs_no_more_than_one_who_does_not(dimension: int) -> None:
-    """The longest report that is taken, over the mean length of an honest one: 1, but for the coordinate that is not sent."""
+    """The longest report that is taken, over the mean length of an honest one: 1, but for the coordinate that is not
+    sent."""
     unit = made(1.0, dimension)
     longest = math.sqrt(dimension + 1) / STEP
     long = np.full((1, dimension), ZERO, np.int64) + int(longest / math.sqrt(dimension))

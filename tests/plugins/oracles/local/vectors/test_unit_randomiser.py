@@ -1,4 +1,5 @@
-"""Randomisers of one unit vector: their constants, means and variances. False alarms: at most 1e-6 per test, seeds are fixed."""
+"""Randomisers of one unit vector: their constants, means and variances. False alarms: at most 1e-6 per test, seeds are
+fixed."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def somewhere(size: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("epsilon", "m"), [(0.5, 0.1993), (1.0, 0.3975), (2.0, 0.7865), (4.0, 1.5156)])
 def test_privunit_has_the_known_constants(epsilon: float, m: float) -> None:
-    """Of PrivUnitG, which it is in high dimension; at 100 within half a percent, and by scipy's law of a coordinate of the sphere."""
+    """Of PrivUnitG, which it is in high dimension; at 100 within half a percent, and by scipy's law of a coordinate of
+    the sphere."""
     unit = made("privunit", epsilon, 100_000)
     assert unit.m == pytest.approx(m, rel=1e-3)
     for size in (2, 3, 21, 101):
@@ -127,7 +129,8 @@ def test_estimates_have_the_mean_and_the_variance_that_are_declared(name: str, d
 @pytest.mark.parametrize("make", [axis, pair, flat, somewhere], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_three_rounds_turn_as_randomly_as_the_estimate_needs(make: Any, epsilon: float) -> None:
-    """E[sqrt(D) sum of T] is M_k u within 0.2%, and nothing else beyond the error of the mean (one round is off by up to 54%)."""
+    """E[sqrt(D) sum of T] is M_k u within 0.2%, and nothing else beyond the error of the mean (one round is off by up
+    to 54%)."""
     unit, u, n = made("one-byte", epsilon, 100), make(128), 30_000
     rotations, users = Rotations(128), np.arange(n, dtype=np.uint64)
     turned = rotations.turn(np.repeat(u[:, None], n, axis=1), users, SEED)
@@ -184,7 +187,8 @@ def test_normals_are_normal_and_independent() -> None:
 
 
 def test_normals_are_their_words_to_twelve_digits() -> None:
-    """What ``astray`` takes for granted: radius, cosine and sine within 2^-40 of the exact ones, in the middle and at every edge."""
+    """What ``astray`` takes for granted: radius, cosine and sine within 2^-40 of the exact ones, in the middle and at
+    every edge."""
     mpmath = pytest.importorskip("mpmath")
     halves = [0, 1, 2, 2**11, 2**12 - 1, 2**12, 2**20, 2**31 - 1, 2**31, 2**32 - 4096, 2**32 - 2, 2**32 - 1]
     edges = [(h << 32) + low for h in halves for low in halves]

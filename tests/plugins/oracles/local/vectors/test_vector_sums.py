@@ -241,7 +241,8 @@ def test_absorb_refuses_codewords_beyond_a_codebook_of_16_bits() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_row_in_no_bucket_reports_like_any_other_and_adds_nothing(name: Randomised) -> None:
-    """Its vector does not count, and what remains is noise of the declared width (5 standard errors: 2% of 32,000 numbers)."""
+    """Its vector does not count, and what remains is noise of the declared width (5 standard errors: 2% of 32,000
+    numbers)."""
     n, d, size = 30_000, 64, 500
     channel, ids = opened(HadamardVector(randomiser=name), (size,), d, n), np.arange(size)
     nowhere = np.full((n, 1), -1)

@@ -112,7 +112,8 @@ def test_real_valued_answers_fall_on_their_side_as_often_as_they_should(which: A
 
 @pytest.mark.parametrize("dimension", [1, 2, 20])
 def test_duchi_sends_a_vector_or_its_opposite_and_the_row_only_says_which(dimension: int) -> None:
-    """Exactly: whatever the row is, the same two answers, one for ``coin`` of the 2^64 words and one for the others. Ties and all."""
+    """Exactly: whatever the row is, the same two answers, one for ``coin`` of the 2^64 words and one for the others.
+    Ties and all."""
     unit, n = Duchi.within(odds(Budget("pure", 1.0)), dimension), 200
     words = NoiseRng.for_tests(85).words(np.arange(n, dtype=np.uint64), unit.each)
     words[:20, 1:] &= np.uint64(2**64 - 2**32)  # angle 0: variates that are zero, so that <v, u> is a tie for some rows

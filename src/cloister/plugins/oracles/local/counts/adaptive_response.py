@@ -1,11 +1,12 @@
 """Randomised response, on the bucket itself where there are few buckets for this epsilon, else on a public hash of it.
 
-Guarantee (Local; replace one row, or have none; pure, no delta): either way ``Response`` on k symbols that are a function of her
-bucket and of public coins: eps-DP. 'In no bucket' is a symbol of its own, or a uniform one on a hash. Over several levels see
-``levels``.
+Guarantee (Local; replace one row, or have none; pure, no delta): either way ``Response`` on k symbols that are a
+function of her bucket and of public coins: eps-DP. 'In no bucket' is a symbol of its own, or a uniform one on a hash.
+Over several levels see ``levels``.
 
-Variance with n users and K buckets: n (e^eps + K - 2) / (e^eps - 1)^2 on the bucket, about n 4 e^eps / (e^eps - 1)^2 on a hash:
-on the bucket iff K < 3 e^eps + 2. That is where reports are shuffled, and a person may spend an epsilon of 5 to 10.
+Variance with n users and K buckets: n (e^eps + K - 2) / (e^eps - 1)^2 on the bucket, about n 4 e^eps / (e^eps - 1)^2 on
+a hash: on the bucket iff K < 3 e^eps + 2. That is where reports are shuffled, and a person may spend an epsilon of 5 to
+10.
 
 Source: Wang, Blocki, Li, Jha 2017, sections 4.4 and 5 (direct encoding against local hashing).
 """
@@ -31,7 +32,8 @@ MAX_BUCKETS = 2**16
 
 @component
 class AdaptiveResponse(LocalCounts):
-    """Counts from randomised response on every user's bucket, or on a public hash of it: whichever has the less noise."""
+    """Counts from randomised response on every user's bucket, or on a public hash of it: whichever has the less
+    noise."""
 
     mechanism, most = "adaptive-response", MAX_BUCKETS
     instead = "'hadamard-response', or 'explicit-histogram' where few buckets are looked at"
@@ -45,7 +47,8 @@ class AdaptiveResponse(LocalCounts):
 @final
 @attrs.frozen
 class Direct(OneResponse):
-    """A user's bucket, by randomised response on K + 1 symbols, the last for 'in no bucket', so that she is a user like any other.
+    """A user's bucket, by randomised response on K + 1 symbols, the last for 'in no bucket', so that she is a user like
+    any other.
 
     A report supports the bucket that it names: p = t + (1 - t) / k, q = (1 - t) / k, with k = K + 1 symbols.
     """

@@ -1,14 +1,15 @@
-"""Hadamard response: one bit per user, every bucket decoded by one fast Walsh-Hadamard transform, for millions of buckets.
+"""Hadamard response: one bit per user, every bucket decoded by one fast Walsh-Hadamard transform, for millions of
+buckets.
 
-Guarantee (Local; replace one row, or have none; pure, no delta): a user has a public random row J of the Hadamard matrix of
-size K (the number of buckets, filled up to a power of two); she sends its sign at her bucket, H(J, b) = (-1)^|J & b|, flipped
-with chance 1 / (e^eps + 1): ``Response`` on two symbols, eps-DP. A user in no bucket sends a uniform bit. Over several levels
-see ``levels``.
+Guarantee (Local; replace one row, or have none; pure, no delta): a user has a public random row J of the Hadamard
+matrix of size K (the number of buckets, filled up to a power of two); she sends its sign at her bucket, H(J, b) =
+(-1)^|J & b|, flipped with chance 1 / (e^eps + 1): ``Response`` on two symbols, eps-DP. A user in no bucket sends a
+uniform bit. Over several levels see ``levels``.
 
-Unbiased: E_J[H(J, v) H(J, b)] = [v = b], so (e^eps + 1) / (e^eps - 1) * sum_i y_i H(J_i, v) has mean n_v. Variance with n
-users: n ((e^eps + 1) / (e^eps - 1))^2 - n_v (4.68 n at eps = 1); with T levels sharing users T n (...)^2 - n_v. That is
-n more than local hashing has, whatever eps is: the price of one bit and a fast transform. Decoding costs n + K log K, in exact
-integers.
+Unbiased: E_J[H(J, v) H(J, b)] = [v = b], so (e^eps + 1) / (e^eps - 1) * sum_i y_i H(J_i, v) has mean n_v. Variance with
+n users: n ((e^eps + 1) / (e^eps - 1))^2 - n_v (4.68 n at eps = 1); with T levels sharing users T n (...)^2 - n_v. That
+is n more than local hashing has, whatever eps is: the price of one bit and a fast transform. Decoding costs n + K log
+K, in exact integers.
 
 Source: Bassily, Nissim, Stemmer, Thakurta 2017 (Hashtogram's inner oracle); Acharya, Sun, Zhang 2019.
 """
@@ -46,7 +47,8 @@ class HadamardResponse(LocalCounts):
 @final
 @attrs.frozen
 class Signed(OneResponse):
-    """A sign of a random row of the Hadamard matrix. A report supports the buckets where her row has the sign that she sent.
+    """A sign of a random row of the Hadamard matrix. A report supports the buckets where her row has the sign that she
+    sent.
 
     Args:
         size: buckets of this level.

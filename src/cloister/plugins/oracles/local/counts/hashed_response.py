@@ -24,8 +24,9 @@ LARGEST = 2**16
 class Hashed(OneResponse):
     """A user's hash of her bucket, by randomised response on the hash values.
 
-    Guarantee (Local; replace one row, or have none): eps-DP: the hash is public and the same whatever her row is, and what
-    she sends is ``Response``. A user in no bucket sends a uniform hash value, which any bucket's hash is with chance 1/g.
+    Guarantee (Local; replace one row, or have none): eps-DP: the hash is public and the same whatever her row is, and
+    what she sends is ``Response``. A user in no bucket sends a uniform hash value, which any bucket's hash is with
+    chance 1/g.
 
     A report supports the buckets whose hash it is: p = t + (1 - t) / g, q = 1 / g, over the hash.
 

@@ -1,12 +1,12 @@
 """Optimised local hashing: one small number per user; every bucket is decoded, or those that are asked for.
 
-Guarantee (Local; replace one row, or have none; pure, no delta): a user sends randomised response on a public hash of her
-bucket into g = round(e^eps) + 1 values (``hashed_response``): eps-DP. A user in no bucket sends a uniform value. Over several levels
-see ``levels``.
+Guarantee (Local; replace one row, or have none; pure, no delta): a user sends randomised response on a public hash of
+her bucket into g = round(e^eps) + 1 values (``hashed_response``): eps-DP. A user in no bucket sends a uniform value.
+Over several levels see ``levels``.
 
-Unbiased: (S_v - n / g) / (p - 1/g), where S_v users sent their hash of v. Variance with n users: n c, c = 4 e^eps / (e^eps - 1)^2
-at the best (real) g and never under 1.01 of it by rounding, n (g - 1) / (g^2 t^2) exactly, and n_v (1 - p - 1/g) / (p - 1/g)
-more for a bucket with n_v users. Decoding K buckets costs n K.
+Unbiased: (S_v - n / g) / (p - 1/g), where S_v users sent their hash of v. Variance with n users: n c, c = 4 e^eps /
+(e^eps - 1)^2 at the best (real) g and never under 1.01 of it by rounding, n (g - 1) / (g^2 t^2) exactly, and n_v (1 - p
+- 1/g) / (p - 1/g) more for a bucket with n_v users. Decoding K buckets costs n K.
 
 Source: Wang, Blocki, Li, Jha 2017, section 4.4.
 """

@@ -1,4 +1,5 @@
-"""What count oracles under local trust have in common: a person's half of a question is opened in one way for all of them."""
+"""What count oracles under local trust have in common: a person's half of a question is opened in one way for all of
+them."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ from cloister.plugins.oracles.local.levels import Share, Sharing, share_option
 
 @component
 class LocalCounts(ABC):
-    """A count oracle whose users answer each level by one randomiser. The guarantee is that of ``level``, which keeps the odds that it is given;
-    how a row that is in a bucket of every level is paid for, see ``levels``.
+    """A count oracle whose users answer each level by one randomiser. The guarantee is that of ``level``, which keeps
+    the odds that it is given; how a row that is in a bucket of every level is paid for, see ``levels``.
 
-    Class attributes: mechanism (registry name), most (buckets per level that it is for), instead (the oracles to use for more), channel
-    (whether reports are added up as they come in, or kept for whatever is asked).
+    Class attributes: mechanism (registry name), most (buckets per level that it is for), instead (the oracles to use
+    for more), channel (whether reports are added up as they come in, or kept for whatever is asked).
     """
 
     share: Share = share_option()
@@ -38,7 +39,8 @@ class LocalCounts(ABC):
 
     @abstractmethod
     def level(self, size: int, odds: Fraction, seed: PublicRng) -> Any:
-        """A level's randomiser: of so many buckets, whose answers are at most ``odds`` times as likely for one row as for another.
+        """A level's randomiser: of so many buckets, whose answers are at most ``odds`` times as likely for one row as
+        for another.
 
         Args:
             seed: public, this level's own.

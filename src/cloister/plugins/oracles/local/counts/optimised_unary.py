@@ -1,17 +1,17 @@
 """Optimised unary encoding: one bit per bucket and user, for small spaces.
 
-Guarantee (Local; replace one row, or have none; pure, no delta): a user sets the bit of her bucket with chance 1/2, exactly,
-and every other bit with chance q >= 1 / (e^eps + 1), an integer number of 64-bit words rounded up. Moving from one bucket to
-another changes two bits; the likeliest change has the ratio (1/2 / q) ((1 - q) / (1/2)) = (1 - q) / q <= e^eps. A user in no
-bucket sets every bit with chance q; moving from there changes one bit, by (1/2) / q or (1 - q) / (1/2), which are smaller.
-Over several levels see ``levels``.
+Guarantee (Local; replace one row, or have none; pure, no delta): a user sets the bit of her bucket with chance 1/2,
+exactly, and every other bit with chance q >= 1 / (e^eps + 1), an integer number of 64-bit words rounded up. Moving from
+one bucket to another changes two bits; the likeliest change has the ratio (1/2 / q) ((1 - q) / (1/2)) = (1 - q) / q <=
+e^eps. A user in no bucket sets every bit with chance q; moving from there changes one bit, by (1/2) / q or (1 - q) /
+(1/2), which are smaller. Over several levels see ``levels``.
 
-How many bits are set is limited: a set of more than ``most`` is sent as the empty set. That is post-processing; its chance is below e^-32
-= 1.3e-14, by which, times 1 / (1/2 - q), it moves a count, per person. The decoder refuses larger sets: one who lies then supports
-most/K of the buckets, half of 256 at eps = 1, not all of them at once.
+How many bits are set is limited: a set of more than ``most`` is sent as the empty set. That is post-processing; its
+chance is below e^-32 = 1.3e-14, by which, times 1 / (1/2 - q), it moves a count, per person. The decoder refuses larger
+sets: one who lies then supports most/K of the buckets, half of 256 at eps = 1, not all of them at once.
 
-Unbiased: (S_v - n q) / (1/2 - q), where S_v reports have bit v. Variance with n users: n 4 e^eps / (e^eps - 1)^2, plus n_v for
-a bucket with n_v of them. A report has K bits and takes K secret words.
+Unbiased: (S_v - n q) / (1/2 - q), where S_v reports have bit v. Variance with n users: n 4 e^eps / (e^eps - 1)^2, plus
+n_v for a bucket with n_v of them. A report has K bits and takes K secret words.
 
 Source: Wang, Blocki, Li, Jha 2017, section 4.3.
 """
@@ -72,7 +72,8 @@ class Unary:
 
     @property
     def most(self) -> int:
-        """Bits that are set at most, her own and of the others K q + s: by Hoeffding's and by Bernstein's inequality."""
+        """Bits that are set at most, her own and of the others K q + s: by Hoeffding's and by Bernstein's
+        inequality."""
         mean, spread = self.size * self.chances.other, self.size * self.chances.other * (1 - self.chances.other)
         hoeffding = math.sqrt(SELDOM * self.size / 2)
         bernstein = SELDOM / 3 + math.sqrt((SELDOM / 3) ** 2 + 2 * SELDOM * spread)

@@ -2,21 +2,22 @@
 
 The least noise of all for small spaces, at any eps, up to a constant.
 
-Guarantee (Local; replace one row, or have none; pure, no delta): there are M = K + 1 symbols, the last for 'in no bucket', so
-that a user without a bucket is a user like any other. A set of k = round(M / (e^eps + 1)) symbols (at least 1) is sent with one
-of two chances, of ratio e^eps: the larger if her symbol is in it.
+Guarantee (Local; replace one row, or have none; pure, no delta): there are M = K + 1 symbols, the last for 'in no
+bucket', so that a user without a bucket is a user like any other. A set of k = round(M / (e^eps + 1)) symbols (at least
+1) is sent with one of two chances, of ratio e^eps: the larger if her symbol is in it.
 
-How that is exact: draw a set S by ranking M secret words, and rotate it around the circle of symbols. With chance t she rotates
-so that a uniform element of S comes to lie on her symbol x, else by a uniform r. For any S, and so for any way of drawing it,
-#{j : S - s_j + x = Z} = #{r : S + r = Z} [x in Z], so a set Z has the chances
+How that is exact: draw a set S by ranking M secret words, and rotate it around the circle of symbols. With chance t she
+rotates so that a uniform element of S comes to lie on her symbol x, else by a uniform r. For any S, and so for any way
+of drawing it, #{j : S - s_j + x = Z} = #{r : S + r = Z} [x in Z], so a set Z has the chances
 
     sum_r [S + r = Z] c_r      and      sum_j [S + x - s_j = Z] c'_j <= [x in Z] sum_r [S + r = Z] max c',
 
-where c_r and c'_j, about 1/M and 1/k, are whole numbers of 64-bit words: ``exact_probability.truthful_words`` with inside = min c / max c'. Neither
-ties among the words nor the multiply-shift's unevenness add anything.
+where c_r and c'_j, about 1/M and 1/k, are whole numbers of 64-bit words: ``exact_probability.truthful_words`` with
+inside = min c / max c'. Neither ties among the words nor the multiply-shift's unevenness add anything.
 
-Unbiased: (S_v - n q) / (p - q), where S_v sets hold v, p = t + (1 - t) k / M, q = t (k - 1) / (M - 1) + (1 - t) k / M (``support``
-has the variance; ties change q by less than M^2 / 2^64). Over several levels see ``levels``. A report has M bits.
+Unbiased: (S_v - n q) / (p - q), where S_v sets hold v, p = t + (1 - t) k / M, q = t (k - 1) / (M - 1) + (1 - t) k / M
+(``support`` has the variance; ties change q by less than M^2 / 2^64). Over several levels see ``levels``. A report has
+M bits.
 
 Source: Ye, Barg 2018; Wang et al. 2016.
 """

@@ -1,7 +1,8 @@
 """One estimator for all local counts: how many reports support a bucket.
 
-A report *supports* a bucket, or not. It supports the bucket that its user is in with probability p, and any other bucket, and
-every bucket if she is in none, with probability q (over her own coins and the public ones). Of N reports, S support bucket v:
+A report *supports* a bucket, or not. It supports the bucket that its user is in with probability p, and any other
+bucket, and every bucket if she is in none, with probability q (over her own coins and the public ones). Of N reports, S
+support bucket v:
 
     estimate  (S - N q) / (p - q),            unbiased: n_v p + (N - n_v) q reports are expected
     variance  N q (1 - q) / (p - q)^2  +  n_v (1 - p - q) / (p - q),

@@ -29,8 +29,9 @@ def drawing(secret: NoiseRng, each: int) -> DrawWords:
 class VectorAnswers(LocalQuestion[BucketedVectors]):
     """One randomised unit vector per user and level that she answers.
 
-    The sign of bucket v for a user is s(v) = (-1)^|J & v| with a public 64-bit word J of hers: over J, s(v) s(b) has the mean
-    [v = b], so that sum_i s_i(v) z_i has the mean of v's rows. Fixed by public coins and the bucket, so that it costs no privacy.
+    The sign of bucket v for a user is s(v) = (-1)^|J & v| with a public 64-bit word J of hers: over J, s(v) s(b) has
+    the mean [v = b], so that sum_i s_i(v) z_i has the mean of v's rows. Fixed by public coins and the bucket, so that
+    it costs no privacy.
 
     Args (see ``LocalQuestion`` for the others):
         sizes: buckets per level.
@@ -60,9 +61,9 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
     def variance(self) -> float:
         """Of one coordinate of a sum, in the caller's units squared: what rows of other buckets put there, at n users.
 
-        A user who answers adds the mean square ``moment`` (over coordinates) to every bucket but her own; to that one, less by
-        the square of her own vector's coordinate. With T levels sharing users each answers n / T times and counts T-fold;
-        that adds (T - 1) sum x^2 over the bucket's own rows, which this figure leaves out.
+        A user who answers adds the mean square ``moment`` (over coordinates) to every bucket but her own; to that one,
+        less by the square of her own vector's coordinate. With T levels sharing users each answers n / T times and
+        counts T-fold; that adds (T - 1) sum x^2 over the bucket's own rows, which this figure leaves out.
         """
         return self.rows * self.sharing.factor * self.randomiser.moment * (self.l2 * self.unit) ** 2
 

@@ -1,4 +1,5 @@
-"""The server's half of a local vector-sum question: all buckets at once by one transform, or each as it is asked for."""
+"""The server's half of a local vector-sum question: all buckets at once by one transform, or each as it is asked
+for."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ LOOKED = 2**8
 class HadamardVectorChannel(Tallying[VectorAnswers]):
     """Estimates are added up per row of a Hadamard matrix, then transformed: cost n d + K log K d for all K buckets.
 
-    Only the lowest log2 K bits of a user's word J meet a bucket id, K being the number of buckets filled up to a power of
-    two. So W_J = sum of z_i over the users with that J in these bits, and S_v = sum_J (-1)^|J & v| W_J: exact integers,
-    (K, d) a level whatever n is. At most 2^31 users times D^2 <= 2^24 per number stay below 2^63.
+    Only the lowest log2 K bits of a user's word J meet a bucket id, K being the number of buckets filled up to a power
+    of two. So W_J = sum of z_i over the users with that J in these bits, and S_v = sum_J (-1)^|J & v| W_J: exact
+    integers, (K, d) a level whatever n is. At most 2^31 users times D^2 <= 2^24 per number stay below 2^63.
     """
 
     def tally(self, users: Ids, answers: AnyArray, level: int) -> Ints:
@@ -53,8 +54,8 @@ class HadamardVectorChannel(Tallying[VectorAnswers]):
 class ExplicitVectorChannel(Keeping[VectorAnswers]):
     """Reports are kept, and looked through for the buckets that are asked for: cost n d per bucket, ids of any size.
 
-    Chang et al. 2021, Algorithms 7 and 8: Z_(v, i) is s_i(v) with all 64 bits of the word J. For ids below 2^63 the signs of
-    one user are pairwise independent over buckets, those of two users independent: all that Lemma 28 needs.
+    Chang et al. 2021, Algorithms 7 and 8: Z_(v, i) is s_i(v) with all 64 bits of the word J. For ids below 2^63 the
+    signs of one user are pairwise independent over buckets, those of two users independent: all that Lemma 28 needs.
     """
 
     def decode(self, summary: Kept, rng: NoiseRng) -> LookupTable:

@@ -21,7 +21,8 @@ from cloister.plugins.oracles.local.vectors.largest import largest
 from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
 
 MIN_CODES, MAX_CODES = 128, 4096
-"""Sizes D of a codebook: below, three rounds are no random rotation; above, integers get large. Vectors are filled up with zeros."""
+"""Sizes D of a codebook: below, three rounds are no random rotation; above, integers get large. Vectors are filled up
+with zeros."""
 
 
 @final
@@ -29,21 +30,24 @@ MIN_CODES, MAX_CODES = 128, 4096
 class Codebook:
     """Send a codeword of +-R^T e_1 .. +-R^T e_D, likelier if it is one of the k that are nearest to u.
 
-    The codebook holds 2 D unit vectors, D = 128 and more, R the user's public rotation. T is the k codewords with the largest
-    <c, u>, k <= D: those of the k largest |w_j|, w = R u, each with the sign of its w_j, ties to the lowest j: exactly k.
+    The codebook holds 2 D unit vectors, D = 128 and more, R the user's public rotation. T is the k codewords with the
+    largest <c, u>, k <= D: those of the k largest |w_j|, w = R u, each with the sign of its w_j, ties to the lowest j:
+    exactly k.
 
-    Guarantee (Local; replace one row, or have none): a codeword of T has the chance near / 2^64 and any other far / 2^64,
-    whatever u is, with integers near <= odds * far, near k + far (2 D - k) = 2^64. Two probabilities, their ratio at most
-    e^eps in fractions: eps-DP, exactly. One word of 64 bits is one draw. Nothing rests on floating point: T is a function
-    of integers, and were it another set, the two probabilities would be the same.
+    Guarantee (Local; replace one row, or have none): a codeword of T has the chance near / 2^64 and any other far /
+    2^64, whatever u is, with integers near <= odds * far, near k + far (2 D - k) = 2^64. Two probabilities, their ratio
+    at most e^eps in fractions: eps-DP, exactly. One word of 64 bits is one draw. Nothing rests on floating point: T is
+    a function of integers, and were it another set, the two probabilities would be the same.
 
-    Such integers exist: gcd(k, 2 D - k) divides the power of two 2 D, hence 2^64, and one of every k values of far will do.
+    Such integers exist: gcd(k, 2 D - k) divides the power of two 2 D, hence 2^64, and one of every k values of far will
+    do.
 
-    Unbiased: z = sqrt(D) / m * codeword. For a random rotation E[c | c in T] is parallel to u by symmetry, and the codewords
-    outside T add up to minus those in T, since the codebook is antipodal. So E z = u with
-    m = (near - far) / 2^64 * M_k, M_k = E sum of the k largest sqrt(D) |w_j|, in closed form (``largest``). For how near
-    the three rounds of ``Rotations`` come to a random one see there. Variance: |z|^2 = D / m^2, about 1 / m^2 per coordinate; k
-    maximises m. At D = 128: m = 0.3976, 0.7858, 1.5088 with k = 89, 56, 17 at eps = 1, 2, 4, within 1% of PrivUnitG.
+    Unbiased: z = sqrt(D) / m * codeword. For a random rotation E[c | c in T] is parallel to u by symmetry, and the
+    codewords outside T add up to minus those in T, since the codebook is antipodal. So E z = u with
+    m = (near - far) / 2^64 * M_k, M_k = E sum of the k largest sqrt(D) |w_j|, in closed form (``largest``). For how
+    near the three rounds of ``Rotations`` come to a random one see there. Variance: |z|^2 = D / m^2, about 1 / m^2 per
+    coordinate; k maximises m. At D = 128: m = 0.3976, 0.7858, 1.5088 with k = 89, 56, 17 at eps = 1, 2, 4, within 1% of
+    PrivUnitG.
 
     Args:
         dimension: d.
@@ -91,7 +95,8 @@ class Codebook:
 
     @property
     def moment(self) -> float:
-        """Of |z|^2 = D / m^2, a share q / D lies along u, q = D E<c, u>^2; the rest is spread evenly over D - 1 directions."""
+        """Of |z|^2 = D / m^2, a share q / D lies along u, q = D E<c, u>^2; the rest is spread evenly over D - 1
+        directions."""
         near, every = (self.near - self.far) / WORDS, self.far / WORDS * 2 * self.size
         q = near * float(largest(self.size, 2)[self.inside - 1]) + every
         return (q + self.dimension * (self.size - q) / (self.size - 1)) / ((self.dimension + 1) * self.m**2)
@@ -127,8 +132,8 @@ class Codebook:
     def drawn(self, words: Ids) -> tuple[Ints, AnyArray]:
         """Words (n,) to a place (n,) in the order of |w_j|, largest first, and whether the sign is the other one (n,).
 
-        The words of T are the first near * k, in equal parts. The others are dealt in equal parts to the k antipodes of T and
-        to the 2 (D - k) codewords of which neither sign is in T.
+        The words of T are the first near * k, in equal parts. The others are dealt in equal parts to the k antipodes of
+        T and to the 2 (D - k) codewords of which neither sign is in T.
         """
         edge = np.uint64(self.near * self.inside)
         inner = (words // np.uint64(self.near)).astype(np.int64)

@@ -1,4 +1,5 @@
-"""Duchi, Jordan and Wainwright's randomiser of a unit vector: a uniform vector of the right or of the wrong half-sphere."""
+"""Duchi, Jordan and Wainwright's randomiser of a unit vector: a uniform vector of the right or of the wrong
+half-sphere."""
 
 from __future__ import annotations
 
@@ -19,20 +20,22 @@ from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
 @final
 @attrs.frozen
 class Duchi(OnSphere):
-    """Send z = B v: v uniform on the unit sphere of R^D, D = d + 1, turned (v or -v) so that <v, u> > 0 with probability t.
+    """Send z = B v: v uniform on the unit sphere of R^D, D = d + 1, turned (v or -v) so that <v, u> > 0 with
+    probability t.
 
-    Guarantee (Local; replace one row, or have none; pure, no delta): v does not depend on her row. Given v, v or -v is sent: one of
-    them with chance t, the other with 1 - t, t a number of words over 2^64, and her row decides which is which. So for any two
-    rows the chances of v together with the side differ by a factor of at most t / (1 - t) <= ``odds``, in fractions, and what is
-    sent is a function of these. That v is uniform, or which side is told to be that of u, also where <v, u> is zero or rounded,
-    does not matter: nothing rests on floating point.
+    Guarantee (Local; replace one row, or have none; pure, no delta): v does not depend on her row. Given v, v or -v is
+    sent: one of them with chance t, the other with 1 - t, t a number of words over 2^64, and her row decides which is
+    which. So for any two rows the chances of v together with the side differ by a factor of at most t / (1 - t) <=
+    ``odds``, in fractions, and what is sent is a function of these. That v is uniform, or which side is told to be that
+    of u, also where <v, u> is zero or rounded, does not matter: nothing rests on floating point.
 
     Unbiased: by symmetry E z = B (2 t - 1) E|v_1| u, and E|v_1| = Gamma(D/2) / (sqrt(pi) Gamma((D + 1)/2)). So
 
         B = (e^eps + 1) / (e^eps - 1) * sqrt(pi) Gamma((D + 1)/2) / Gamma(D/2).
 
-    The paper's B, (e^eps + 1) / (e^eps - 1) * pi sqrt(d) Gamma((d - 1)/2 + 1) / Gamma(d/2 + 1), is too large by a factor that
-    grows with d. Variance: E z z^T = B^2 / D I, which is about pi/2 ((e^eps + 1) / (e^eps - 1))^2 per coordinate.
+    The paper's B, (e^eps + 1) / (e^eps - 1) * pi sqrt(d) Gamma((d - 1)/2 + 1) / Gamma(d/2 + 1), is too large by a
+    factor that grows with d. Variance: E z z^T = B^2 / D I, which is about pi/2 ((e^eps + 1) / (e^eps - 1))^2 per
+    coordinate.
 
     Args:
         coin: words (of 2^64) on which v is on the side of u.

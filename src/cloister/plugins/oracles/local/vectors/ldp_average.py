@@ -1,31 +1,37 @@
 """LDP-AVG: every person sends a Gaussian vector for every region, and adds her own to that of the region she is in.
 
-Guarantee (Local; replace one row, or have none): a person's report is (eps, delta)-DP with eps and delta the budget's. She sends
-sum over regions of noise, plus her vector v, |v| <= l2, in the block of her region t. If her row is replaced, her report's mean moves by
-|v - v'| <= 2 l2 within one region, by sqrt(|v|^2 + |v'|^2) <= sqrt(2) l2 between two, by l2 where one of the rows is in none: jointly
-over all blocks by at most 2 l2. So noise of sigma = 2 l2 / mu is mu-GDP, and (eps, delta)-DP with the largest mu of the exact relation
-(Balle and Wang 2018), less what discreteness costs: vectors are integers, scaled so that sigma is 2^22 to 2^23, and noise is discrete
-Gaussian; her two rows differ in at most 2 d integers per level (``accounting.discrete``). With L levels that share her budget,
-2 sqrt(L) l2 and 2 d L; levels that share the users leave her one.
+Guarantee (Local; replace one row, or have none): a person's report is (eps, delta)-DP with eps and delta the budget's.
+She sends sum over regions of noise, plus her vector v, |v| <= l2, in the block of her region t. If her row is replaced,
+her report's mean moves by
+|v - v'| <= 2 l2 within one region, by sqrt(|v|^2 + |v'|^2) <= sqrt(2) l2 between two, by l2 where one of the rows is in
+none: jointly over all blocks by at most 2 l2. So noise of sigma = 2 l2 / mu is mu-GDP, and (eps, delta)-DP with the
+largest mu of the exact relation (Balle and Wang 2018), less what discreteness costs: vectors are integers, scaled so
+that sigma is 2^22 to 2^23, and noise is discrete Gaussian; her two rows differ in at most 2 d integers per level
+(``accounting.discrete``). With L levels that share her budget, 2 sqrt(L) l2 and 2 d L; levels that share the users
+leave her one.
 
-The bound is what is *sent*: ask about rows relative to a public point of each region (``methods.weighted_centers.buckets.Centred``), clipped to it, and add the
-point back. A bound by region is a scale of the vectors, which is the asker's too.
+The bound is what is *sent*: ask about rows relative to a public point of each region
+(``methods.weighted_centers.buckets.Centred``), clipped to it, and add the point back. A bound by region is a scale of
+the vectors, which is the asker's too.
 
-Why it counts as pure with a delta that may fail, not as Gaussian: a person answers one question, or few, and most are pure
-randomised response with all of her epsilon. In mu^2 and epsilon together only zCDP adds up, at which a pure eps = 4 with
-delta = 1e-6 becomes eps = 0.7. Basic composition adds epsilon to epsilon and delta to delta, without loss for whom there is one.
+Why it counts as pure with a delta that may fail, not as Gaussian: a person answers one question, or few, and most are
+pure randomised response with all of her epsilon. In mu^2 and epsilon together only zCDP adds up, at which a pure eps =
+4 with delta = 1e-6 becomes eps = 0.7. Basic composition adds epsilon to epsilon and delta to delta, without loss for
+whom there is one.
 
-Corrections to the paper: sigma from the change of what is sent, where it has diam(R_t) but adds x itself (uncentred, a norm of a hundred
-diameters turns eps = 0.5 into 8.9); joint bound 2 l2, not sqrt(2) l2, with which eps = 0.5, 1, 2 would be 0.73, 1.46, 2.93; the analytic
-calibration, since the classical one is proved for eps <= 1.
+Corrections to the paper: sigma from the change of what is sent, where it has diam(R_t) but adds x itself (uncentred, a
+norm of a hundred diameters turns eps = 0.5 into 8.9); joint bound 2 l2, not sqrt(2) l2, with which eps = 0.5, 1, 2
+would be 0.73, 1.46, 2.93; the analytic calibration, since the classical one is proved for eps <= 1.
 
 Range: a number is clipped at 8 sigma beyond the bound, then the N numbers of a level are shrunk to the length
-sigma sqrt(N + 2 sqrt(32 N) + 64) beyond it. That is post-processing by the person, and changes nothing of the guarantee; the decoder
-refuses what is farther out, so that one who lies moves all sums of a level by one or two sigma each (and the bound), or one sum by 8. Noise is sub-Gaussian:
-the first happens with a chance of 2 e^-32 a number, the second of e^-32 a report (Hsu, Kakade, Zhang 2012), and both together move the mean of
-a report by less than 1e-14 sigma a number.
+sigma sqrt(N + 2 sqrt(32 N) + 64) beyond it. That is post-processing by the person, and changes nothing of the
+guarantee; the decoder refuses what is farther out, so that one who lies moves all sums of a level by one or two sigma
+each (and the bound), or one sum by 8. Noise is sub-Gaussian: the first happens with a chance of 2 e^-32 a number, the
+second of e^-32 a report (Hsu, Kakade, Zhang 2012), and both together move the mean of a report by less than 1e-14 sigma
+a number.
 
-Cost: T d numbers of 4 bytes per person, and at (1, 1e-6) eleven times the variance of ``hadamard-vector``, which sends one byte.
+Cost: T d numbers of 4 bytes per person, and at (1, 1e-6) eleven times the variance of ``hadamard-vector``, which sends
+one byte.
 
 Source: Stemmer 2021, appendix A.1 (LDP-AVG); Balle, Wang 2018.
 """
@@ -87,12 +93,13 @@ class LdpAverage:
     def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> LdpAverageChannel:
         if not budget.delta > 0:
             raise InvalidInput(
-                f"'{NAME}' adds Gaussian noise, and its budget has no delta: pass delta (less than one over the number of rows), or "
-                "add up with 'hadamard-vector', which is pure"
+                f"'{NAME}' adds Gaussian noise, and its budget has no delta: pass delta (less than one over the "
+                f"number of rows), or add up with 'hadamard-vector', which is pure"
             )
         if sum(space.sizes) * bound.dimension > MAX_NUMBERS:
             raise InvalidInput(
-                f"'{NAME}' sends a vector for each of {sum(space.sizes)} buckets of {bound.dimension} numbers: use 'hadamard-vector'"
+                f"'{NAME}' sends a vector for each of {sum(space.sizes)} buckets of {bound.dimension} numbers: use "
+                f"'hadamard-vector'"
             )
         sharing = Sharing(self.share, space.levels, context.seed.child("sharing"))
         mu = mu_within(min(budget.epsilon, LARGE), budget.delta, 2 * bound.dimension * sharing.parts)
@@ -110,7 +117,8 @@ class LdpAverage:
 def mu_within(epsilon: float, delta: float, touched: int) -> float:
     """A mu at which discrete noise of sigma >= ``MIN_SIGMA`` on so many changed integers is (epsilon, delta)-DP.
 
-    Discreteness costs 2 drift of epsilon and a factor e^drift and (1 + e^epsilon) tail of delta (``accounting.discrete``): about 1e-10.
+    Discreteness costs 2 drift of epsilon and a factor e^drift and (1 + e^epsilon) tail of delta
+    (``accounting.discrete``): about 1e-10.
 
     Raises:
         InvalidInput: that is more than there is.

@@ -14,7 +14,8 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 
 STEP = 2.0**-11
-"""Real answers are sent in these steps, 16 bits each, for coordinates of variance 1: rounding adds STEP^2 / 12 = 2e-8 to that."""
+"""Real answers are sent in these steps, 16 bits each, for coordinates of variance 1: rounding adds STEP^2 / 12 = 2e-8
+to that."""
 
 ZERO = 2**15
 """The 16-bit number that stands for 0. Sent numbers are 1 .. 2^16 - 1: coordinates within 16."""
@@ -37,9 +38,10 @@ def words_for(dimension: int) -> int:
 def normals(words: Ids, dimension: int) -> Floats:
     """Words (n, m) to standard normal variates (dimension, n), two from a word (Box and Muller 1958).
 
-    The high half h of a word gives a radius, sqrt(-2 ln U) with U = (h + 1/2) / 2^32, at most 6.76; the low half an angle, a
-    multiple of 2 pi / 2^32. Radius, sine and cosine are right to 2^-40, relative and absolute (tested; NumPy's logarithm is right to
-    2^-50, and the rest is table, sums and products). ``astray`` says how near this comes to a normal vector.
+    The high half h of a word gives a radius, sqrt(-2 ln U) with U = (h + 1/2) / 2^32, at most 6.76; the low half an
+    angle, a multiple of 2 pi / 2^32. Radius, sine and cosine are right to 2^-40, relative and absolute (tested; NumPy's
+    logarithm is right to 2^-50, and the rest is table, sums and products). ``astray`` says how near this comes to a
+    normal vector.
     """
     columns = np.ascontiguousarray(words.T)
     radius = (columns >> np.uint64(32)).astype(np.float64)
@@ -49,21 +51,24 @@ def normals(words: Ids, dimension: int) -> Floats:
 
 
 def astray(dimension: int) -> Fraction:
-    """How far the chance of a cap, <v, u> >= c |v|, can be from a normal vector's, for any unit vector u and c >= 0: (m + 1) / 2^29.
+    """How far the chance of a cap, <v, u> >= c |v|, can be from a normal vector's, for any unit vector u and c >= 0: (m
+    + 1) / 2^29.
 
-    Proof, with m words. Replace the pairs one after the other by exact ones of the same word: U uniform in its 2^-32, the angle
-    uniform in its 2^-32 of a turn. Given the other pairs, the cap is a convex set of this one, since c |v| is convex in it: given the
-    angle, an interval of radii; given the radius, an arc of angles (two, if only one variate of the pair is used). The 2^32
-    radii have equal chances, each in the middle of its own: an interval is right to half of one at either end, 2^-32 in all. An arc is
-    right to one angle, 2^-32. What is computed is the pair of a radius off by a factor of 1 +- 2^-39 and an angle off by 2^-39, a
-    2^-7 of a step: the ends of an interval move by at most 2^-38 of the chance, those of an arc by 2^-6 of an angle. In all
-    below 2^-30 a pair: half of what is taken. The one more pays for rounding <v, u> and |v|, 2^-40 of |v|.
+    Proof, with m words. Replace the pairs one after the other by exact ones of the same word: U uniform in its 2^-32,
+    the angle uniform in its 2^-32 of a turn. Given the other pairs, the cap is a convex set of this one, since c |v| is
+    convex in it: given the angle, an interval of radii; given the radius, an arc of angles (two, if only one variate of
+    the pair is used). The 2^32 radii have equal chances, each in the middle of its own: an interval is right to half of
+    one at either end, 2^-32 in all. An arc is right to one angle, 2^-32. What is computed is the pair of a radius off
+    by a factor of 1 +- 2^-39 and an angle off by 2^-39, a 2^-7 of a step: the ends of an interval move by at most 2^-38
+    of the chance, those of an arc by 2^-6 of an angle. In all below 2^-30 a pair: half of what is taken. The one more
+    pays for rounding <v, u> and |v|, 2^-40 of |v|.
     """
     return Fraction(words_for(dimension) + 1, 2**29)
 
 
 def _turn(words: Ids) -> tuple[Floats, Floats]:
-    """Cosine and sine of the angle in the low halves: the lowest 12 bits by a table, the other 20 by the first terms of a series.
+    """Cosine and sine of the angle in the low halves: the lowest 12 bits by a table, the other 20 by the first terms of
+    a series.
 
     Those 20 are an angle of at most 2^-9.3, so that what the series leave out is below 2^-52.
     """

@@ -1,4 +1,5 @@
-"""PrivUnit: a uniform vector of the sphere that falls in the cap around u more often than it would. The least variance known."""
+"""PrivUnit: a uniform vector of the sphere that falls in the cap around u more often than it would. The least variance
+known."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from cloister.plugins.oracles.local.vectors.normals import (
 from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
 
 RAREST = 2.0**-10
-"""The least chance of a cap: a thousand vectors are drawn for one that is kept. Smaller caps are best above eps = 9.4."""
+"""The least chance of a cap: a thousand vectors are drawn for one that is kept. Smaller caps are best above eps = 9.4.
+"""
 
 MAX_DIMENSION = 2**17
 """Most numbers in a vector: ``astray`` is then an eighth of the least cap."""
@@ -45,38 +47,44 @@ NODES = 2**12
 @final
 @attrs.frozen
 class PrivUnit(OnSphere):
-    """Send z = v / m: v uniform on the sphere of radius sqrt(D), D = d + 1, kept if <v, u> >= gamma, else with chance t.
+    """Send z = v / m: v uniform on the sphere of radius sqrt(D), D = d + 1, kept if <v, u> >= gamma, else with chance
+    t.
 
     How: draw v; if <v, u> >= gamma, or a coin of probability t says so, keep it, else draw again.
 
-    Guarantee (Local; replace one row, or have none; pure, no delta): whatever v is drawn from, and whatever floating point takes for
-    <v, u> >= gamma, it is one finite law P for all rows. A row's v has the law P(v) w(v) / A, w(v) being 1 or t, and
-    A = q + (1 - q) t, with q = q(u) the chance under P of what is taken for the cap. So what one row can send every row can, and the
-    ratio of its chances is at most max A / (t min A). For all u, q is within a = ``astray`` of the cap's share of the sphere,
-    which is one number for all u. With c a rational number next to that, c- and c+ = c -+ (a + ``ROUNDED``),
+    Guarantee (Local; replace one row, or have none; pure, no delta): whatever v is drawn from, and whatever floating
+    point takes for <v, u> >= gamma, it is one finite law P for all rows. A row's v has the law P(v) w(v) / A, w(v)
+    being 1 or t, and A = q + (1 - q) t, with q = q(u) the chance under P of what is taken for the cap. So what one row
+    can send every row can, and the ratio of its chances is at most max A / (t min A). For all u, q is within a =
+    ``astray`` of the cap's share of the sphere, which is one number for all u. With c a rational number next to that,
+    c- and c+ = c -+ (a + ``ROUNDED``),
 
         t >= (c+ + (1 - c+) / odds) / (c- + (1 - c-) / odds) / odds    makes    max A / (t min A) <= odds:
 
-    t >= 1 / odds, and max A / min A falls as t grows. The coin is exact: t is a number of words over 2^64, checked in fractions. Of
-    the promise eps a share of 3e-7 is lost (d = 100, eps = 1). Rounding z to steps is post-processing. How often she draws is
-    geometric with chance A, independent of z, and the same for all rows up to that share: time tells nothing else.
+    t >= 1 / odds, and max A / min A falls as t grows. The coin is exact: t is a number of words over 2^64, checked in
+    fractions. Of the promise eps a share of 3e-7 is lost (d = 100, eps = 1). Rounding z to steps is post-processing.
+    How often she draws is geometric with chance A, independent of z, and the same for all rows up to that share: time
+    tells nothing else.
 
     All reports are of one length, and the decoder refuses longer ones: one who lies says no more than others do.
 
-    Unbiased: by symmetry E z = u, with m = E <v, u> = (1 - t) f / A, f = sqrt(D) (1 - gamma^2 / D)^((D - 1) / 2) / ((D - 1) B) the mean of
-    <v, u> in the cap times its share, B = sqrt(pi) Gamma((D - 1) / 2) / Gamma(D / 2); the discrete law may take 2 sqrt(D) a / f of
-    |u|: 5e-6, 2e-5 and 6e-4 at eps = 1, 4 and 10 (d = 100). Variance: |z|^2 = D / m^2, 1 / m^2 on average over the D coordinates, and in no
-    direction more than E<v, u>^2 = 1 + gamma m times that. m is largest where gamma = m: for large D, and within 1% from d = 100,
-    1 / m^2 is 25.2, 6.33, 1.62, 0.435 at eps = 0.5, 1, 2, 4.
+    Unbiased: by symmetry E z = u, with m = E <v, u> = (1 - t) f / A, f = sqrt(D) (1 - gamma^2 / D)^((D - 1) / 2) / ((D
+    - 1) B) the mean of <v, u> in the cap times its share, B = sqrt(pi) Gamma((D - 1) / 2) / Gamma(D / 2); the discrete
+      law may take 2 sqrt(D) a / f of
+    |u|: 5e-6, 2e-5 and 6e-4 at eps = 1, 4 and 10 (d = 100). Variance: |z|^2 = D / m^2, 1 / m^2 on average over the D
+    coordinates, and in no direction more than E<v, u>^2 = 1 + gamma m times that. m is largest where gamma = m: for
+    large D, and within 1% from d = 100, 1 / m^2 is 25.2, 6.33, 1.62, 0.435 at eps = 0.5, 1, 2, 4.
 
-    Cost: 1 / A vectors a report: 1.7, 12 and 1000 at eps = 1, 4 and 10; no more above that, where the cap stays as it is.
+    Cost: 1 / A vectors a report: 1.7, 12 and 1000 at eps = 1, 4 and 10; no more above that, where the cap stays as it
+    is.
 
     Args:
         gamma: a multiple of 2^-20 next to the fixed point (any gamma is private and unbiased; this one is best).
         coin: words (of 2^64) on which a vector outside of the cap is kept.
 
-    Source: Bhowmick et al. 2018 (PrivUnit); Asi, Feldman, Talwar 2022 (the best cap; PrivUnitG, whose vectors are normal). Both draw v by
-    its two parts, along u and across: in floating point some rows then have tails that others cannot have.
+    Source: Bhowmick et al. 2018 (PrivUnit); Asi, Feldman, Talwar 2022 (the best cap; PrivUnitG, whose vectors are
+    normal). Both draw v by its two parts, along u and across: in floating point some rows then have tails that others
+    cannot have.
     """
 
     gamma: float
@@ -159,7 +167,8 @@ def _circles(size: int) -> float:
 
 @lru_cache(256)
 def _share(gamma: float, size: int) -> float:
-    """The share of the sphere of radius sqrt(D) where a coordinate is at least gamma: the integral of cos^(D - 2) / B, by Simpson's rule."""
+    """The share of the sphere of radius sqrt(D) where a coordinate is at least gamma: the integral of cos^(D - 2) / B,
+    by Simpson's rule."""
     start = math.asin(gamma / math.sqrt(size))
     end = min(math.pi / 2, start + 12 / math.sqrt(size))
     nodes = np.linspace(start, end, NODES + 1)
@@ -175,12 +184,14 @@ def _mean(gamma: float, size: int) -> float:
 
 
 def _near(probability: float) -> Fraction:
-    """A rational number within 2^-26 of it, rounded so that it is the same on every platform, whose last digits may differ."""
+    """A rational number within 2^-26 of it, rounded so that it is the same on every platform, whose last digits may
+    differ."""
     return Fraction(int(probability * 2**26), 2**26)
 
 
 def _fixed_point(odds: float, size: int) -> float:
-    """The gamma that solves gamma = m(gamma) = f (odds - 1) / (odds c + 1 - c), c its share, by bisection; less if c were below ``RAREST``."""
+    """The gamma that solves gamma = m(gamma) = f (odds - 1) / (odds c + 1 - c), c its share, by bisection; less if c
+    were below ``RAREST``."""
     low, high = 0, int(min(16.0, math.sqrt(size)) * 2**20)
     while high - low > 1:
         gamma = (low + high) // 2 * 2.0**-20

@@ -32,14 +32,15 @@ def randomiser_option(default: Randomised) -> Any:
     """The option ``randomiser`` of a local vector-sum oracle."""
     return option(
         default=default,
-        help="of one vector: one-byte (a codeword), privunit (least variance, slow above epsilon 4) or duchi (the paper's); the "
-        "last two send 2 bytes per coordinate",
+        help="of one vector: one-byte (a codeword), privunit (least variance, slow above epsilon 4) or duchi (the "
+        "paper's); the last two send 2 bytes per coordinate",
         choices=tuple(RANDOMISERS),
     )
 
 
 def answers(
-    mechanism: str, randomiser: Randomised, share: Share, space: Space, bound: Bound, budget: Budget, context: QuestionContext,
+    mechanism: str, randomiser: Randomised, share: Share, space: Space, bound: Bound, budget: Budget,
+    context: QuestionContext,
 ) -> VectorAnswers:  # fmt: skip
     """The users' half of a question."""
     sharing = Sharing(share, space.levels, context.seed.child("sharing"))

@@ -4,10 +4,11 @@ A row in bucket b with the vector v, |v| <= l2, is lifted to the unit sphere of 
 
     u = s(b) (x, sqrt(1 - |x|^2)),     x = v / l2,
 
-with the public sign s(b) of her bucket. The last coordinate replaces Duchi's random rounding of the norm, adds no noise, and is
-forgotten: of what a randomiser makes, only the first d coordinates are sent. A row in no bucket has v = 0, so that
-u = +-(0, 1): its first d coordinates are zero, and so is what it adds to any sum, on average. Its sign is a public coin that
-belongs to no bucket, so that this holds to the last digit also where a randomiser is symmetric only under u -> -u.
+with the public sign s(b) of her bucket. The last coordinate replaces Duchi's random rounding of the norm, adds no
+noise, and is forgotten: of what a randomiser makes, only the first d coordinates are sent. A row in no bucket has v =
+0, so that u = +-(0, 1): its first d coordinates are zero, and so is what it adds to any sum, on average. Its sign is a
+public coin that belongs to no bucket, so that this holds to the last digit also where a randomiser is symmetric only
+under u -> -u.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.plugins.oracles.local.question import Randomiser
 
 DrawWords: TypeAlias = Callable[[Ids, int], Ids]
-"""Users (n,) and the number of a go, from 0, to their secret words (n, each) for that go. Most randomisers have but one."""
+"""Users (n,) and the number of a go, from 0, to their secret words (n, each) for that go. Most randomisers have but
+one."""
 
 
 class Unit(Randomiser, Protocol):
     """A local randomiser of a unit vector u of R^(d + 1). Public plain data, integers wherever a digest sees it.
 
-    Laws: whatever two inputs are, the chances of an answer differ by a factor of at most e^eps, as computed, not only in real
-    numbers. Answer i depends on vector i, user i and her words alone. ``scale * estimates`` has the mean u (its first d coordinates).
+    Laws: whatever two inputs are, the chances of an answer differ by a factor of at most e^eps, as computed, not only
+    in real numbers. Answer i depends on vector i, user i and her words alone. ``scale * estimates`` has the mean u (its
+    first d coordinates).
     """
 
     @property
@@ -39,7 +42,8 @@ class Unit(Randomiser, Protocol):
 
     @property
     def moment(self) -> float:
-        """E |z|^2 / (d + 1), the same for every u: the mean square of a coordinate of an estimate z, on average over them."""
+        """E |z|^2 / (d + 1), the same for every u: the mean square of a coordinate of an estimate z, on average over
+        them."""
         ...
 
     def randomise(self, units: Floats, users: Ids, words: DrawWords, seed: PublicRng) -> AnyArray:
@@ -52,10 +56,11 @@ class Unit(Randomiser, Protocol):
 
 
 def lifted(values: Ints, signs: Floats, l2: int, nowhere: Bools) -> Floats:
-    """Vectors (n, d) and signs (n,) to unit vectors (d + 1, n), one per column; of rows that are nowhere (n,) the vector is zero.
+    """Vectors (n, d) and signs (n,) to unit vectors (d + 1, n), one per column; of rows that are nowhere (n,) the
+    vector is zero.
 
-    Vectors beyond the bound are scaled to it: the privacy of some randomisers needs |u| = 1, and it is made so here. Squares
-    are integers, exact in float64 up to 2^53: nothing depends on the batch.
+    Vectors beyond the bound are scaled to it: the privacy of some randomisers needs |u| = 1, and it is made so here.
+    Squares are integers, exact in float64 up to 2^53: nothing depends on the batch.
     """
     wide = values.T.astype(np.float64, order="C")
     wide[:, nowhere] = 0

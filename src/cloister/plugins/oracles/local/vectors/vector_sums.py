@@ -3,16 +3,18 @@
 Three independent choices: the randomiser of one unit vector (``codebook``, ``privunit``, ``duchi``), how
 buckets are told apart (``channel``), and what the levels of a tree divide (``levels``).
 
-Guarantee (Local; replace one row, or have none; pure, no delta): a person's unit vector is a function of her row and of public
-coins (``unit_randomiser``). She sends it through an eps-DP randomiser once, or once per level at eps / T each. So her whole report
-is eps-DP. Bucket and vector are protected together: neither is ever sent, and the sign that holds the bucket is inside.
+Guarantee (Local; replace one row, or have none; pure, no delta): a person's unit vector is a function of her row and of
+public coins (``unit_randomiser``). She sends it through an eps-DP randomiser once, or once per level at eps / T each.
+So her whole report is eps-DP. Bucket and vector are protected together: neither is ever sent, and the sign that holds
+the bucket is inside.
 
 Unbiased: E over the person's coins of z_i is s_i(b_i) x_i, and over the public ones of s_i(v) s_i(b_i) is [v = b_i]. So
-sum_i s_i(v) z_i has the mean of the x_i in bucket v. Persons in no bucket add nothing on average, see ``unit_randomiser``.
+sum_i s_i(v) z_i has the mean of the x_i in bucket v. Persons in no bucket add nothing on average, see
+``unit_randomiser``.
 
-Variance of a coordinate, n users, in units of the bound: n E |z|^2 / (d + 1) less the squares of the bucket's own rows; the
-same for all buckets, and however many there are (``VectorAnswers.variance``). In one dimension of d + 1 it can be above that
-average, in others below, by at most n per coordinate with 'privunit'; it is the same for all with 'duchi'.
+Variance of a coordinate, n users, in units of the bound: n E |z|^2 / (d + 1) less the squares of the bucket's own rows;
+the same for all buckets, and however many there are (``VectorAnswers.variance``). In one dimension of d + 1 it can be
+above that average, in others below, by at most n per coordinate with 'privunit'; it is the same for all with 'duchi'.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ class HadamardVector:
     def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> HadamardVectorChannel:
         if sum(map(filled, space.sizes)) * bound.dimension > MAX_NUMBERS:
             raise InvalidInput(
-                f"'hadamard-vector' keeps a vector per bucket: {sum(space.sizes)} buckets of {bound.dimension} numbers are too "
-                "many; use 'explicit-histogram-vector', which is asked bucket by bucket"
+                f"'hadamard-vector' keeps a vector per bucket: {sum(space.sizes)} buckets of {bound.dimension} "
+                f"numbers are too many; use 'explicit-histogram-vector', which is asked bucket by bucket"
             )
         return HadamardVectorChannel(
             answers("hadamard-vector", self.randomiser, self.share, space, bound, budget, context)
