@@ -280,7 +280,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "no method": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --method "
     "onround", "did you mean one-round"),
     "no such slot": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --with "
-    "counts=exact", "no slot 'counts'"),
+    "tallies=exact", "no slot 'tallies'"),
     "no value": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --set "
     "partitions", "name=value"),
     "two values": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --set clip=yes --set "

@@ -56,7 +56,7 @@ def test_an_oracle_that_leaves_facts_out_is_told_so() -> None:
         trust, measure = HonestCounts.trust, "pure"
         open = HonestCounts.open
 
-    with pytest.raises(InvalidInput, match="failing, everybody, biased: make its class a @component"):
+    with pytest.raises(InvalidInput, match="uses_delta, asks_all_users, biased: make its class a @component"):
         checks_for(Bare())
 
 

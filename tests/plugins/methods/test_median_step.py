@@ -105,13 +105,13 @@ def test_pulls_conform(component: Any, check: Any) -> None:
 
 
 def test_a_far_row_pulls_by_a_unit_vector_and_weighs_as_its_distance_says() -> None:
-    pulls = Pulls(NearestCenter(np.array([[100, 0]]), SQUARE.reach), 50)
+    pulls = Pulls(NearestCenter(np.array([[100, 0]]), SQUARE.max_norm), 50)
     values = pulls.values(np.array([[400, 400]]), np.zeros((1, 1), np.int64))[0]
     assert np.abs(values - [0.6 * STEPS, 0.8 * STEPS, TOP * 50 / 500]).max() <= 1
 
 
 def test_a_near_row_pulls_in_proportion_and_weighs_most() -> None:
-    pulls = Pulls(NearestCenter(np.array([[100, 0]]), SQUARE.reach), 50)
+    pulls = Pulls(NearestCenter(np.array([[100, 0]]), SQUARE.max_norm), 50)
     values = pulls.values(np.array([[110, 0], [100, 0]]), np.zeros((2, 1), np.int64))
     assert np.abs(values - [[STEPS / 5, 0, TOP], [0, 0, TOP]]).max() <= 1
 

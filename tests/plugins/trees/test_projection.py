@@ -33,7 +33,7 @@ def test_the_projection_is_a_scaled_orthogonal_projection_up_to_its_rounding(d: 
     rows = rows_in(ball(d), 500, d)
     images = projection.of(rows).astype(np.float64)
     frame = np.linalg.qr(projection.matrix.astype(np.float64))[0][:, :m]
-    expected = np.linalg.norm(rows @ frame, axis=1) / ball(d).reach * projection.scale
+    expected = np.linalg.norm(rows @ frame, axis=1) / ball(d).max_norm * projection.scale
     inside = expected < 0.9999
     assert np.allclose(np.linalg.norm(images[inside], axis=1) / RADIUS, expected[inside], atol=1e-6)
     assert not images[expected > 1.0001].any()  # Algorithm 3, lines 3-6
