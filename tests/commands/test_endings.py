@@ -97,10 +97,10 @@ def test_letters_that_a_terminal_lacks_are_printed_as_escapes(encoding: str, fol
 
 
 def test_tables_of_every_program_go_one_way(capsys: pytest.CaptureFixture[str]) -> None:
-    from rich.table import RowTable
+    from rich.table import Table
 
     steady()
-    table = RowTable("[/]", "[bold]name[/bold]")
+    table = Table("[/]", "[bold]name[/bold]")
     table.add_row(":smile:", "[/m2]")
     print_table(table, console())
     shown = capsys.readouterr().out
