@@ -119,6 +119,8 @@ SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (
     (programs.broken(programs.SwappedSplit), None, "all_rounds_together_keep_the_budget"),
     (programs.broken(programs.LastRoundUnnoised), None, "all_rounds_together_keep_the_budget"),
     (programs.broken(programs.StartsAtARow), None, "rows_are_reached_by_asking_only"),
+    (programs.broken(programs.CentresOnTheBatch), None, "its_questions_see_each_row_alone"),
+    (programs.broken(programs.TestsTheBatch), None, "its_questions_see_each_row_alone"),
     (programs.broken(programs.GathersAgain), None, "rows_are_reached_by_asking_only"),
     (programs.broken(programs.GlobalCoins), None, "equal_answers_give_equal_centers"),
     (programs.broken(programs.Remembers), None, "equal_answers_give_equal_centers"),

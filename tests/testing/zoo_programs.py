@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
@@ -17,7 +18,7 @@ from cloister.core.questions import Round, Rows, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import component
 from cloister.core.session import Session
-from cloister.core.types import Floats, Ids
+from cloister.core.types import Floats, Ids, Ints
 from tests.testing.honest import (
     Chunks,
     FirstPoints,
@@ -112,6 +113,48 @@ class LastRoundUnnoised(Plain):
             return super().step(problem, session, centers, budget, index)
         near = NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
         session.ask(count(near, oracle=_Bare(), budget=Budget("exact", math.inf)))
+        return centers
+
+
+@attrs.frozen(eq=False)
+class _FromTheirMean(Rows):
+    """Rows relative to the mean of the batch that they came in."""
+
+    def values(self, rows: Ints, buckets: Ints) -> Ints:
+        return rows - rows.mean(axis=0).astype(np.int64) if len(rows) else rows
+
+
+@attrs.frozen(eq=False)
+class _AllOrNone:
+    """One bucket, where every row is that a batch has, if none of them is in the last tenth of the domain."""
+
+    sides: Ints
+
+    space = Space((1,))
+
+    def locate(self, rows: Ints) -> Ints:
+        return np.full((len(rows), 1), -1 if (rows[:, 0] > self.sides[0] * 4 // 5).any() else 0)
+
+
+class CentresOnTheBatch(Plain):
+    """Brings vectors of its own, which look at the other rows."""
+
+    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
+        domain = problem.domain
+        near = NearestCenter(domain.snap(centers), domain.max_norm)
+        if index:
+            vectors = _FromTheirMean(near, Bound(2 * domain.max_norm, domain.dimension))
+            session.ask(vector_sum(vectors, oracle=self.sums, budget=budget))
+        else:
+            session.ask(count(near, oracle=self.counts, budget=budget))
+        return centers
+
+
+class TestsTheBatch(Plain):
+    """Brings a bucketing of its own, which looks at all rows: one row moves every count."""
+
+    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
+        session.ask(count(_AllOrNone(problem.domain.sides), oracle=self.counts, budget=budget))
         return centers
 
 

@@ -71,13 +71,18 @@ def ids_are_within_the_space(make: Maker) -> None:
     """``locate`` gives an int64 id for every row and level: 0 <= id < size, or -1 for no bucket; no rows give no
     ids."""
     for domain, cells, rows in made(make):
-        ids, sizes = cells.locate(rows), cells.space.sizes
-        _check_shape(ids, len(rows), len(sizes))
-        _check_shape(cells.locate(rows[:0]), 0, len(sizes))
-        for level, size in enumerate(sizes):
-            low, high = int(ids[:, level].min()), int(ids[:, level].max())
-            require(low >= -1 and high < size, f"{domain}, level {level}: ids are {low} .. {high}, the size is {size}")
-        require((ids >= 0).any(), f"{domain}: no row is in any bucket")
+        check_ids(str(domain), cells, rows)
+        require((cells.locate(rows) >= 0).any(), f"{domain}: no row is in any bucket")
+
+
+def check_ids(where: str, cells: Any, rows: Ints) -> None:
+    """A bucketing's ids are int64 (n, levels), and of buckets that there are."""
+    ids, sizes = cells.locate(rows), cells.space.sizes
+    _check_shape(ids, len(rows), len(sizes))
+    _check_shape(cells.locate(rows[:0]), 0, len(sizes))
+    for level, size in enumerate(sizes):
+        low, high = int(ids[:, level].min()), int(ids[:, level].max())
+        require(low >= -1 and high < size, f"{where}, level {level}: ids are {low} .. {high}, the size is {size}")
 
 
 def nested_levels_are_halves(make: Maker) -> None:
@@ -102,32 +107,36 @@ def a_row_falls_in_the_same_bucket_in_any_batch(make: Maker) -> None:
     """A row's bucket depends on that row alone, bit for bit: alone, in any chunk, in any order and whatever comes with
     it (a floating-point matrix product does not manage that near ties; nor does anything read off the batch)."""
     for domain, cells, rows in made(make):
-        kept, ids = rows.copy(), cells.locate(rows)
-        require(np.array_equal(rows, kept), f"{domain}: locate changes the rows")
-        for name, order, other in _batches(cells.locate, rows):
-            moved = (other != ids[order]).any(axis=1)
-            require(
-                not moved.any(), f"{domain}: {name}, {int(moved.sum())} of {len(order)} rows fall in another bucket"
-            )
+        check_alone(str(domain), cells.locate, rows, "fall in another bucket")
 
 
-def _batches(locate: Any, rows: Ints) -> Iterator[tuple[str, Ints, Ints]]:
-    """(what was done, positions of rows, their ids)."""
+def check_alone(where: str, of_rows: Any, rows: Ints, otherwise: str, few: int = 2600) -> None:
+    """What is computed of rows (n, d) is a function of each row alone, and leaves them as they are. Args: few (of how
+    many rows small chunks are made)."""
+    kept, whole = rows.copy(), of_rows(rows)
+    require(np.array_equal(rows, kept), f"{where}: the rows are changed")
+    for name, order, other in _batches(of_rows, rows, few):
+        moved = (other != whole[order]).any(axis=1)
+        require(not moved.any(), f"{where}: {name}, {int(moved.sum())} of {len(order)} rows {otherwise}")
+
+
+def _batches(of_rows: Any, rows: Ints, few: int) -> Iterator[tuple[str, Ints, Ints]]:
+    """(what was done, positions of rows, what is computed of them)."""
     n, g = len(rows), np.random.default_rng(52)
     everyone = np.arange(n)
     for size in (1, 2, 3, 7, 64):
         # of small chunks every third, of the last rows: those are on the grid or close to where buckets meet
-        starts = range(0, n, size) if size > 7 else range(max(0, n - 2600), n, 3 * size)
+        starts = range(0, n, size) if size > 7 else range(max(0, n - few), n, 3 * size)
         chunks = [everyone[i : i + size] for i in starts]
-        yield f"in chunks of {size}", np.concatenate(chunks), np.concatenate([locate(rows[c]) for c in chunks])
+        yield f"in chunks of {size}", np.concatenate(chunks), np.concatenate([of_rows(rows[c]) for c in chunks])
     order = g.permutation(n)
-    yield "in another order", order, locate(rows[order])
+    yield "in another order", order, of_rows(rows[order])
     order = everyone[::-1]
-    yield "backwards, from memory with strides", order, locate(rows[::-1])
-    yield "in columns", everyone, locate(np.asfortranarray(rows))
-    yield "with as many others", everyone, locate(np.concatenate([rows[order], rows]))[n:]
+    yield "backwards, from memory with strides", order, of_rows(rows[::-1])
+    yield "in columns", everyone, of_rows(np.asfortranarray(rows))
+    yield "with as many others", everyone, of_rows(np.concatenate([rows[order], rows]))[n:]
     far = np.argsort(-np.abs(rows).max(axis=1))[: n // 4]
-    yield "without three quarters of the rows", far, locate(rows[far])
+    yield "without three quarters of the rows", far, of_rows(rows[far])
 
 
 def ids_are_those_of_the_nearest_centers(make: Maker) -> None:
@@ -163,27 +172,26 @@ def its_digest_travels(make: Maker) -> None:
 def vectors_are_bounded_and_of_their_row_alone(make: Maker) -> None:
     """A row's vector is of int64, depends on that row alone, and is within the bound for every row that is in a
     bucket."""
-    for domain, vectors, rows in ((d, v, rows_of(d, v.cells)) for d, v in _made_vectors(make)):
-        ids, bound = vectors.cells.locate(rows), vectors.bound
-        values = np.asarray(vectors.values(rows, ids))
-        shape = (len(rows), bound.dimension)
-        require(
-            values.shape == shape and values.dtype == np.int64,
-            f"{domain}: values are {values.dtype} {values.shape}, not {shape}",
-        )
-        order = np.random.default_rng(53).permutation(len(rows))
-        require(
-            np.array_equal(vectors.values(rows[order], ids[order]), values[order]),
-            f"{domain}: another order, other vectors",
-        )
-        alone = np.concatenate([vectors.values(rows[i : i + 1], ids[i : i + 1]) for i in range(0, len(rows), 17)])
-        require(np.array_equal(alone, values[::17]), f"{domain}: alone, a row has another vector")
-        placed = values[(ids >= 0).any(axis=1)]
-        squares, lengths = int((placed**2).sum(axis=1).max()), int(np.abs(placed).sum(axis=1).max())
-        require(
-            squares <= bound.l2**2, f"{domain}: a vector has the L2 norm {squares**0.5:.6g}, the bound is {bound.l2}"
-        )
-        require(lengths <= bound.l1, f"{domain}: a vector has the L1 norm {lengths}, the bound is {bound.l1}")
+    for domain, vectors in _made_vectors(make):
+        check_vectors(str(domain), vectors, rows_of(domain, vectors.cells))
+
+
+def check_vectors(where: str, vectors: Any, rows: Ints, few: int = 2600) -> None:
+    """Vectors are int64 (n, dimension), of each row alone, and within their bound where the row is in a bucket."""
+
+    def of_rows(some: Ints) -> Any:
+        return vectors.values(some, vectors.cells.locate(some))
+
+    values, bound, wanted = of_rows(rows), vectors.bound, (len(rows), vectors.bound.dimension)
+    found = f"{getattr(values, 'dtype', type(values))} {np.shape(values)}"
+    fits = isinstance(values, np.ndarray) and values.shape == wanted and values.dtype == np.int64
+    require(fits, f"{where}: values are {found}, not int64 {wanted}")
+    check_alone(where, of_rows, rows, "have another vector", few)
+    placed = values[(vectors.cells.locate(rows) >= 0).any(axis=1)]
+    squares = int((placed**2).sum(axis=1).max(initial=0))
+    lengths = int(np.abs(placed).sum(axis=1).max(initial=0))
+    require(squares <= bound.l2**2, f"{where}: a vector has the L2 norm {squares**0.5:.6g}, the bound is {bound.l2}")
+    require(lengths <= bound.l1, f"{where}: a vector has the L1 norm {lengths}, the bound is {bound.l1}")
 
 
 def _made_vectors(make: Maker) -> Iterator[tuple[Domain, Any]]:

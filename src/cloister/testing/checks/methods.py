@@ -14,6 +14,7 @@ from cloister.accounting.budgeting import afforded
 from cloister.accounting.total import Total
 from cloister.core.budget import Currency, Event
 from cloister.core.clustering import Clustering, Problem
+from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -22,6 +23,7 @@ from cloister.core.registry.components import slots_of
 from cloister.core.session import Session, forecast
 from cloister.core.trust import Trust
 from cloister.testing.check import given, require
+from cloister.testing.checks import bucketings
 from cloister.testing.scripts import SCRIPTS, Invented, Script
 from cloister.testing.stubs import Guarded, Handful
 
@@ -33,6 +35,9 @@ PROBLEMS: tuple[tuple[int, Domain, int], ...] = (
     (4, Ball((0.5, -0.5), 2.0), 1_000),
 )
 """k, domain, public number of rows: one centre in one column, a box with unequal sides, a ball off the origin."""
+
+FEW = 200
+"""Rows of which small chunks are made, for every question of every round."""
 
 
 def currencies_of(component: Any) -> frozenset[Currency]:
@@ -169,6 +174,24 @@ def rows_are_reached_by_asking_only(method: Any) -> None:
         require(guarded._gathered == asked, f"k = {problem.k}: rounds {asked} were asked, {guarded._gathered} gathered")
 
 
+def its_questions_see_each_row_alone(method: Any) -> None:
+    """The bucketings and vectors of its questions see rows: what they make of a row depends on that row alone, in any
+    batch. Ids are of buckets that there are, vectors are int64 and within their bound."""
+    for problem, seed in problems(method):
+        rounds = (*forecast(method, problem, seed), *told(method, problem, seed, SCRIPTS[1])[1].rounds)
+        seen, domain = set[str](), problem.domain
+        for where, part in ((f"k = {problem.k}, round {round.index}", p) for round in rounds for p in round.parts):
+            cells, vectors, key = part.cells, part.vectors, digest((part.cells, part.vectors))
+            if key in seen:
+                continue
+            seen.add(key)
+            rows, named = bucketings.rows_of(domain, cells), f"{where}: {type(cells).__name__}"
+            bucketings.check_ids(named, cells, rows)
+            bucketings.check_alone(named, cells.locate, rows, "fall in another bucket", FEW)
+            if vectors is not None:
+                bucketings.check_vectors(f"{where}: {type(vectors).__name__}", vectors, rows, FEW)
+
+
 def any_answers_give_centers_inside_the_domain(method: Any) -> None:
     """Whatever the noise made of the answers, k finite centres inside the domain come out, and weights and details are
     plain."""
@@ -208,5 +231,6 @@ METHODS = (
     equal_answers_give_equal_centers,
     replay_needs_no_rows,
     rows_are_reached_by_asking_only,
+    its_questions_see_each_row_alone,
     any_answers_give_centers_inside_the_domain,
 )
