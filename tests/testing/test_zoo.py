@@ -7,6 +7,12 @@ from typing import Any
 import pytest
 
 from cloister.testing import ConformanceError, checks_for, parametrize
+from cloister.testing.checks.nested_spaces import nested_errors_are_within_the_declared_ones
+from cloister.testing.checks.oracle_biased import (
+    errors_are_within_the_declared_ones,
+    many_rows_get_the_same_noise,
+    secret_noise_has_the_law_of_seeded_noise,
+)
 from cloister.testing.roles import name_of
 from tests.testing.honest import (
     Chunks,
@@ -21,7 +27,7 @@ from tests.testing.honest import (
 )
 from tests.testing.zoo import SPECIMENS
 from tests.testing.zoo_joint import NoisyOnes
-from tests.testing.zoo_noise import Clamped
+from tests.testing.zoo_noise import Clamped, RoundsDown
 from tests.testing.zoo_thresholds import HonestThreshold
 
 
@@ -38,11 +44,24 @@ def test_the_kit_catches(specimen: Any, role: str | None, name: str) -> None:
 
 
 @parametrize(
-    HonestGaussianSums(), HonestThreshold(), Clamped(), UnaryCounts(), NoisyOnes(), Halving(), FirstPoints(),
-    Plain(counts=HonestCounts(), sums=HonestSums()),
+    HonestGaussianSums(), HonestThreshold(), Clamped(), RoundsDown(), UnaryCounts(), NoisyOnes(), Halving(),
+    FirstPoints(), Plain(counts=HonestCounts(), sums=HonestSums()),
 )  # fmt: skip
 def test_honest_components_conform(component: Any, check: Any) -> None:
     check(component)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        errors_are_within_the_declared_ones,
+        many_rows_get_the_same_noise,
+        nested_errors_are_within_the_declared_ones,
+        secret_noise_has_the_law_of_seeded_noise,
+    ],
+)
+def test_rounding_to_steps_wider_than_the_noise_is_no_fault_of_biased_counts(check: Any) -> None:
+    check(RoundsDown(step=100))
 
 
 @parametrize(Chunks, role="Population")

@@ -48,6 +48,10 @@ SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (
     (noise.OccupiedOnly(), None, "empty_buckets_get_the_same_noise"),
     (noise.ClampedInSilence(), None, "bias_is_as_declared"),
     (noise.ClampedAndBoastful(), None, "errors_are_within_the_declared_ones"),
+    (noise.ClampedAndQuietInSecret(), None, "secret_noise_has_the_law_of_seeded_noise"),
+    (noise.ClampedAndQuietInSecret(), None, "secret_noise_has_the_law_of_seeded_noise_in_a_large_space"),
+    (noise.ClampedAndBoastful(), None, "errors_are_within_the_declared_ones_in_a_large_space"),
+    (noise.HalvesAndCallsItBias(), None, "many_rows_get_the_same_noise"),
     (noise.OneSeedForAllLevels(), None, "noises_are_independent"),
     (noise.CancellingNoise(), None, "noises_are_independent"),
     (noise.PublicNoise(), None, "noise_comes_from_the_rng_it_is_given"),
@@ -147,6 +151,8 @@ SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (
     (thresholds.DearerDelta(), None, "events_cover_the_budget_and_no_more"),
     (spaces.NoiseFromTheLeaves(), None, "nested_levels_have_noise_of_their_own"),
     (spaces.ForgetsTheOddOne(), None, "nested_levels_are_added_up_exactly"),
+    (spaces.NoiseFromTheLeavesIsCalledBias(), None, "nested_errors_are_within_the_declared_ones"),
+    (spaces.ForgetsTheOddOneAndCallsItBias(), None, "nested_errors_are_within_the_declared_ones"),
     (spaces.nested_elsewhere, "Bucketing", "nested_levels_are_halves"),
     *(
         (spaces.far_out(specimen), None, f"{name}_in_a_large_space")
@@ -161,6 +167,7 @@ SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (
             (noise.OwnNoise(), "noise_comes_from_the_rng_it_is_given"),
             (noise.QuieterThanItSays(), "variance_is_as_declared"),
             (noise.QuieterInSecret(), "secret_noise_has_the_declared_law"),
+            (noise.HalvesAndCallsItBias(), "many_rows_get_the_same_noise"),
             (noise.EmptyBucketsSkipped(), "empty_buckets_get_the_same_noise"),
             (noise.CancellingNoise(), "noises_are_independent"),
             (noise.FloatNoise(), "noise_is_discrete"),

@@ -16,7 +16,7 @@ from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ints
-from cloister.plugin import AdditiveCounts, Central, Laplace, Measure, Sensitivity, component
+from cloister.plugin import AdditiveCounts, Central, Laplace, Measure, Sensitivity, component, option
 from tests.testing.honest import (
     Channel,
     HonestCounts,
@@ -325,3 +325,45 @@ class ClampedAndBoastful(Clamped):
 
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
         return NotBelowZeroAndBoastful(sensitivity.l1 / budget.epsilon), 0
+
+
+@attrs.frozen
+class RoundedDown(Laplace):
+    """The multiple of ``step`` below."""
+
+    step: int
+
+    @property
+    def deviation(self) -> float:
+        return super().deviation + self.step
+
+    def post_processed(self, noised: Ints) -> Ints:
+        return noised // self.step * self.step
+
+
+@component
+class RoundsDown(Clamped):
+    """Central; add-or-remove one row: eps-DP, rounded down, and says so."""
+
+    step: int = option(default=5, low=1, help="released counts are multiples of this")
+
+    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
+        return RoundedDown(sensitivity.l1 / budget.epsilon, self.step), 0
+
+
+@attrs.frozen
+class NotBelowZeroAndQuietInSecret(NotBelowZero):
+    def draw(self, size: int, rng: NoiseRng) -> Ints:
+        return rng.discrete_laplace(self.scale if rng.seeded else self.scale / 1.25, size)
+
+
+@component
+class ClampedAndQuietInSecret(Clamped):
+    """Noise that is too small, where nobody can repeat it only."""
+
+    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
+        return NotBelowZeroAndQuietInSecret(sensitivity.l1 / budget.epsilon), 0
+
+
+class HalvesAndCallsItBias(HalvesTheNoiseOfLargeCounts):
+    biased = True

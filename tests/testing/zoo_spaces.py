@@ -128,6 +128,14 @@ class ForgetsTheOddOne(HonestCounts):
     channel = _Odd
 
 
+class NoiseFromTheLeavesIsCalledBias(NoiseFromTheLeaves):
+    biased = True
+
+
+class ForgetsTheOddOneAndCallsItBias(ForgetsTheOddOne):
+    biased = True
+
+
 class _Elsewhere(HalvingTree):
     def locate(self, rows: Ints) -> Ints:
         ids = super().locate(rows)

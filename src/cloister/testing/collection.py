@@ -16,15 +16,16 @@ from cloister.testing.checks.declarations import (
     the_guarantee_is_documented,
     the_registry_says_what_the_class_is,
 )
-from cloister.testing.checks.large_spaces import LARGE, LARGE_EXACT, LARGE_NOISE
+from cloister.testing.checks.large_spaces import LARGE, LARGE_BIASED, LARGE_EXACT, LARGE_NOISE
 from cloister.testing.checks.method_options import METHOD_OPTIONS
 from cloister.testing.checks.methods import METHODS
-from cloister.testing.checks.nested_spaces import NESTED, NESTED_NOISE
+from cloister.testing.checks.nested_spaces import NESTED, NESTED_BIASED, NESTED_NOISE
+from cloister.testing.checks.oracle_biased import BIASED, CENTRAL_BIASED
 from cloister.testing.checks.oracle_events import EVENTS, GAUSSIAN
 from cloister.testing.checks.oracle_joint import JOINT
 from cloister.testing.checks.oracle_local import LOCAL, LOCAL_PURE
 from cloister.testing.checks.oracle_mixing import MIXING
-from cloister.testing.checks.oracle_noise import BIASED, CENTRAL_BIASED, CENTRAL_NOISE, EXACT, NOISE
+from cloister.testing.checks.oracle_noise import CENTRAL_NOISE, EXACT, NOISE
 from cloister.testing.checks.oracle_privacy import PRIVACY
 from cloister.testing.checks.oracle_rows import CENTRAL_SUMS, ROWS
 from cloister.testing.checks.oracle_threshold import THRESHOLD
@@ -78,7 +79,8 @@ def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
     if central and not oracle.biased:
         found += (*(LARGE_NOISE if private else LARGE_EXACT), *NESTED)
     if central and private:
-        found += (*(CENTRAL_BIASED if oracle.biased else (*CENTRAL_NOISE, *NESTED_NOISE)), *PRIVACY)
+        own = (*CENTRAL_BIASED, *LARGE_BIASED, *NESTED_BIASED) if oracle.biased else (*CENTRAL_NOISE, *NESTED_NOISE)
+        found += (*own, *PRIVACY)
     if central and oracle.measure == "gaussian":
         found += GAUSSIAN
     if oracle.trust is Local:

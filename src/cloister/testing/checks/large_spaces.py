@@ -21,7 +21,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
-from cloister.testing.checks import oracle_noise, oracle_privacy, oracle_rows
+from cloister.testing.checks import oracle_biased, oracle_noise, oracle_privacy, oracle_rows
 from cloister.testing.probes import Probe, budget_of, decoded, narrow_shapes
 from cloister.testing.roles import role_of
 
@@ -177,6 +177,20 @@ LARGE_NOISE = tuple(
     )
 )
 """For Central oracles that promise privacy."""
+
+LARGE_BIASED = tuple(
+    _far_out(check)
+    for check in (
+        oracle_biased.errors_are_within_the_declared_ones,
+        oracle_biased.secret_noise_has_the_law_of_seeded_noise,
+        oracle_biased.many_rows_get_the_same_noise,
+        oracle_noise.noise_comes_from_the_rng_it_is_given,
+        oracle_noise.noises_are_independent,
+        oracle_noise.noise_is_discrete,
+        oracle_privacy.neighbours_are_hard_to_tell_apart,
+    )
+)
+"""For those of them that are biased."""
 
 LARGE_EXACT = (_far_out(oracle_noise.exact_answers_are_exact),)
 """For Central oracles that promise none."""

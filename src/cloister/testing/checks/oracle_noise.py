@@ -89,10 +89,11 @@ def variance_is_as_declared(oracle: Any) -> None:
     is the square of it (of one that lies between them, where levels differ)."""
     for sample in samples(oracle):
         compare_widths(sample)
-    _check_variance(oracle)
+    check_variance(oracle)
 
 
-def _check_variance(oracle: Any) -> None:
+def check_variance(oracle: Any) -> None:
+    """``variance`` is the square of ``standard_error``."""
     for probe in wide_probes(oracle):
         rng = NoiseRng.for_tests(4)
         errors = probe.errors(probe.table(probe.summary(spread(probe.shape), rng), rng))
@@ -101,31 +102,6 @@ def _check_variance(oracle: Any) -> None:
             low * (1 - 1e-6) <= said <= high * (1 + 1e-6),
             f"{probe.shape}: variance() says {said:.6g}, standard_error() squared is {low:.6g} to {high:.6g}",
         )
-
-
-def errors_are_within_the_declared_ones(oracle: Any) -> None:
-    """What a biased oracle releases is off by ``standard_error`` at most, as the root of the mean square, whatever the
-    rows are; ``variance`` is the square of it."""
-    for sample in samples(oracle):
-        compare_squares(sample)
-    _check_variance(oracle)
-    for shape in wide_shapes(role_of(oracle), BUCKETS) if oracle.trust in (Central, Aggregated) else ():
-        probe = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2))
-        for held in HELD:
-            for sample in drawn_alike(probe, held, 8, NoiseRng.for_tests(6).child(held)):
-                compare_squares(sample)
-
-
-def compare_squares(sample: Sample) -> None:
-    """The mean square of every number is at most its declared one, within the band."""
-    squares = sample.noise**2
-    least = squares.mean(axis=0) - mean_band(squares, COMPARISONS)
-    worst = int(np.argmax(least - sample.errors**2))
-    require(
-        (least <= sample.errors**2 + 1e-9).all(),
-        f"{sample.where}: the mean square error is at least {least[worst]:.6g}, standard_error() squared is "
-        f"{sample.errors[worst] ** 2:.6g} ({len(sample.noise)} samples)",
-    )
 
 
 def compare_means(sample: Sample, comparisons: int) -> None:
@@ -155,19 +131,25 @@ def compare_widths(sample: Sample) -> None:
 def secret_noise_has_the_declared_law(oracle: Any) -> None:
     """Noise from the system's entropy, which real runs use, is as wide as declared and unbiased, and has the law of the
     seeded noise that every other check draws."""
-    from scipy.stats import ks_2samp
-
-    shape = wide_shapes(role_of(oracle), SECRET)[0]
-    probe, items, rng = (
-        Probe.of(oracle, shape, budget_of(oracle.measure, 0.2)),
-        spread(shape, most=4),
-        NoiseRng.secret(),
-    )
-    (sample,) = drawn(probe, items, 1, rng, " of secret noise")
+    sample, seeded = secret_and_seeded(oracle, SECRET)
     compare_widths(sample)
     off, band = float(np.abs(sample.noise.mean())), float(mean_band(sample.noise, 3)[0])
     require(off <= band, f"{sample.where}: its mean is {off:.6g}, which is not within {band:.4g} of 0")
-    seeded = probe.noise(items, 2, NoiseRng.for_tests(5))
+    compare_laws(sample, seeded)
+
+
+def secret_and_seeded(oracle: Any, size: int) -> tuple[Sample, Floats]:
+    """Secret noise of one release of so many buckets, and the seeded noise (4 times as much) of the same rows."""
+    shape = wide_shapes(role_of(oracle), size)[0]
+    probe, items = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2)), spread(shape, most=4)
+    (sample,) = drawn(probe, items, 1, NoiseRng.secret(), " of secret noise")
+    return sample, probe.noise(items, 4, NoiseRng.for_tests(5)).reshape(-1, 1)
+
+
+def compare_laws(sample: Sample, seeded: Floats) -> None:
+    """Two samples (n, 1) have one law (Kolmogorov and Smirnov)."""
+    from scipy.stats import ks_2samp
+
     found: Any = ks_2samp(sample.noise.ravel(), seeded.ravel(), method="asymp")
     chance = float(found.pvalue)
     require(
@@ -310,9 +292,6 @@ def exact_answers_are_exact(oracle: Any) -> None:
 NOISE = (bias_is_as_declared, noise_comes_from_the_rng_it_is_given)
 """For oracles whose noise is drawn by the curator or by the users."""
 
-BIASED = (errors_are_within_the_declared_ones, noise_comes_from_the_rng_it_is_given)
-"""The same, for oracles that say that what they release is off on average."""
-
 CENTRAL_NOISE = (
     variance_is_as_declared,
     secret_noise_has_the_declared_law,
@@ -322,9 +301,6 @@ CENTRAL_NOISE = (
     noise_is_discrete,
 )
 """For oracles whose noise is drawn once per released number."""
-
-CENTRAL_BIASED = (noises_are_independent, two_questions_have_independent_noise, noise_is_discrete)
-"""Those of ``CENTRAL_NOISE`` that do not ask for unbiased values."""
 
 EXACT = (exact_answers_are_exact,)
 """For oracles that promise no privacy."""
