@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.cli import main
+from cloister.core.registry.components import Spec
+from cloister.core.registry.registry import Plugin, Registry
 from cloister.run.result import Result
 from tests.in_process import cloister, program
 
@@ -45,6 +48,17 @@ def test_what_it_prints_is_what_it_printed(name: str) -> None:
     if os.environ.get("CLOISTER_GOLDEN") == "write":
         golden.write_text(done.stdout)
     assert done.stdout == golden.read_text(), "set CLOISTER_GOLDEN=write to accept the new text"
+
+
+def test_an_oracle_that_is_biased_is_described_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def holding(cls: str) -> Registry:
+        spec = Spec("clamped", "FrequencyOracle", f"tests.testing.zoo_noise:{cls}", "counts", "Central")
+        return Registry((Plugin("zoo", "here", (spec,)),))
+
+    for cls, biased in (("Clamped", True), ("ClampedInSilence", False)):
+        monkeypatch.setattr("cloister.core.registry.registry.registry", partial(holding, cls))
+        assert ("\nbiased: released values may be off" in cloister("describe", "clamped").stdout) is biased
+        assert json.loads(cloister("describe", "clamped", "--json").stdout)[0]["biased"] is biased
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["list"]])

@@ -156,6 +156,10 @@ def describe_component(
             f"trust: {facts['trust'] or 'any'}; runs under: {', '.join(facts['runs under'])}"
             + (f"; from {facts['paper']}" if facts["paper"] else "")
         )
+        if facts["biased"]:
+            typer.echo(
+                "biased: released values may be off on average; their standard error is a root mean squared error"
+            )
         typer.echo(f"\n{facts['documentation']}\n")
         if facts["slots"]:
             typer.echo(

@@ -1,4 +1,5 @@
-"""Ids that are of no bucket are refused before any oracle is given them: a randomiser may send them as they are."""
+"""Ids that are of no bucket, and vectors that are not as promised, are refused before any oracle is given them: a
+randomiser may send them as they are."""
 
 from __future__ import annotations
 
@@ -87,3 +88,34 @@ class Odd:
 def test_what_is_no_ids_is_refused(ids: np.ndarray) -> None:
     with pytest.raises(InvalidInput, match="the bucketing Odd"):
         encode_rows(a_round(ORACLES[0], Odd(ids)), ROWS, USERS, NoiseRng.for_tests(0))
+
+
+@attrs.frozen(eq=False)
+class Promising:
+    """Vectors of two numbers, it says."""
+
+    made: Any
+    cells: Any = Stranger(0)
+    bound = Bound(BOX.max_norm, 2)
+
+    def values(self, rows: np.ndarray, buckets: np.ndarray) -> Any:
+        return self.made(rows)
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        (lambda rows: rows[:, 0], r"\(n\) and type int64"),
+        (lambda rows: np.hstack([rows, rows]), r"\(n, 4\) and type int64"),
+        (lambda rows: rows / 2, r"\(n, 2\) and type float64"),
+        (lambda rows: rows[1:], r"\(not n, 2\) and type int64"),
+        (lambda rows: rows.tolist(), r"\(n, 2\) and type list"),
+        (lambda rows: 0, r"\(not n\) and type int"),
+    ],
+)
+def test_vectors_of_another_shape_or_type_are_refused_by_name(made: Any, found: str) -> None:
+    (spec,) = (spec for spec in ORACLES if (spec.name, spec.role) == ("discrete-gaussian", "VectorSumOracle"))
+    round = a_round(spec, Stranger(0))
+    round = attrs.evolve(round, parts=(attrs.evolve(round.parts[0], vectors=Promising(made)),))
+    with pytest.raises(InvalidInput, match=rf"Promising\.values of n rows .*{found}; its bound promises \(n, 2\)"):
+        encode_rows(round, ROWS, USERS, NoiseRng.for_tests(0))

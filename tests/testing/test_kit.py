@@ -15,11 +15,12 @@ from cloister.plugin import make
 from cloister.testing import Check, ConformanceError, check_component, checks_for, parametrize
 from cloister.testing.check import require
 from cloister.testing.checks import declarations
+from cloister.testing.checks.oracle_noise import bias_is_as_declared, variance_is_as_declared
 from cloister.testing.checks.solvers import any_released_points_give_k_finite_centers
 from tests.testing.honest import Chunks, FirstPoints, Halving, HonestCounts, HonestSums, Plain, UnaryCounts, nearest
 from tests.testing.zoo import SPECIMENS
 from tests.testing.zoo_claims import NanPasses
-from tests.testing.zoo_noise import QuieterThanItSays
+from tests.testing.zoo_noise import ClampedInSilence, NoiseThatCancels, QuieterThanItSays
 
 PLAIN = Plain(counts=HonestCounts(), sums=HonestSums())
 KINDS = (
@@ -86,6 +87,13 @@ def test_a_failure_says_what_was_found_and_which_law_that_breaks() -> None:
         check_component(QuieterThanItSays())
     assert isinstance(caught.value, ConformanceError)
     assert caught.value.law in str(caught.value)
+
+
+def test_failures_say_what_to_do_about_bias_and_about_a_seed_that_starts_over() -> None:
+    with pytest.raises(ConformanceError, match="declare it by `biased = True`"):
+        Check(bias_is_as_declared)(ClampedInSilence())
+    with pytest.raises(ConformanceError, match=r"standard deviation 0, .* draws twice: draw from rng\.child\(\.\.\.\)"):
+        Check(variance_is_as_declared)(NoiseThatCancels())
 
 
 def test_whatever_a_component_raises_is_a_failure_of_the_check() -> None:

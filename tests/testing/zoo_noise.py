@@ -365,5 +365,19 @@ class ClampedAndQuietInSecret(Clamped):
         return NotBelowZeroAndQuietInSecret(sensitivity.l1 / budget.epsilon), 0
 
 
+@attrs.frozen
+class DrawsTwice(Laplace):
+    def draw(self, size: int, rng: NoiseRng) -> Ints:
+        return super().draw(size, rng) - super().draw(size, rng)
+
+
+@component
+class NoiseThatCancels(ClampedInSilence):
+    """Two draws of one seed."""
+
+    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
+        return DrawsTwice(sensitivity.l1 / budget.epsilon), 0
+
+
 class HalvesAndCallsItBias(HalvesTheNoiseOfLargeCounts):
     biased = True

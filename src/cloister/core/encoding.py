@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BucketedVectors, Bucketing
+from cloister.core.buckets import BucketedVectors, Bucketing, Vectors
 from cloister.core.capabilities import MultiMessageChannel
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import shrink
@@ -125,7 +125,7 @@ def _asked(
             buckets, mine, them = buckets[who], rows[who], them[who]
         items: Ints | BucketedVectors = buckets
         if part.vectors is not None:
-            items = BucketedVectors(buckets, shrink(part.vectors.values(mine, buckets), part.vectors.bound))
+            items = BucketedVectors(buckets, shrink(_promised(part.vectors, mine, buckets), part.vectors.bound))
         yield part, items, them, rng.child("encode", round.index, number), who
 
 
@@ -176,6 +176,24 @@ def _within(cells: Bucketing, rows: Ints) -> Ints:
             f"are -1 <= id < its size): this is a fault of the plugin that it is from. Nothing was encoded"
         )
     return ids
+
+
+def _promised(vectors: Vectors, rows: Ints, buckets: Ints) -> Ints:
+    """Vectors (n, dimension) of the rows, as their bound promises them.
+
+    Raises:
+        InvalidInput: they have another shape or type. How many there are is not said: it may depend on the rows.
+    """
+    values, dimension = vectors.values(rows, buckets), vectors.bound.dimension
+    if not (isinstance(values, np.ndarray) and values.shape == (len(rows), dimension) and values.dtype == np.int64):
+        first, *others = np.shape(values) or ("no n",)
+        shape = ", ".join(["n" if first == len(rows) else "not n", *map(str, others)])
+        raise InvalidInput(
+            f"{type(vectors).__name__}.values of n rows has shape ({shape}) and type "
+            f"{getattr(values, 'dtype', type(values).__name__)}; its bound promises (n, {dimension}) of int64: this is "
+            f"a fault of the plugin that it is from. Nothing was encoded"
+        )
+    return values
 
 
 def absorb(round: Round[Any], reports: tuple[Any, ...]) -> tuple[Any, ...]:

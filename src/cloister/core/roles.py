@@ -92,7 +92,7 @@ class FrequencyOracle(Protocol[T_co]):
 
     Laws: the guarantee (trust, neighbouring relation, measure) and its derivation stand in the class's docstring. A row
     may fall in one bucket of every level; the oracle pays for all of them. Released values are unbiased, and
-    ``standard_error`` is the standard deviation of their noise, whatever the rows are.
+    ``standard_error`` is the standard deviation of their noise, whatever the rows are; unless it says ``biased``.
 
     A class that is made by ``@component`` may leave out ``uses_delta``, ``asks_all_users`` and ``biased``: they are
     False then.
@@ -128,7 +128,8 @@ class FrequencyOracle(Protocol[T_co]):
 
 
 class VectorSumOracle(Protocol[T_co]):
-    """Makes sums of bounded vectors per bucket private, under one trust model. Laws as for ``FrequencyOracle``."""
+    """Makes sums of bounded vectors per bucket private, under one trust model. Laws as for ``FrequencyOracle``: sums
+    are unbiased, unless it says ``biased``."""
 
     @property
     def trust(self) -> type[T_co]: ...

@@ -41,7 +41,7 @@ def variance_band(samples: Floats, comparisons: int) -> Floats:
     The variance of N samples has the relative standard error sqrt((kurtosis - 1) / N).
     """
     centred = samples - samples.mean(axis=0)
-    second = np.maximum((centred**2).mean(axis=0), 1e-300)
+    second = np.maximum((centred**2).mean(axis=0), 1e-150)
     kurtosis = np.maximum((centred**4).mean(axis=0) / second**2, KURTOSIS)
     return np.asarray(SKEW * deviations(comparisons) * np.sqrt((kurtosis - 1) / len(samples)))
 

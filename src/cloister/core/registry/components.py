@@ -203,7 +203,10 @@ def component(cls: type[C]) -> type[C]:
     made = attrs.frozen(kw_only=True)(cls)
     for field in fields(made):
         if "cloister" not in field.metadata:
-            raise TypeError(f"{cls.__name__}.{field.name} is neither an option() nor a slot()")
+            raise TypeError(
+                f"{cls.__name__}.{field.name} is neither an option() nor a slot(); what a class says of itself has no "
+                f"annotation: {field.name} = ..."
+            )
     if earlier := renamed(made):
         start: Any = made.__init__
 

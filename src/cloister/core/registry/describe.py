@@ -45,7 +45,8 @@ def describe(registry: Registry, spec: Spec) -> dict[str, Any]:
     trust = spec.trust or (compose(registry, spec.role, spec.name, {}, {}).trust if slots and _filled(slots) else None)
     return {
         "name": spec.name, "role": spec.role, "summary": spec.summary, "private": spec.private, "trust": trust,
-        "runs under": list(trusts_of(cls)), "paper": spec.paper, "target": spec.target,
+        "runs under": list(trusts_of(cls)), "biased": bool(getattr(cls, "biased", False)), "paper": spec.paper,
+        "target": spec.target,
         "documentation": "\n\n".join(filter(None, (inspect.getdoc(cls), inspect.cleandoc(module.__doc__ or "")))),
         "options": options, "slots": slots,
     }  # fmt: skip

@@ -31,6 +31,8 @@ SECRET = 8192
 HELD = (0, 1, 3, 1000, 5000, 2**17)
 """Rows of every bucket, at which the noise is looked at: it must not know."""
 
+STARTS_OVER = "draw from rng.child(...), another one for every draw: a seeded NoiseRng starts over each time"
+
 COMPARISONS = 64
 """More than the numbers that ``samples`` gives."""
 
@@ -81,7 +83,7 @@ def wide_probes(oracle: Any) -> Iterator[Probe]:
 def bias_is_as_declared(oracle: Any) -> None:
     """Released values are unbiased: their mean over many releases of known rows is the exact answer."""
     for sample in samples(oracle):
-        compare_means(sample, COMPARISONS)
+        compare_means(sample, COMPARISONS, ": mend it, or declare it by `biased = True` in the oracle's class")
 
 
 def variance_is_as_declared(oracle: Any) -> None:
@@ -104,14 +106,14 @@ def check_variance(oracle: Any) -> None:
         )
 
 
-def compare_means(sample: Sample, comparisons: int) -> None:
+def compare_means(sample: Sample, comparisons: int, hint: str = "") -> None:
     """The sample mean of every number is 0, within the band."""
     off, band = np.abs(sample.noise.mean(axis=0)), mean_band(sample.noise, comparisons)
     worst = int(np.argmax(off - band))
     require(
         (off <= band + 1e-9).all(),
         f"{sample.where}: the mean noise is {off[worst]:.6g}, which is not within {band[worst]:.4g} of 0 "
-        f"({len(sample.noise)} samples)",
+        f"({len(sample.noise)} samples){hint}",
     )
 
 
@@ -124,7 +126,8 @@ def compare_widths(sample: Sample) -> None:
     require(
         (off <= band * wanted * (1 + 1e-9)).all(),
         f"{sample.where}: the noise has standard deviation {math.sqrt(measured[worst]):.6g}, standard_error() says "
-        f"{sample.errors[worst]:.6g} ({len(sample.noise)} samples; variances may differ by {band[worst]:.1%})",
+        f"{sample.errors[worst]:.6g} ({len(sample.noise)} samples; variances may differ by {band[worst]:.1%}). "
+        f"Where a law draws twice: {STARTS_OVER}",
     )
 
 
@@ -244,8 +247,7 @@ def check_correlations(where: str, a: Floats, b: Floats) -> None:
     for what, r in (("noises", correlation(a, b)), ("sizes of the noises", correlation(np.abs(a), np.abs(b)))):
         require(
             abs(r) <= band,
-            f"{where}: the {what} have correlation {r:.4f}, more than {band:.4f} (draw from rng.child(...), another "
-            f"one for every level and tensor: a seeded NoiseRng starts over each time)",
+            f"{where}: the {what} have correlation {r:.4f}, more than {band:.4f}: {STARTS_OVER}",
         )
 
 
