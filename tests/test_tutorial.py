@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from cloister.commands.new_plugin import EXAMPLES, examples
-from cloister.plugin import make
+from cloister.core.domains import Box
+from cloister.core.lattice import Bound
+from cloister.plugin import Budget, Problem, PublicRng, Rows, Session, count, make, vector_sum
 from cloister.testing import checks_for
+from cloister.testing.stubs import Handful
 from tests.outside import environment
+from tests.testing.zoo_noise import Clamped, ClampedInSilence
 
 TEXT = (Path(__file__).parents[1] / "docs" / "plugins.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
@@ -85,6 +92,34 @@ def test_the_checks_that_it_explains_are_the_kits() -> None:
     explained = set(re.findall("`([a-z]+_[a-z_]+)`", "".join(re.findall(r"^\|([^|]+)\|", table, re.MULTILINE))))
     assert len(explained) > 15
     assert explained <= {check.name for component in every for check in checks_for(component)}
+
+
+@pytest.mark.parametrize("bound", [None, 1])
+def test_sums_over_a_trees_cells_are_relative_to_the_middle_and_a_small_bound_clips_them(bound: int | None) -> None:
+    assert "`vector_sum(Rows.of(tree, problem.domain), oracle=self.sums, budget=per_sum)`" in TEXT
+    assert "`problem.domain.middle + sums / counts`" in TEXT
+    problem = Problem(2, Box((0.0, 10.0), (4.0, 20.0)), 200, Budget("exact", math.inf))
+    tree = make("TreeBuilder", "grid").open(problem, PublicRng.from_seed(0))
+    rows = problem.domain.sample(np.random.default_rng(0), 200, 0.0)
+    session: Session[Any] = Session(problem, PublicRng.from_seed(1), Handful(rows, 200))
+    vectors = Rows.of(tree, problem.domain) if bound is None else Rows(tree, Bound(bound, 2))
+    counts, sums = session.ask(
+        count(tree, oracle=make("FrequencyOracle", "exact"), budget=problem.budget),
+        vector_sum(vectors, oracle=make("VectorSumOracle", "exact"), budget=problem.budget),
+    )
+    level, ids = tree.space.levels - 1, tree.locate(problem.domain.snap(rows))[:, -1]
+    cell = ids[:1]
+    mean = problem.domain.middle + sums.at(cell, level) / counts.at(cell, level)[:, None]
+    assert np.allclose(mean, rows[ids == cell].mean(axis=0), atol=1e-3) is (bound is None)
+
+
+def test_the_checks_that_biased_oracles_are_excused_from_are_those_it_lists() -> None:
+    honest, biased = ({check.name for check in checks_for(made)} for made in (ClampedInSilence(), Clamped()))
+    table = TEXT.partition("| excused |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", table, re.MULTILINE)
+    for column, names in enumerate((honest - biased, biased - honest)):
+        listed = {name for row in rows for name in re.findall("`([a-z_]+)`", row[column])}
+        assert listed == {name.removesuffix("_in_a_large_space") for name in names}
 
 
 @pytest.mark.parametrize(

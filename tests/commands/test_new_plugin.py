@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cloister.commands import new_plugin
@@ -37,6 +41,20 @@ def test_nothing_of_the_examples_name_is_left(role: str, tmp_path: Path) -> None
     assert len(files) == 6
     for spelling in new_plugin.spellings(new_plugin.EXAMPLES[role]):
         assert not [path for path in files if spelling in f"{path}{path.read_text()}"]
+
+
+@pytest.mark.parametrize("role", new_plugin.EXAMPLES)
+def test_what_its_last_command_needs_is_a_dependency(role: str, tmp_path: Path) -> None:
+    cloister("new-plugin", "mine", "--role", role, folder=tmp_path)
+    package = tmp_path / "cloister-mine"
+    (tmp_path / "sklearn.py").write_text("raise ImportError\n")
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).uniform(-1, 1, (1000, 2)))
+    (line,) = re.findall("^cloister (fit .*)$", (package / "README.md").read_text(), re.MULTILINE)
+    around = environment(package)
+    around["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{around['PYTHONPATH']}"
+    done = subprocess.run([sys.executable, "-m", "cloister.cli", *line.split()], cwd=tmp_path, env=around, check=False)
+    needed = ["cloister"] if done.returncode == 0 else ["cloister[sklearn]"]
+    assert tomllib.loads((package / "pyproject.toml").read_text())["project"]["dependencies"] == needed
 
 
 def test_an_example_can_be_written_under_its_own_name(tmp_path: Path) -> None:
