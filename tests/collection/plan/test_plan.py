@@ -163,7 +163,7 @@ def test_a_plan_whose_method_is_not_private_gets_no_report(folder: Path) -> None
     with pytest.raises(CloisterError, match="Local"):
         PlanEncoder(read(folder))
     rewrite(folder, at(("method", "slots", "sums"), lambda _: exact), sealed=True)
-    with pytest.raises(Refused, match=r"NOT private.*: no report is given"):
+    with pytest.raises(Refused, match=r"NOT private.*: nobody should send"):
         PlanEncoder(read(folder))
 
 
