@@ -150,14 +150,9 @@ def piece_rows(dimension: int, width: int = 1) -> int:
 def collect(
     encoder: PlanEncoder, table: RowTable, out: Path, format: Format = "parquet", state: State | None = None
 ) -> tuple[Path | None, int]:
-    """Encode a table into a new file in a folder.
+    """Encode a table into a new file in the folder ``out``, which is created if missing.
 
-    Args:
-        out: the folder; created if missing.
-
-    Returns:
-        The file and its number of reports; no file if this round asks none of these users.
-
+    Returns: the file (None if this round asks none of these users) and its number of reports.
     Raises: CloisterError: no report was written.
     """
     encoder.check_memory(state)

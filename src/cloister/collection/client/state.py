@@ -100,10 +100,8 @@ class State:
 
     def charge(self, asking: Transcript, users: Iterable[Ids]) -> None:
         """Charge a plan's (epsilon, delta) to those of these users who have not paid for it yet (all of them or, if one
-        cannot pay, none), and record that they are about to answer its open round.
-
-        Args:
-            users: ascending numbers (n,), in one or more pieces.
+        cannot pay, none), and record that they are about to answer its open round. Args: users (pieces of ascending
+        numbers (n,)).
 
         Raises:
             BudgetExceeded: says how many cannot pay, and the least that any of them has left.
@@ -136,11 +134,7 @@ class State:
 
     def fill(self, asking: Transcript, users: Ids, width: int, draw: Callable[[Bools], Records]) -> Records:
         """Records (n, width) of charged users: the remembered ones, and for the other users new ones, stored durably.
-
-        Args:
-            users: (n,) ascending.
-            width: bytes of a record.
-            draw: draws records for the users that a mask (n,) selects.
+        Args: users ((n,) ascending), width (bytes of a record), draw (given a mask (n,), draws these users' records).
         """
         records = np.zeros((len(users), width), np.uint8)
         with self._transaction() as db:

@@ -148,10 +148,7 @@ class CollectionPlan:
         return composed
 
     def round(self, record: Record | None = None) -> Round[Any]:
-        """Derive the next round to answer.
-
-        Args:
-            record: the earlier rounds, and the published digest of this one; default: the first round.
+        """Derive the next round to answer. Args: record (earlier rounds and this one's digest; default: first round).
 
         Raises:
             Refused: a round or the schedule differs from what was published, or the method fails on the answers.
@@ -190,12 +187,8 @@ class CollectionPlan:
         return found
 
     def accountant(self, composed: Composed | None = None, only: Round[Any] | None = None) -> Accountant:
-        """An accountant whose forecast of all rounds is within the plan's total.
-
-        Args:
-            composed: the method, if already composed.
-            only: the round of a plan that has one; it replaces the forecast.
-        """
+        """An accountant whose forecast of all rounds is within the plan's total. Args: composed (the method, if already
+        composed), only (the round of a plan that has one; it replaces the forecast)."""
         problem = self._problem(composed or self.compose())
         accountant = Accountant(self.total, problem.budget)
         accountant.forecast([round.events for round in ([only] if only is not None else self.rounds())])

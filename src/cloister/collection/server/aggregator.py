@@ -50,13 +50,8 @@ class Decoded:
 @final
 @attrs.frozen(eq=False)
 class Advanced:
-    """The state of a plan after ``advance``.
-
-    Args:
-        transcript: the plan and its published answers.
-        intake: how many reports were accepted and refused; None if no round was closed.
-        result: the result, once all rounds are closed.
-    """
+    """A plan after ``advance``. Args: transcript (the plan and its published answers), intake (how many reports were
+    accepted and refused; None if no round was closed), result (once all rounds are closed)."""
 
     transcript: Transcript
     intake: Intake | None

@@ -36,8 +36,7 @@ class ShuffledMessages(SentFiles):
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Sum the messages of the round; draws no randomness.
 
-        Raises:
-            InvalidInput: files are missing, too many, damaged, or of another plan; or no message can be used.
+        Raises: InvalidInput: files are missing, too many, damaged, or of another plan; or no message can be used.
             Refused: something was refused under ``strict``.
         """
         from cloister.collection.wire.files import Unusable, batches

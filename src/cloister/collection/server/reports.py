@@ -48,9 +48,8 @@ class Collected(SentFiles):
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Sum the reports of the round; draws no randomness.
 
-        Raises:
-            InvalidInput: no report can be used; or a file changes while it is read.
-            Refused: something was refused under ``strict``.
+        Raises: InvalidInput: no report can be used; or a file changes while it is read. Refused: something was refused
+            under ``strict``.
         """
         keep_memory()
         self.intake = self._nothing(len(round.parts))

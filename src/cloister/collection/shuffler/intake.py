@@ -25,10 +25,8 @@ from cloister.core.types import Bools, Ids, Ints
 class Senders(SentFiles):
     """Files of a plan's messages, in which each sender's messages stand together.
 
-    A user counts once: for the first complete set of messages that the plan asks of her.
-
-    Args:
-        round: the plan's round; other arguments as for ``SentFiles``.
+    A user counts once: for the first complete set of messages that the plan asks of her. Args: round (the plan's); the
+    others as for ``SentFiles``.
     """
 
     kind = MESSAGES

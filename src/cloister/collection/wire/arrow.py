@@ -28,10 +28,7 @@ class TooLarge(ValueError):
 def record_batches(path: str, schema: pa.Schema, most: int) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a file that ``pyarrow.ipc.open_file`` can open, in the order of the file.
 
-    Args:
-        schema: the file's schema, from its footer.
-        most: most bytes of a batch in memory.
-
+    Args: schema (the file's, from its footer), most (bytes of a batch in memory).
     Raises: TooLarge: a batch exceeds ``most``. ValueError, ArrowException, struct.error: not such a file.
     """
     with pa.OSFile(path) as file:

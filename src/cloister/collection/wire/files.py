@@ -46,10 +46,8 @@ class Unusable(Exception):
 def listed(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
     """Find files. Returns: their paths sorted by file name, each once, and the number of other files in the folders.
 
-    Args:
-        paths: files, folders (for their .parquet and .arrow files; hidden ones and *.tmp are unfinished and skipped) or
-            patterns.
-
+    Args: paths (files, patterns, or folders: their .parquet and .arrow files, without hidden ones and *.tmp, which are
+        unfinished).
     Raises: InvalidInput: there is no file, or a named one cannot be opened.
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)

@@ -34,13 +34,8 @@ def schema(round: Round[Any], plan_hash: str) -> pa.Schema:
 
 
 def to_batch(reports: tuple[Any, ...], users: Ids, schema: pa.Schema) -> pa.RecordBatch:
-    """Reports as one row per user.
-
-    Args:
-        reports: one per question, each holding the users who were asked it, in any order.
-        users: (n,) distinct; rows come in this order.
-        schema: the plan's schema.
-    """
+    """Reports as one row per user. Args: reports (one per question, each holding the users who were asked it, in any
+    order), users ((n,) distinct; rows come in this order), schema (the plan's)."""
     pa = with_arrow()
     order, arrays = np.argsort(users, kind="stable"), [pa.array(users, pa.uint64())]
     for number, report in enumerate(reports):

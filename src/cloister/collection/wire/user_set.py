@@ -16,13 +16,8 @@ BLOCK = 2**20
 
 @final
 class UserSet:
-    """A set of numbers 0 <= user < size, in size / 8 bytes.
-
-    Attributes:
-        count: number of users in the set.
-
-    Raises: InvalidInput: not enough memory.
-    """
+    """A set of numbers 0 <= user < size, in size / 8 bytes. ``count``: how many are in it. Raises: InvalidInput: not
+    enough memory."""
 
     def __init__(self, size: int) -> None:
         self.size, self.count = size, 0
