@@ -44,7 +44,7 @@ BYTES = 2**24
 @final
 @attrs.frozen(eq=False)
 class Encoded:
-    """The encoded reports of one round: all that leaves a user's machine.
+    """The encoded reports of one round, which may leave the user's machine.
 
     Args:
         plan: hash of the plan.

@@ -206,7 +206,7 @@ def _promised(db: sqlite3.Connection) -> tuple[float, float] | None:
 
 
 def _place(db: sqlite3.Connection, asking: Transcript) -> tuple[int, int]:
-    """A plan's id and the index of its open round. Raises: Refused: this file has seen other answers published."""
+    """Store a plan and its rounds if new; its id and open round. Raises: Refused: the published answers changed."""
     row = [asking.hash, asking.total.epsilon, asking.total.delta]
     db.execute("insert or ignore into plans (hash, epsilon, delta) values (?, ?, ?)", row)
     plan = int(db.execute("select id from plans where hash = ?", [asking.hash]).fetchone()[0])

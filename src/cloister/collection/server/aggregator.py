@@ -124,7 +124,8 @@ def advance(
     if not transcript.done and only in (None, transcript.index):
         if not isinstance(reports, (str, os.PathLike)) and not reports:
             raise InvalidInput(
-                f"round {transcript.index + 1} of {transcript.plan.length} is open: give its reports (--reports)"
+                f"round {transcript.index + 1} of {transcript.plan.length} is open: give the reports that close it "
+                f"(--reports)"
             )
         collected = _collected(transcript, reports, strict, progress)
         answers, _, _ = _closed(transcript, collected, accept_shares)
