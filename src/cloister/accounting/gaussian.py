@@ -22,10 +22,10 @@ from cloister.accounting.bisection import largest, smallest
 from cloister.accounting.checks import MIN_DELTA, checked_amount, checked_delta, checked_epsilon
 
 _ROUNDING = 1e-11
-"""A hundred times the worst relative error that the tests find against 60-digit arithmetic."""
+"""Relative safety margin: a hundred times the worst error that the tests find against 60-digit arithmetic."""
 
 _FAR = 39.0
-"""phi(39) < 1e-330: whatever lies beyond is smaller than any delta that can be asked for."""
+"""Cut-off of u: phi(39) < 1e-330, so that all beyond is smaller than any delta that a caller may give."""
 
 
 def delta_of_mu(mu: float, epsilon: float) -> float:

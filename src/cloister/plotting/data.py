@@ -35,7 +35,7 @@ OVERLAPPING = 500
 """Most cells drawn of a tree over more columns."""
 
 CORNERS = 20_000
-"""Most cells drawn in all: keeps a file small."""
+"""Most corners of all overlapping cells together: keeps a file small."""
 
 ROUNDING = 1e-11
 """Costs below this share of the largest are rounding errors of differences that are 0."""

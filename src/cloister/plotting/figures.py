@@ -246,8 +246,7 @@ def _curve(shown: Curve) -> Figure:
 
 
 def _frame(ratio: float) -> tuple[Figure, Axes]:
-    """One pair of axes, ``ratio`` times as high as wide, at fixed places: a layout engine would move it with the text.
-    """
+    """One pair of axes, ``ratio`` times as high as wide, in a fixed place: a layout engine would move it with text."""
     from matplotlib.figure import Figure
 
     left, right, above, below = MARGINS

@@ -64,7 +64,7 @@ def principal(points: Floats) -> Floats:
 
 
 def shade(weights: Floats, outlines: Floats) -> Floats:
-    """Shades (c,): 0 for cells without rows, for others the rank of their rows per area, scaled to [0.1, 1]."""
+    """Shades (c,): 0 for cells without rows, else the rank of the rows per area, in [0.1, 1]; 1 without area."""
     x, y = outlines[..., 0] - outlines[:, :1, 0], outlines[..., 1] - outlines[:, :1, 1]
     areas = np.abs((x * np.roll(y, -1, axis=1) - np.roll(x, -1, axis=1) * y).sum(axis=1)) / 2
     some = (weights > 0) & (areas > 0)
