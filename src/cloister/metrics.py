@@ -42,9 +42,7 @@ def cost(rows: ArrayLike, centers: ArrayLike, power: float = 2) -> float:
 def nicv(rows: ArrayLike, centers: ArrayLike) -> float:
     """Normalised intra-cluster variance, the k-means cost over n. Computed from raw rows: NOT private.
 
-    Args:
-        rows: (n, d).
-        centers: (k, d).
+    Args: rows (n, d), centers (k, d).
 
     Source: Su et al. 2016; FastLloyd, section 6.2.1.
     """
@@ -55,9 +53,7 @@ def nicv(rows: ArrayLike, centers: ArrayLike) -> float:
 def k_median_cost(rows: ArrayLike, centers: ArrayLike) -> float:
     """Sum over the rows of the distance to the nearest centre. Computed from raw rows: NOT private.
 
-    Args:
-        rows: (n, d).
-        centers: (k, d).
+    Args: rows (n, d), centers (k, d).
     """
     return cost(rows, centers, power=1)
 
@@ -97,9 +93,7 @@ def davies_bouldin(rows: ArrayLike, centers: ArrayLike) -> float:
     Computed about the clusters' own means, not the centres. Infinite when all rows are nearest to one centre
     (FastLloyd, appendix D), 0 when every row is alone.
 
-    Args:
-        rows: (n, d).
-        centers: (k, d).
+    Args: rows (n, d), centers (k, d).
 
     Source: Davies and Bouldin 1979.
     """
@@ -119,9 +113,7 @@ def center_mse(centers: ArrayLike, reference: ArrayLike) -> float:
 
     As private as the reference is: centres found without privacy (``reference_centers``) make it NOT private.
 
-    Args:
-        centers: (k, d).
-        reference: (k, d).
+    Args: centers (k, d), reference (k, d).
 
     Source: FastLloyd, appendix D; Kuhn 1955.
     """
@@ -138,10 +130,7 @@ def center_mse(centers: ArrayLike, reference: ArrayLike) -> float:
 def reference_centers(rows: ArrayLike, k: int, seed: int) -> Floats:
     """Centres (k, d) of scikit-learn's k-means, the best of 10 k-means++ starts. Computed from raw rows: NOT private.
 
-    Args:
-        rows: (n, d), n >= k.
-        k: number of centres.
-        seed: of the k-means++ starts.
+    Args: rows (n, d) with n >= k, k (number of centres), seed (of the k-means++ starts).
     """
     table = _table("rows", rows)
     if not 1 <= k <= len(table):
@@ -154,9 +143,7 @@ def reference_centers(rows: ArrayLike, k: int, seed: int) -> Floats:
 def auc(epsilons: ArrayLike, values: ArrayLike) -> float:
     """Area under a figure of merit over epsilon, by the trapezoidal rule, not divided by the range of epsilon.
 
-    Args:
-        epsilons: (m,) strictly increasing, m >= 2.
-        values: (m,) the figure at each of them, such as mean NICV.
+    Args: epsilons (m,), strictly increasing with m >= 2; values (m,), the figure at each, such as mean NICV.
 
     Source: FastLloyd, equation 26.
     """
@@ -232,10 +219,7 @@ class Evaluation:
 def evaluate(rows: ArrayLike, centers: ArrayLike, reference: ArrayLike | None = None) -> Evaluation:
     """All figures at once. Computed from raw rows: NOT private.
 
-    Args:
-        rows: (n, d).
-        centers: (k, d).
-        reference: (k, d), such as ``reference_centers`` finds.
+    Args: rows (n, d), centers (k, d), reference (k, d) such as ``reference_centers`` finds.
     """
     table, places = _fitting(rows, centers)
     return Evaluation(

@@ -26,9 +26,7 @@ _FITS: dict[Measure, frozenset[Measure]] = {
 class Accountant:
     """Adds up what the oracles declare, and refuses events that were not forecast or are not covered. It sees no rows.
 
-    Args:
-        total: the (epsilon, delta) that the run may cost.
-        budget: the budget that it buys, from ``total.measured``.
+    Args: total (the (epsilon, delta) that the run may cost), budget (what it buys, from ``total.measured``).
     """
 
     total: Total = attrs.field(on_setattr=attrs.setters.frozen)
@@ -42,10 +40,7 @@ class Accountant:
         Both must hold: the sum in the budget's measure is at most the budget, and the epsilon of everything at the
         total's delta, discreteness included, is at most the total's epsilon. A run with exact answers is not checked.
 
-        Args:
-            rounds: the events of each round, in order.
-
-        Returns: the cost of the whole run.
+        Args: rounds (the events of each round, in order). Returns: the cost of the whole run.
 
         Raises:
             BudgetExceeded: the sum is too large, or the noise is too coarse in integers for the Gaussian accounting.

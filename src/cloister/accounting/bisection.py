@@ -10,8 +10,7 @@ _HUGE = 2.0**1000
 def largest(holds: Callable[[float], bool], within: float = 0.0) -> float:
     """The largest x > 0 at which ``holds``, a condition that is true below some point and false above it.
 
-    Args:
-        within: relative precision on the safe side at which to stop, for conditions that take long to evaluate.
+    Args: within (relative precision, on the safe side, at which to stop: for conditions that take long to evaluate).
 
     Returns: a float at which ``holds`` was seen to be true, or 0.0 when it was true nowhere.
     """

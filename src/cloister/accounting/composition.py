@@ -105,8 +105,7 @@ class Spent:
         with the rest. The rest is exact Gaussian composition (with the price of discrete noise) where all of it is
         Gaussian, else zCDP. The mechanisms' own deltas come off ``delta`` first.
 
-        Args:
-            delta: probability, 0 or in [1e-300, 1).
+        Args: delta (probability, 0 or in [1e-300, 1)).
 
         Returns: infinity where there is no guarantee: exact events, or noise that needs more delta than there is.
         """
@@ -146,9 +145,7 @@ class Spent:
 def compose(events: Iterable[Event], delta: float) -> float:
     """The epsilon of all the events together at ``delta``, under sequential and adaptive composition.
 
-    Args:
-        events: what the mechanisms declare.
-        delta: probability, 0 or in [1e-300, 1).
+    Args: events (as mechanisms declare them), delta (probability, 0 or in [1e-300, 1)).
     """
     return Spent.on(events).epsilon(delta)
 
@@ -162,9 +159,7 @@ def parallel(budgets: Collection[Budget], relation: Relation) -> Budget:
     Never for a partition of rows by position, where one removed row moves all others. A partition of the *users* needs
     no such factor: see ``Spent.on``.
 
-    Args:
-        budgets: one per part, all in one measure, asked of the same users.
-        relation: neighbouring data sets.
+    Args: budgets (one per part, all in one measure, asked of the same users), relation (neighbouring data sets).
 
     Raises: InvalidInput: no budgets, or different measures or shares.
 

@@ -31,9 +31,7 @@ _FAR = 39.0
 def delta_of_mu(mu: float, epsilon: float) -> float:
     """The delta of a mu-GDP mechanism at ``epsilon``, rounded up (by one part in 10^11; never below 1e-305).
 
-    Args:
-        mu: sensitivity over standard deviation, >= 0.
-        epsilon: nats, >= 0.
+    Args: mu (sensitivity over standard deviation, >= 0), epsilon (nats, >= 0).
     """
     checked_amount(mu, "mu")
     checked_epsilon(epsilon)
@@ -49,9 +47,7 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
 def epsilon_of_mu(mu: float, delta: float) -> float:
     """The smallest epsilon, in nats, at which a mu-GDP mechanism is (epsilon, delta)-DP, rounded up.
 
-    Args:
-        mu: sensitivity over standard deviation, >= 0; infinite gives infinity.
-        delta: probability in [1e-300, 1).
+    Args: mu (sensitivity over standard deviation, >= 0; infinite gives infinity), delta (in [1e-300, 1)).
     """
     checked_amount(mu, "mu")
     checked_delta(delta)
@@ -61,9 +57,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 def mu_of(epsilon: float, delta: float) -> float:
     """The largest mu whose mechanisms are (epsilon, delta)-DP, rounded down: ``delta_of_mu`` of it is <= delta.
 
-    Args:
-        epsilon: nats, >= 0.
-        delta: probability in [1e-300, 1).
+    Args: epsilon (nats, >= 0), delta (probability in [1e-300, 1)).
     """
     checked_epsilon(epsilon)
     checked_delta(delta)

@@ -34,8 +34,7 @@ def demonstrate(
 ) -> Demo:  # fmt: skip
     """Cluster the 1,797 digits that scikit-learn carries (8 x 8 pixels, 0 to 16), next to non-private baselines.
 
-    Args:
-        federated: deal the rows out to three parties, who pool masked sums, all in this process.
+    Args: federated (deal the rows out to three parties, who pool masked sums, all in this process).
 
     Raises: MissingExtra: scikit-learn is not installed.
     """

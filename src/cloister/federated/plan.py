@@ -114,8 +114,7 @@ class FederatedPlan:
 def read_pool_plan(path: Path, not_private: bool = False) -> FederatedPlan:
     """Read and check a plan.
 
-    Args:
-        not_private: the reader allows repeatable noise. Nobody else's plan can allow it.
+    Args: not_private (the reader allows repeatable noise; nobody else's plan can allow it).
 
     Raises: InvalidInput: unreadable, incomplete, contradictory, or without protection although that was not allowed.
     """

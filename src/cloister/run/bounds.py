@@ -26,8 +26,7 @@ def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
             pairs; or of "lower" and "upper" to sequences, or of "center" to one and of "radius" to a number. Where
             a column has one of these names, a mapping that can be read in one way only is read in that way.
 
-    Raises:
-        InvalidInput: missing, ambiguous, reversed, equal or non-finite bounds, or bounds that do not fit the columns.
+    Raises: InvalidInput: missing, ambiguous, reversed, equal or non-finite bounds, or ones that do not fit the columns.
     """
     d = len(columns)
     if bounds is None or (isinstance(bounds, str) and not bounds.strip()):

@@ -73,9 +73,7 @@ class Request:
 class PreparedRun:
     """A request whose public part has been checked, before any row is read.
 
-    Args:
-        problem, composed, total: the problem, the method with everything in its slots, and the budget.
-        columns: names of the columns.
+    Args: problem, composed (the method with everything in its slots), total (the budget), columns (their names).
     """
 
     problem: Problem
@@ -182,8 +180,7 @@ def source(
 ) -> Any:  # fmt: skip
     """The population for rows in memory, or for a path, several paths or a pattern of files. Reads column names only.
 
-    Args:
-        engine: 'serial', 'processes' or 'dask': how files are read; ``workers`` and ``scheduler`` go with it.
+    Args: engine ('serial', 'processes' or 'dask', for files; ``workers`` and ``scheduler`` go with it).
     """
     if missing not in {"refuse", "drop"}:
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")

@@ -189,8 +189,7 @@ def state(
 ) -> PrivacyStatement:
     """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta).
 
-    Args:
-        epsilon_without_shuffler: of all events together, as the accountant adds them up.
+    Args: epsilon_without_shuffler (of all events together, as the accountant adds them up).
     """
     spends = []
     for round in rounds:

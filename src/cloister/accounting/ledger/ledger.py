@@ -31,8 +31,7 @@ class Ledger:
     Processes that reserve runs at the same time are admitted one after the other. The ledger guards against accidents:
     whoever can write the file can also restore an old copy.
 
-    Args:
-        path: the file. ``Ledger.open`` checks it first.
+    Args: path (the file; ``Ledger.open`` checks it first).
 
     Raises (all methods):
         CloisterError: the file cannot be used now (locked, full disk, read-only), with what to do. Damaged: it is no

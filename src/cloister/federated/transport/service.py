@@ -63,8 +63,7 @@ class CoordinatorService:
     def handle(self, sender: str, data: bytes, left: float | None = None) -> bytes:
         """The reply to one message, once there is one: a refusal, or what the sender waits for.
 
-        Args:
-            left: seconds that the sender will wait for it, if known.
+        Args: left (seconds that the sender will wait for it, if known).
 
         Raises: Stopped: nobody is answered any more.
         """
@@ -96,8 +95,7 @@ class CoordinatorService:
     def finished(self, idle: float) -> bool:
         """Wait until every party has the last answer; return whether the last round was answered.
 
-        Args:
-            idle: seconds without any message after which the wait ends.
+        Args: idle (seconds without any message after which the wait ends).
 
         Raises: Rejected: the session failed.
         """
@@ -113,11 +111,8 @@ class CoordinatorService:
             return self._coordinator.round >= self._rounds
 
     def stop(self, why: str = "") -> None:
-        """Stop: all waiting calls end.
-
-        Args:
-            why: told to the parties: the session is over. Without it they find the coordinator gone, and try again.
-        """
+        """Stop: all waiting calls end. Args: why (told to the parties: the session is over; without it they find the
+        coordinator gone, and try again)."""
         with self._changed:
             if why:
                 self._coordinator.fail(why)
