@@ -72,7 +72,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
         """Release centres of X (n, d), spending epsilon and delta.
 
-        Raises: InvalidRows (a CloisterError and a ValueError): unusable input, found before any budget is spent.
+        Raises: InvalidRows (a ValueError): unusable input. CloisterError: any other refusal. No budget is spent then.
         """
         try:
             self.result_: Result = self._fitted(X)
