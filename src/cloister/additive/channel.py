@@ -25,7 +25,7 @@ from cloister.core.types import Floats, Ints
 @final
 @attrs.frozen
 class Threshold:
-    """The bound that a noised count must exceed for its bucket to be released. Args: above (rows), delta (its cost)."""
+    """Bound that an occupied bucket's noised count must exceed to be released. Args: above (rows), delta (its cost)."""
 
     above: int
     delta: float
@@ -78,8 +78,7 @@ class AdditiveChannel:
 
     @property
     def counted(self) -> tuple[int, ...]:
-        """Sizes of the levels that rows are counted on; of nested levels only the deepest, which determines all
-        others."""
+        """Sizes of the levels that rows are counted on: if nested, only the deepest, which determines the others."""
         return self.space.sizes[-1:] if self.space.nested else self.space.sizes
 
     @property

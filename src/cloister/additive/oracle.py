@@ -54,8 +54,8 @@ class AdditiveNoise(ABC):
     @abstractmethod
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Noise | None, int]:
         """The law worth this budget (None: no noise, NOT private), in integers scaled up by this many bits: 0, unless
-        the law has to be wide (``wide_gaussian``). Raises: InvalidInput for another measure, or if no such noise
-        exists."""
+        the law has to be wide (``wide_gaussian``). Raises: InvalidInput for a budget in another measure, or if there is
+        no such noise."""
 
     def channel(
         self, space: Space, bound: Bound | None, budget: Budget, unit: float

@@ -51,10 +51,11 @@ class RingVector:
 
 @runtime_checkable
 class Pooled(Protocol):
-    """A channel under Aggregated trust: its noise (drawn by a coordinator, or in shares by the parties) and its
-    messages' size.
+    """A channel under Aggregated trust: public facts of its messages, and its noise, drawn by a coordinator or in
+    shares by the parties.
 
-    Laws: reports are ``RingVector``. Neither ``encode`` nor ``decode`` draws; ``decode`` refuses a sum without noise.
+    Laws: reports are ``RingVector``. Neither ``encode`` nor ``decode`` draws; ``decode`` refuses a sum without its
+    noise.
     """
 
     @property
@@ -105,8 +106,8 @@ def pooled(channel: Any, parties: int) -> Pooled:
 
 
 def most_rows(rounds: Iterable[Round[Any]]) -> int:
-    """Most rows of one party in these rounds: the least hard cap of their questions, an option, so forecasts have it
-    too."""
+    """Most rows of one party in these rounds: the least hard cap of their questions. A forecast knows it: it is an
+    option."""
     return min((cast(Pooled, part.channel).most_rows for round in rounds for part in round.parts), default=CAP)
 
 

@@ -20,8 +20,7 @@ Measure: TypeAlias = Literal["pure", "gaussian", "zcdp", "exact"]
 @final
 @attrs.frozen
 class Currency:
-    """How an oracle counts privacy. Args: measure; uses_delta (whether it spends a delta of its own, as
-    thresholding)."""
+    """How an oracle counts privacy. Args: measure; uses_delta (whether it spends its own delta, as thresholds do)."""
 
     measure: Measure
     uses_delta: bool = False
@@ -172,12 +171,12 @@ class Event:
         mechanism: its registry name.
         spent: what one row pays for it.
         l0_sensitivity: how many noised integers one row can change (discrete noise only).
-        sigma: standard deviation of the noise in integers, which accounting compares with a rounded real Gaussian's
-            (discrete Gaussian only).
+        sigma: the noise's standard deviation in integers (discrete Gaussian only), compared with a rounded real
+            Gaussian.
         delta: probability, given any history, that ``spent`` does not cover the output (see
             ``cloister.accounting.composition``).
         ratio: largest |log| ratio of the law of one noised integer to that discrete Gaussian, anywhere; 0 if it is one.
-        epsilon_without_shuffler: epsilon of one report by itself, if the shuffler is dishonest (Shuffled only);
+        epsilon_without_shuffler: epsilon of one report by itself, against a dishonest shuffler (Shuffled only);
             infinite if nothing holds.
         pure: its epsilon, if it is pure but for ``delta`` and paid in rho (epsilon^2 / 2 is then at most that rho);
             infinite if it is not pure, or its measure says so already.

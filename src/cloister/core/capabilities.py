@@ -19,8 +19,8 @@ class Counted(Protocol):
 
     @property
     def people(self) -> int | None:
-        """Number of people whose rows it holds, or whose reports the last ``gather`` took; None if not known before
-        one."""
+        """Number of people whose rows it holds, or whose reports the last ``gather`` took; None if only a ``gather``
+        can tell."""
         ...
 
 
@@ -84,8 +84,8 @@ class MultiMessageChannel(Protocol):
 
 @runtime_checkable
 class ChecksWholeReports(Protocol):
-    """A ``MultiMessageChannel`` that can find users whose messages would spoil the others', before a shuffler forgets
-    them."""
+    """A ``MultiMessageChannel`` that can tell whose messages would spoil the others', for a shuffler to ask before it
+    forgets the senders."""
 
     def whole(self, report: Any) -> Bools:
         """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order
@@ -129,8 +129,8 @@ class IsRandomisedResponse(Protocol):
 
     @property
     def values(self) -> int | None:
-        """k, if each report is, given public coins, one answer of k-ary randomised response (of at least k values; no
-        answer is more than e^epsilon times as likely as any other, at any input); else None."""
+        """k, if each report is, given public coins, one answer of k-ary randomised response (of at least k values; at
+        no input is an answer more than e^epsilon times as likely as any other); else None."""
         ...
 
 

@@ -153,8 +153,8 @@ class NoiseRng:
         Skellam's law over the Gaussian's is (z^4 - 6 z^2 + 3) / 24 V up to O(1 / V^2) (Edgeworth; its cumulants are 0
         and V), so a candidate is kept with probability exp((z^4 - 6 z^2 - 37240) / 24 V), at most 1 for |z| <= 14,
         where z is cut off. That lies between exp(-``skellam_ratio(V)``) and 1 whatever x is and however floats round,
-        so the law drawn from is within e^(+-skellam_ratio) of the discrete Gaussian *everywhere*: accounting rests on
-        that alone.
+        so the law drawn is within e^(+-skellam_ratio) of the discrete Gaussian *everywhere*: accounting needs nothing
+        else.
         """
         if not 2.0**32 <= variance < 2.0**122:
             raise InvalidInput(f"noise variance {variance} is outside [2^32, 2^122)")

@@ -156,8 +156,8 @@ class VectorSumOracle(Protocol[T_co]):
 class Tree(Protocol):
     """A ``Bucketing``, whose laws it keeps, with levels, coarse ones first, that can be grown from noisy counts.
 
-    Its first level may be a root that holds every row, better left out where levels share the users. A flat partition
-    has one level.
+    Its first level may be a root that holds every row; leave it out where levels share the users. A flat partition has
+    one level.
 
     Laws: if ``nested``, a row's bucket id at each level is its id at the next level shifted right by one bit (parent id
     = id >> 1), and ``space.nested`` says so too: counts of the deepest level are then enough. ``grow`` reads only
@@ -197,8 +197,8 @@ class NonPrivateSolver(Protocol):
     """Clusters released weighted points. Post-processing: takes only ``Released`` values, draws only public coins.
 
     Laws: it never fails on released values, whatever the noise made of them, since their budget is spent; any or all
-    weights may be zero or negative (a forecast answers zero everywhere). Only a coreset without points is refused
-    (InvalidInput).
+    weights may be zero or negative (a forecast answers zero everywhere). It refuses only a coreset without points, by
+    InvalidInput.
     """
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:

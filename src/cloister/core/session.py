@@ -68,8 +68,8 @@ class Population(Answering[T_contra], Protocol[T_contra]):
     def check(self, most_rows: int = CAP) -> None:
         """Validate the rows, before anything is charged. The outcome is for the data holder's eyes alone (law 7).
 
-        Args: most_rows, the cap on usable rows for one of several parties. Raises: InvalidInput for more, or unusable
-        rows.
+        Args: most_rows, the cap on one party's usable rows. Raises: InvalidInput for more rows, or rows that cannot be
+        used.
         """
         ...
 
@@ -220,8 +220,7 @@ class Session(Generic[T]):
     def ask(self, *questions: Question[T, A]) -> tuple[A, ...]: ...
     def ask(self, *questions: Question[T, Any]) -> tuple[Any, ...]:
         """Ask all questions in one round, in one pass over the rows, and return one table for each. Raises:
-        BudgetExceeded, Refused before any row is read; Refused also if fewer people answered than Shuffled trust
-        needs."""
+        BudgetExceeded, Refused before any row is read; Refused also if too few people for Shuffled trust answered."""
         round = self._opened(questions)
         self.rounds.append(round)
         if self._forecasting:

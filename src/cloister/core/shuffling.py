@@ -97,8 +97,7 @@ def check_shuffled(part: OpenedQuestion) -> None:
     """Check an opened question of Shuffled trust. Its events may have deltas of their own: these add up beside every
     measure (see ``cloister.accounting.composition``).
 
-    Raises: Refused if it does not say how many people it needs, or asks only some for a share of the noise that all
-    owe.
+    Raises: Refused if it does not say how many people it needs, or needs noise from every user but asks only some.
     """
     name = ", ".join(event.mechanism for event in part.channel.events)
     if not isinstance(part.channel, NeedsHonestUsers):

@@ -1,8 +1,8 @@
 """Trust models as marker types: who may see a row, and which data sets are neighbours.
 
 A marker is a type, never an instance. Oracles, questions, rounds, populations and sessions carry one as a type
-argument, so that an editor shows a wrong combination as an error. The TypeVars are *constrained*: a bound one would let
-``Central | Local`` through.
+argument, so that editors flag a wrong combination. The TypeVars are *constrained*: a bound one would let ``Central |
+Local`` through.
 """
 
 from __future__ import annotations

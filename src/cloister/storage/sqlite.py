@@ -120,8 +120,8 @@ class Store:
 
 
 def _made(path: Path) -> None:
-    """Create the file empty and private (its journals inherit this) before SQLite makes it readable by all. SQLite
-    reports any failure."""
+    """Create the file private and empty, before SQLite makes it readable by all; its journals inherit the permissions.
+    Errors are ignored: SQLite reports what it cannot open."""
     with suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER))
 

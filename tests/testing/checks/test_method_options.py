@@ -66,7 +66,7 @@ def test_steps_that_may_fail_share_the_whole_delta(failing_steps: set[Step], pai
     weights: dict[Step, float] = {"hashes": 1.0, "sums": 2.0, "check": 3.0, "weigh": 0.5}
     groups = groups_of(
         Budget("pure", 1.0, delta=1e-6), weights, 3, 2, radii_by=pairs_by, repetitions_by=pairs_by, steps_by="budget",
-        uses_delta=failing_steps, seed=SEED,
+        failing=failing_steps, seed=SEED,
     )  # fmt: skip
     for group in groups:
         spent = [of_pair(groups, pair)[step] for step in weights for pair in group.pairs]

@@ -232,8 +232,8 @@ def options_of(cls: type[Any]) -> dict[str, tuple[Option, Any]]:
 
 
 def renamed(cls: type[Any]) -> Mapping[str, str]:
-    """The last release's names of options and slots, still valid in plans and scripts, to today's: ``formerly`` of a
-    class."""
+    """Today's names of options and slots by those of the last release, which plans and scripts may still use: a class's
+    ``formerly``."""
     return getattr(cls, "formerly", {})
 
 

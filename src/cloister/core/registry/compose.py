@@ -112,8 +112,8 @@ def make(role: Role, name: str, wires: Mapping[str, str] = {}, values: Mapping[s
 
 
 def filled(cls: type[C], **given: Any) -> C:
-    """A component of this class, its other slots filled as they prefer. Raises: WrongComposition if one prefers
-    nothing."""
+    """A component of this class; slots not given take their preferred one. Raises: WrongComposition if a slot has
+    none."""
     hints = get_type_hints(cls)
     for name, facts in slots_of(cls).items():
         if name not in given and facts.default is None:
@@ -216,7 +216,7 @@ def _check_path(composed: Composed, path: str, kind: str) -> None:
 
 
 def parse(name: str, value: Any, hint: Any) -> Any:
-    """An option's value from text, by its annotation; other values pass through. Raises: InvalidInput for unfit
+    """An option's value from text, by its annotation; other values pass through. Raises: InvalidInput for other
     text."""
     if not isinstance(value, str):
         return value

@@ -42,8 +42,7 @@ class Registry:
         return tuple(sorted(every, key=lambda s: (ROLES.index(s.role), s.name)))
 
     def spec(self, role: Role, name: str) -> Spec:
-        """The component of that name. Raises: UnknownName with the nearest names; WrongComposition if two plugins offer
-        it."""
+        """The component of that name. Raises: UnknownName with near names; WrongComposition if two plugins offer it."""
         found = [(p, s) for p in self.plugins for s in p.specs if (s.role, s.name) == (role, name)]
         if len(found) > 1:
             owners = " and ".join(f"'{p.name}' ({p.origin})" for p, _ in found)
