@@ -60,7 +60,9 @@ class Encoder(Protocol[I_contra, V_co]):
     with one entry per user, and the class's ``load(columns)`` reads them back, or refuses them.
     """
 
-    def encode(self, items: I_contra, users: Ids, rng: NoiseRng) -> V_co: ...
+    def encode(self, items: I_contra, users: Ids, rng: NoiseRng) -> V_co:
+        """One report of the rows' items, by their user numbers (n,)."""
+        ...
 
 
 class Decoder(Protocol[I_contra, S, V_co]):
@@ -71,9 +73,13 @@ class Decoder(Protocol[I_contra, S, V_co]):
     ``MultiMessageChannel.pooled``).
     """
 
-    def absorb(self, report: I_contra) -> S: ...
+    def absorb(self, report: I_contra) -> S:
+        """A summary of one report. Raises: Refused for a report that no encoder sends."""
+        ...
 
-    def decode(self, summary: S, rng: NoiseRng) -> V_co: ...
+    def decode(self, summary: S, rng: NoiseRng) -> V_co:
+        """The released answer of a merged summary."""
+        ...
 
 
 class Channel(Encoder[I_contra, R], Decoder[R, S, V_co], Protocol[I_contra, R, S, V_co]):
@@ -91,8 +97,8 @@ class FrequencyOracle(Protocol[T_co]):
     """Makes counts of rows per bucket private, under one trust model.
 
     Laws: the class's docstring states the guarantee (trust, neighbouring relation, measure) and derives it. A row may
-    fall in one bucket of every level; the oracle pays for all of them. Released values are unbiased, and
-    ``standard_error`` is the standard deviation of their noise, whatever the rows are.
+    fall in one bucket of every level; the oracle pays for all of them. Released values are unbiased (unless
+    ``biased``), and ``standard_error`` is the standard deviation of their noise, whatever the rows are.
 
     A class made by ``@component`` may leave out ``uses_delta``, ``asks_all_users`` and ``biased``: they are then False.
     """
@@ -119,7 +125,9 @@ class FrequencyOracle(Protocol[T_co]):
         root mean squared error, whatever the rows are."""
         ...
 
-    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel[Ints, Any, Any, Counts]: ...
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel[Ints, Any, Any, Counts]:
+        """The question's channel, with all public choices made and its cost fixed."""
+        ...
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
         """Variance of one count's noise, in rows^2, if opened with this budget: methods divide their budgets by it."""
@@ -146,7 +154,9 @@ class VectorSumOracle(Protocol[T_co]):
 
     def open(
         self, space: Space, bound: Bound, budget: Budget, context: QuestionContext
-    ) -> Channel[BucketedVectors, Any, Any, Sums]: ...
+    ) -> Channel[BucketedVectors, Any, Any, Sums]:
+        """The question's channel, for vectors within the bound."""
+        ...
 
     def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
         """Variance of one coordinate's noise, in the caller's units squared, if opened with this budget."""

@@ -40,7 +40,9 @@ class Method(Protocol[T]):
     exact figure. It is a pure function of the problem, ``rng`` and the answers.
     """
 
-    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering: ...
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        """Centres for the problem, from answers to ``session.ask``; ``rng`` gives public coins only."""
+        ...
 
 
 class Answering(Protocol[T_contra]):
