@@ -39,7 +39,7 @@ class Pooling(Protocol):
 
 @runtime_checkable
 class Joining(Protocol):
-    """A population that needs other participants: those whose rows are elsewhere."""
+    """A population that needs others, who hold the remaining rows."""
 
     def join(self) -> None:
         """Meet the others: after its own rows are checked and paid for, before the first round is opened."""

@@ -60,7 +60,7 @@ class Owned:
     """A report of several users, and which users.
 
     Args:
-        report: what the channel made.
+        report: as the channel encoded it.
         rows: (m,) positions of the users who are asked.
         numbers: (m,) their numbers, public or freshly drawn (``shuffling.numbers``).
     """

@@ -54,7 +54,7 @@ class Answering(Protocol[T_contra]):
 
 
 class Population(Answering[T_contra], Protocol[T_contra]):
-    """Where the rows are: what ``run.fit`` clusters.
+    """The holder of the rows that ``run.fit`` clusters.
 
     Laws: every round reads the same rows, each with the same user number. A row with a missing or infinite cell is
     dropped, by a rule that looks at that row alone. Optional abilities are in ``core.capabilities`` and ``core.marks``:

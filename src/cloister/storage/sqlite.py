@@ -40,7 +40,7 @@ class Store:
         backup: the event that a backup must not be older than, for error texts.
         pragmas: settings of every connection.
         personal: make the file on first use, readable by its owner alone.
-        undone: suffix of error texts: what has not happened.
+        undone: suffix of error texts, naming the step that has not happened (". No report was written").
     """
 
     name: str
@@ -128,7 +128,7 @@ def _made(path: Path) -> None:
 
 def _closed(path: Path) -> None:
     """Restrict the file to its owner, even one that an earlier version made."""
-    with suppress(OSError):  # somebody else's file, who let us write it
+    with suppress(OSError):  # another owner's file that this process may write
         if os.stat(path).st_mode & 0o077:
             os.chmod(path, OWNER)
 
