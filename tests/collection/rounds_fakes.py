@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.collection.client.encode_files import Naming, Table, collect
+from cloister.collection.client.encode_files import Naming, RowTable, collect
 from cloister.collection.client.encoder import PlanEncoder, State, transcript_of
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
@@ -43,7 +43,7 @@ def prepared(folder: Path, plan: CollectionPlan) -> Path:
 def answered(folder: Path, noise: NoiseRng | None = None) -> tuple[Path | None, int]:
     """Everybody answers the open round: what ``cloister answer`` does."""
     encoder = PlanEncoder(transcript_of(folder / "plan"), noise=noise)
-    table = Table(encoder, [str(folder / "mine.npy")], Naming())
+    table = RowTable(encoder, [str(folder / "mine.npy")], Naming())
     return collect(encoder, table, folder / "reports", "parquet", None if noise else State(folder / "mine.state"))
 
 
