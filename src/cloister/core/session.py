@@ -261,8 +261,8 @@ class Session(Generic[T]):
         opened, closed = round.index < len(self.record.digests), round.index < self.record.closed
         if opened and self.record.digests[round.index] != round.digest():
             raise Refused(
-                f"cannot resume: round {round.index} is not the one that was opened before. Use the options, version "
-                f"and platform that made the record"
+                f"round {round.index} is not the one that was opened before: other options, another version, or a "
+                f"platform that computes other public choices. Use those that opened it"
             )
         if not closed and self._population is None:
             raise Pending(round)
