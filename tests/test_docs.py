@@ -20,7 +20,7 @@ pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """Its fenced blocks in a language, also those inside lists; not the tutorial's, which name the file they are from."""
+    """Its fenced blocks in a language, also inside lists; not the tutorial's, which name the file they are from."""
     found = re.findall(rf"^( *)```{language}\b[^\n/]*\n(.*?)^\1```$", page.read_text(), re.MULTILINE | re.DOTALL)
     return [textwrap.dedent(text) for _, text in found]
 

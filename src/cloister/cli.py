@@ -54,8 +54,7 @@ Missing = Annotated[str | None, typer.Option(help="Rows with missing or infinite
 
 
 def main() -> None:
-    """Run the command line: a refusal is one line and exit code 2, and so is all that goes wrong with a file or with
-    the output."""
+    """Run the command line. A refusal is one line and exit code 2, and so is any failure of a file or of the output."""
     # products of a chunk of rows and a few centres are small: threads of a BLAS cost more than they bring
     # (docs/scale.md)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -272,7 +271,7 @@ def fit(
                 )
             )
 
-        population = read(rows)  # all together, which also refuses a file that is given twice, and other columns
+        population = read(rows)  # all paths together: also refuses a file given twice, and columns that differ
         if together:
             population = parties({path: read([path]) for path in rows})
         standing.result = result = run(
@@ -332,7 +331,7 @@ def demo(
 
 
 def _requested(o: dict[str, Any], parties: int) -> Request:
-    """What the options ask for. Args: o (all of them), parties (how many pool their rows; 0: nobody does)."""
+    """The request that the options describe. Args: o (all options), parties (that pool their rows; 0: not pooled)."""
     from cloister.run.fit import Request
 
     for name, how in (("k", "-k"), ("epsilon", "--epsilon")):

@@ -24,8 +24,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     """Private k-means with scikit-learn's interface.
 
     Fitted attributes hold released values only: there are no ``labels_`` and no ``inertia_``, since both would carry
-    every row. ``predict``, ``transform`` and ``score`` work on the rows you pass to them and tell you, who hold those
-    rows, about them: what they return is NOT private and must not be published as if it were.
+    every row. What ``predict``, ``transform`` and ``score`` return is computed from the rows you pass: NOT private,
+    and not to be published.
 
     Args:
         n_clusters: number of centres.
@@ -72,8 +72,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
         """Release centres of X (n, d), spending epsilon and delta.
 
-        Raises:
-            CloisterError (a ValueError for scikit-learn): anything that cannot be used, before any budget is spent.
+        Raises: InvalidRows (a ValueError): unusable input. CloisterError: any other refusal. No budget is spent then.
         """
         try:
             self.result_: Result = self._fitted(X)
@@ -123,7 +122,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return -float((self.transform(X).min(axis=1) ** 2).sum())
 
     def _checked(self, rows: Any, reset: bool) -> AnyArray:
-        """scikit-learn's own validation (shape, finiteness unless rows may be dropped, feature names)."""
+        """Apply scikit-learn's own validation: shape, feature names, and finiteness unless rows may be dropped."""
         if isinstance(rows, np.ma.MaskedArray):
             raise InvalidRows("rows are a masked array: fill masked cells with NaN, as in rows.filled(numpy.nan)")
         finite = "allow-nan" if self.missing == "drop" and reset else True
@@ -141,4 +140,4 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
 
 class InvalidRows(InvalidInput, ValueError):
-    """The same refusal, as the ValueError that scikit-learn's callers catch."""
+    """An input error of cloister that is also a ValueError, as callers of scikit-learn expect."""

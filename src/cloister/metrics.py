@@ -1,8 +1,8 @@
 """How good released centres are, measured on the caller's own rows.
 
 **Nothing here is private.** Every figure is computed from raw rows, without noise: it is for the data holder's own
-eyes, and to publish it is outside the guarantee of the run that released the centres. Centres that come from a private
-run stay private whatever is measured; the measurements do not become so.
+eyes, and publishing it is outside the guarantee of the run that released the centres. The centres of a private run stay
+private whatever is measured; the measurements are not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.types import AnyArray, Floats, Ints
 
 _CHUNK = 2**21
-"""Numbers in a chunk's distance table and its rows: 16 MB of float64, whatever the number of rows."""
+"""Floats per chunk (its rows and their distance table): 16 MB of float64, whatever the number of rows."""
 
 
 def cost(rows: ArrayLike, centers: ArrayLike, power: float = 2) -> float:
@@ -31,8 +31,7 @@ def cost(rows: ArrayLike, centers: ArrayLike, power: float = 2) -> float:
         centers: (k, d).
         power: 2 is the k-means cost, 1 the k-median cost.
 
-    Raises:
-        InvalidInput: empty, not finite, or shapes that do not fit.
+    Raises: InvalidInput: empty or not finite input, or shapes that do not fit.
     """
     if not (math.isfinite(power) and power > 0):
         raise InvalidInput(f"the power of a cost must be positive and finite, not {power}: 2 is k-means, 1 k-median")
@@ -43,9 +42,7 @@ def cost(rows: ArrayLike, centers: ArrayLike, power: float = 2) -> float:
 def nicv(rows: ArrayLike, centers: ArrayLike) -> float:
     """Normalised intra-cluster variance, the k-means cost over n. Computed from raw rows: NOT private.
 
-    Args:
-        rows: (n, d).
-        centers: (k, d).
+    Args: rows (n, d), centers (k, d).
 
     Source: Su et al. 2016; FastLloyd, section 6.2.1.
     """
@@ -56,9 +53,7 @@ def nicv(rows: ArrayLike, centers: ArrayLike) -> float:
 def k_median_cost(rows: ArrayLike, centers: ArrayLike) -> float:
     """Sum over the rows of the distance to the nearest centre. Computed from raw rows: NOT private.
 
-    Args:
-        rows: (n, d).
-        centers: (k, d).
+    Args: rows (n, d), centers (k, d).
     """
     return cost(rows, centers, power=1)
 
@@ -71,8 +66,8 @@ def silhouette(rows: ArrayLike, centers: ArrayLike, sample: int = 10_000, seed: 
     Args:
         rows: (n, d).
         centers: (k, d).
-        sample: at most so many rows, drawn at random: the work grows with its square.
-        seed: which rows are drawn.
+        sample: largest number of rows used, drawn at random; the work grows with its square.
+        seed: of that draw.
 
     Source: Rousseeuw 1987.
     """
@@ -95,12 +90,10 @@ def silhouette(rows: ArrayLike, centers: ArrayLike, sample: int = 10_000, seed: 
 def davies_bouldin(rows: ArrayLike, centers: ArrayLike) -> float:
     """Davies-Bouldin index of the clusters around the centres, small is good. Computed from raw rows: NOT private.
 
-    The clusters' own means count, not the centres. Infinite when all rows are nearest to one centre (FastLloyd,
-    appendix D), 0 when every row is alone.
+    Computed about the clusters' own means, not the centres. Infinite when all rows are nearest to one centre
+    (FastLloyd, appendix D), 0 when every row is alone.
 
-    Args:
-        rows: (n, d).
-        centers: (k, d).
+    Args: rows (n, d), centers (k, d).
 
     Source: Davies and Bouldin 1979.
     """
@@ -116,13 +109,11 @@ def davies_bouldin(rows: ArrayLike, centers: ArrayLike) -> float:
 
 
 def center_mse(centers: ArrayLike, reference: ArrayLike) -> float:
-    """Mean squared distance between centres and reference centres, matched one to one so that it is smallest.
+    """Mean squared distance between centres and reference centres, under the one-to-one matching that minimises it.
 
     As private as the reference is: centres found without privacy (``reference_centers``) make it NOT private.
 
-    Args:
-        centers: (k, d).
-        reference: (k, d).
+    Args: centers (k, d), reference (k, d).
 
     Source: FastLloyd, appendix D; Kuhn 1955.
     """
@@ -139,10 +130,7 @@ def center_mse(centers: ArrayLike, reference: ArrayLike) -> float:
 def reference_centers(rows: ArrayLike, k: int, seed: int) -> Floats:
     """Centres (k, d) of scikit-learn's k-means, the best of 10 k-means++ starts. Computed from raw rows: NOT private.
 
-    Args:
-        rows: (n, d), n >= k.
-        k: how many centres.
-        seed: of the starts.
+    Args: rows (n, d) with n >= k, k (number of centres), seed (of the k-means++ starts).
     """
     table = _table("rows", rows)
     if not 1 <= k <= len(table):
@@ -155,9 +143,7 @@ def reference_centers(rows: ArrayLike, k: int, seed: int) -> Floats:
 def auc(epsilons: ArrayLike, values: ArrayLike) -> float:
     """Area under a figure of merit over epsilon, by the trapezoidal rule, not divided by the range of epsilon.
 
-    Args:
-        epsilons: (m,) strictly increasing, m >= 2.
-        values: (m,) the figure at each of them, such as mean NICV.
+    Args: epsilons (m,), strictly increasing with m >= 2; values (m,), the figure at each, such as mean NICV.
 
     Source: FastLloyd, equation 26.
     """
@@ -233,10 +219,7 @@ class Evaluation:
 def evaluate(rows: ArrayLike, centers: ArrayLike, reference: ArrayLike | None = None) -> Evaluation:
     """All figures at once. Computed from raw rows: NOT private.
 
-    Args:
-        rows: (n, d).
-        centers: (k, d).
-        reference: (k, d), such as ``reference_centers`` finds.
+    Args: rows (n, d), centers (k, d), reference (k, d) such as ``reference_centers`` finds.
     """
     table, places = _fitting(rows, centers)
     return Evaluation(
@@ -251,8 +234,8 @@ def evaluate(rows: ArrayLike, centers: ArrayLike, reference: ArrayLike | None = 
 def _nearest(rows: AnyArray, centers: Floats) -> Iterator[tuple[Ints, Floats]]:
     """Label and squared distance of every row's nearest centre, a chunk at a time; ties go to the lowest index.
 
-    |x - c|^2 = |x|^2 - 2 x'c + |c|^2 is fast but loses digits far from the origin: it only picks the centre, about the
-    chunk's own mean, and the distance to it is taken from the difference.
+    |x - c|^2 = |x|^2 - 2 x'c + |c|^2 is fast but loses digits far from the origin: it is evaluated about the chunk's
+    own mean and only picks the centre; the distance to that centre is computed from the difference.
     """
     step = max(1, _CHUNK // (len(centers) + rows.shape[1]))
     for first in range(0, len(rows), step):
@@ -269,7 +252,7 @@ def _labels(rows: AnyArray, centers: Floats) -> Ints:
 
 
 def _fitting(rows: ArrayLike, centers: ArrayLike) -> tuple[AnyArray, Floats]:
-    """Rows as they are, centres as float64, checked against each other."""
+    """Rows in their own type and centres as float64, with their dimensions checked against each other."""
     table, places = _table("rows", rows), _numbers("centers", centers)
     if table.shape[1] != places.shape[1]:
         raise InvalidInput(f"rows have {table.shape[1]} columns and centers {places.shape[1]}")
@@ -292,7 +275,7 @@ def _table(what: str, values: ArrayLike) -> AnyArray:
 
 
 def _list(what: str, values: ArrayLike) -> Floats:
-    """A list of finite float64, maybe empty."""
+    """A list of finite float64, possibly empty."""
     numbers = _array(what, values).astype(np.float64)
     if numbers.ndim != 1:
         raise InvalidInput(f"{what} must be a plain list of numbers, not of shape {numbers.shape}")

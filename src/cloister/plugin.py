@@ -1,7 +1,7 @@
 """One import for authors of plugins: ``from cloister.plugin import Spec, hookimpl``.
 
-The names stand in ``plugin.pyi``, beside this file. Each is imported from its home when it is asked for, so that a
-manifest loads neither NumPy nor SciPy.
+``plugin.pyi``, beside this file, lists the names. Each is imported from its module on first use, so that a manifest
+loads neither NumPy nor SciPy.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""What ``cloister.plugin`` gives: the one list of its names, read by type checkers, editors and the module itself."""
+"""The names that ``cloister.plugin`` exports: one list for type checkers, editors and the module itself."""
 
 from cloister.additive.channel import (
     Threshold as Threshold,

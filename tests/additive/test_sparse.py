@@ -71,7 +71,7 @@ def test_what_is_small_is_a_tensor_and_what_is_large_is_sparse() -> None:
 
 @pytest.mark.parametrize("sizes", [(1, 3), (2, 2), (4, 8, 8), (1, 2, 4, 9)])
 def test_a_nested_space_halves_from_level_to_level(sizes: tuple[int, ...]) -> None:
-    with pytest.raises(InvalidInput, match="halves"):
+    with pytest.raises(InvalidInput, match="half the next one's buckets"):
         Space(sizes, nested=True)
     assert Space(sizes).sizes == sizes
 

@@ -326,7 +326,7 @@ def test_a_second_look_at_a_closed_round_is_refused(folder: Path, monkeypatch: p
     answered(folder)
     before = sorted((folder / "plan").iterdir())
     monkeypatch.setattr(kind, "cluster", curious)
-    with pytest.raises(Refused, match="looks further at round 1, which is closed: what it wants to see of a round"):
+    with pytest.raises(Refused, match="looks further at round 1, which is closed: all lookups in a round"):
         advanced(folder)
     monkeypatch.undo()
     assert sorted((folder / "plan").iterdir()) == before

@@ -256,8 +256,8 @@ WRONG: dict[str, tuple[str, str]] = {
     "missing users": ("encode plan users.parquet --user-column gone --missing drop --out "
     "r", "whole numbers from 0 to 1199"),
     "two ways to number": ("encode plan mine.parquet --user-column id --first 3 --out r", "not both"),
-    "a negative first": ("encode plan mine.parquet --first -1 --out r", "first user's number is -1"),
-    "a first beyond": ("encode plan mine.parquet --first 99999999999999999999 --out r", "first user's number is"),
+    "a negative first": ("encode plan mine.parquet --first -1 --out r", "first user number is -1"),
+    "a first beyond": ("encode plan mine.parquet --first 99999999999999999999 --out r", "first user number is"),
     "missing cells": ("encode plan holes.parquet --out r", "missing or infinite"),
     "nothing but holes": ("encode plan allholes.parquet --missing drop --out r", "there are no rows"),
     "an odd rule": ("encode plan mine.parquet --missing ignore --out r", "choose refuse or drop"),
@@ -270,9 +270,9 @@ WRONG: dict[str, tuple[str, str]] = {
     "a state nowhere": ("encode plan mine.parquet --state no/where --out r", "the state no/where cannot be used"),
     "a changed plan": ("encode changed mine.parquet --out r", "was changed after it was published"),
     "no columns": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out "
-    "p", "or how many they are (--dimension 100)"),
+    "p", "or their number (--dimension 100)"),
     "both": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --columns a --dimension "
-    "1", "give either their names (--columns a,b,c)"),
+    "1", "either their names (--columns a,b,c)"),
     "over a plan": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out plan --dimension 2", "is not empty"),
     "over a file": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out mine.npy --dimension 2", "it is a file"),
     "central": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --method "

@@ -87,8 +87,8 @@ def test_all_files_of_one_shuffle_or_none(
         decode(plan, [*files, tmp_path / "copy.parquet"])
     with pytest.raises(InvalidInput, match="of another plan"):
         decode(small_plan(seed=2), files)
-    flipped = bytearray(files[2].read_bytes())
-    flipped[len(flipped) // 3] ^= 1
+    flipped, column = bytearray(files[2].read_bytes()), pq.ParquetFile(files[2]).metadata.row_group(0).column(0)
+    flipped[column.data_page_offset + column.total_compressed_size - 1] ^= 1  # in a page, which has a checksum
     files[2].write_bytes(flipped)
     with pytest.raises(InvalidInput, match="damaged or cut short"):
         decode(plan, files)

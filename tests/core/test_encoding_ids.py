@@ -56,7 +56,7 @@ def a_round(spec: Spec, cells: Any) -> Round[Any]:
 def test_no_oracle_is_given_an_id_that_is_of_no_bucket(spec: Spec, last: tuple[int, int]) -> None:
     round, noise = a_round(spec, Stranger(last)), NoiseRng.for_tests(0)
     for encode in (encode_rows, encode_owned):
-        with pytest.raises(InvalidInput, match="the bucketing Stranger has given an id that is of no bucket") as error:
+        with pytest.raises(InvalidInput, match="the bucketing Stranger returned an id outside its space") as error:
             encode(round, ROWS, USERS, noise)
         assert not any(str(number) in str(error.value) for number in last if number)  # it says nothing of the row
     for work in (encode_lattice, summarise_lattice):

@@ -215,6 +215,6 @@ def test_a_replay_that_looks_elsewhere_than_its_record_is_refused(changes: dict[
     record.lookups[0] = attrs.evolve(record.lookups[0], **changes)
     log: list[str] = []
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS, log), record=record)
-    with pytest.raises(Refused, match="replay of round 0 looks elsewhere"):
+    with pytest.raises(Refused, match="round 0 asks for other buckets than the recorded run"):
         Explorer().cluster(PROBLEM, session, SEED.child("method"))
     assert log == []

@@ -243,7 +243,7 @@ def test_a_population_that_cannot_say_how_many_people_it_has_is_refused() -> Non
         def gather(self, round: Round[Any], rng: NoiseRng) -> Any:
             return tuple(None for _ in round.parts)
 
-    with pytest.raises(Refused, match="a Silent does not say of how many people"):
+    with pytest.raises(Refused, match="a Silent does not say how many people"):
         asked_of(Silent(), Charges(), 100)
 
 

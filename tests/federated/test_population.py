@@ -141,7 +141,7 @@ def test_no_party_has_the_coordinators_name() -> None:
         ({"seed": 1.5}, "whole number"), ({"party": [{"name": "a"}]}, "2 to 1024"),
         ({"party": [{"key": "x"}]}, r"\[\[party\]\]"), ({"with": {"sums": "discrete-gaussian"}}, "slot 'sums'"),
         ({"with": dict.fromkeys(("counts", "sums"), "discrete-gaussian")}, "Aggregated trust only"),
-        ({"set": 3}, "is a table"),
+        ({"set": 3}, "must be a table"),
         ({"columns": "xy"}, "list of names"), ({"columns": 2}, "list of names"), ({"method": 5}, "no Method '5'"),
         ({"test_noise_seed": "x"}, "whole number"),
         ({"masks": "shared", "oracle": "skellam", "method": "tree-means", "set": {"tree_counts": {"colluding": 0}}},

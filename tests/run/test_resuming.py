@@ -248,7 +248,7 @@ def test_a_finished_run_is_not_computed_again_under_other_options(ledger: Ledger
     [
         (
             "delete from looks where number = 3",
-            "the replay of round 0 looks elsewhere|ends early, and there are no rows",
+            "cannot resume: round 0 asks for other buckets|ends early, and there are no rows",
         ),
         (
             "delete from looks where round = 1 and number = (select max(number) from looks)",

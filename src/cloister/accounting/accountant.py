@@ -24,11 +24,9 @@ _FITS: dict[Measure, frozenset[Measure]] = {
 @final
 @attrs.define
 class Accountant:
-    """Adds up what the oracles declare, and refuses what was not forecast or is not covered. It sees no rows.
+    """Adds up what the oracles declare, and refuses events that were not forecast or are not covered. It sees no rows.
 
-    Args:
-        total: the (epsilon, delta) that the run may cost.
-        budget: what that buys, from ``total.measured``.
+    Args: total (the (epsilon, delta) that the run may cost), budget (what it buys, from ``total.measured``).
     """
 
     total: Total = attrs.field(on_setattr=attrs.setters.frozen)
@@ -42,11 +40,7 @@ class Accountant:
         Both must hold: the sum in the budget's measure is at most the budget, and the epsilon of everything at the
         total's delta, discreteness included, is at most the total's epsilon. A run with exact answers is not checked.
 
-        Args:
-            rounds: the events of each round, in order.
-
-        Returns:
-            What the whole run will have spent.
+        Args: rounds (the events of each round, in order). Returns: the cost of the whole run.
 
         Raises:
             BudgetExceeded: the sum is too large, or the noise is too coarse in integers for the Gaussian accounting.
@@ -69,12 +63,10 @@ class Accountant:
         return spent
 
     def charge(self, index: int, events: Sequence[Event]) -> None:
-        """Charge round ``index``: once each, in order.
+        """Charge round ``index``: once each, in order. Earlier rounds count as charged with it: the process that this
+        one resumes has asked them.
 
-        Earlier rounds count as charged with it: the process that this one resumes has asked them.
-
-        Raises:
-            Refused: no such round was forecast, its events differ from the forecast, or it was charged before.
+        Raises: Refused: no such round was forecast, its events differ from the forecast, or it was charged before.
         """
         if not 0 <= index < len(self._rounds):
             raise Refused(f"round {index} was not forecast: the forecast has {len(self._rounds)} rounds")
@@ -89,12 +81,12 @@ class Accountant:
 
     @property
     def spent(self) -> Spent:
-        """What the rounds up to the last one charged cost."""
+        """The cost of the rounds up to the last one charged."""
         return Spent.on(event for events in self._rounds[: self._charged] for event in events)
 
     @property
     def left(self) -> float:
-        """What is left of the budget, in its own measure."""
+        """The rest of the budget, in its own measure."""
         if self.budget.measure == "exact":
             return self.budget.amount
         return max(0.0, self.budget.amount - self.spent.amount(self.budget.measure))

@@ -63,14 +63,14 @@ from cloister.accounting.clones import general_delta, response_delta
 from cloister.core.errors import InvalidInput
 
 MAX_USERS = 2**40
-"""Counts stay exact integers in float64 with room to spare."""
+"""Most users: counts stay exact integers in float64 with room to spare."""
 
 _ROUNDING = 1e-6
 _NEAR = 1e-6
-"""Searches stop this near, relatively, on the safe side."""
+"""Relative precision at which searches stop, on the safe side."""
 
 _NEAR_ENOUGH = 1e-3
-"""The same, of what k-ary response adds to eps0."""
+"""The same for what k-ary response adds to eps0."""
 
 
 def delta_of_shuffled(local: float, epsilon: float, users: int, values: int | None = None) -> float:
@@ -79,11 +79,10 @@ def delta_of_shuffled(local: float, epsilon: float, users: int, values: int | No
     Args:
         local: eps0 of each report, nats, >= 0; infinite gives 1.
         epsilon: nats, >= 0.
-        users: how many honest reports are shuffled, hers included, >= 1.
-        values: k, where reports are k-ary randomised response and nothing else; none for any randomiser.
+        users: number of honest reports shuffled, the changed user's included, >= 1.
+        values: k, where reports are k-ary randomised response and nothing else; None for any randomiser.
 
-    Raises:
-        InvalidInput: a figure out of range.
+    Raises: InvalidInput: a figure out of range.
     """
     checked_amount(local, "the local epsilon")
     checked_epsilon(epsilon)
@@ -101,7 +100,7 @@ def delta_of_shuffled(local: float, epsilon: float, users: int, values: int | No
 
 
 _FAR = 300.0
-"""e^(2 * 300) is a float; with fewer than 2^40 users nobody has a clone long before."""
+"""e^(2 * 300) is a float. With fewer than 2^40 users nobody has a clone long before this eps0."""
 
 
 @functools.lru_cache(4096)
@@ -117,8 +116,7 @@ def epsilon_of_shuffled(local: float, delta: float, users: int, values: int | No
 
 @functools.lru_cache(4096)
 def local_of_shuffled(epsilon: float, delta: float, users: int, values: int | None = None) -> float:
-    """The largest eps0, in nats, whose shuffled reports are (epsilon, delta)-DP, rounded down: what each user may
-    spend.
+    """The largest eps0 per user, in nats, whose shuffled reports are (epsilon, delta)-DP, rounded down.
 
     Args: as of ``delta_of_shuffled``; delta: probability in [1e-300, 1).
     """

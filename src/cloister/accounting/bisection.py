@@ -1,4 +1,4 @@
-"""Where a condition turns, to the last float, always on the side where it still holds."""
+"""The point where a condition turns, to the last float, always on the side where it still holds."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ _HUGE = 2.0**1000
 def largest(holds: Callable[[float], bool], within: float = 0.0) -> float:
     """The largest x > 0 at which ``holds``, a condition that is true below some point and false above it.
 
-    Args:
-        within: how far below, relatively, is near enough, where a look at the condition takes long.
+    Args: within (relative precision, on the safe side, at which to stop: for conditions that take long to evaluate).
 
-    Returns:
-        A float at which ``holds`` was seen to be true, or 0.0 when it was true nowhere.
+    Returns: a float at which ``holds`` was seen to be true, or 0.0 when it was true nowhere.
     """
     x = 1.0
     while holds(x):
@@ -31,11 +29,9 @@ def largest(holds: Callable[[float], bool], within: float = 0.0) -> float:
 def smallest(holds: Callable[[float], bool], within: float = 0.0) -> float:
     """The smallest x >= 0 at which ``holds``, a condition that is false below some point and true above it.
 
-    Args:
-        within: as of ``largest``.
+    Args: within (as of ``largest``).
 
-    Returns:
-        A float at which ``holds`` was seen to be true, or infinity when it was true nowhere.
+    Returns: a float at which ``holds`` was seen to be true, or infinity when it was true nowhere.
     """
     if holds(0.0):
         return 0.0

@@ -5,7 +5,7 @@ of
 
     h(c) = |w| / m * E[(X_1 + .. + X_m)_+ | all of X_1 .. X_m in the blanket],     m = c + 1,
 
-the divergence given c clones. It falls with c: one more clone can be drawn by whoever sees the rest. So the fewest
+the divergence given c clones. It falls with c, since whoever sees the rest can draw one more clone. So the fewest
 clones of a bin may stand for all of them, and with 1,000 bins that costs next to nothing.
 """
 
@@ -18,15 +18,15 @@ import numpy as np
 from cloister.core.types import Floats
 
 BINS = 1024
-"""Most different numbers of clones that are looked at."""
+"""Most bins for the number of clones."""
 
 CELLS = 16_000
 MIN_BINS = 24
-"""Most pairs of counts that are looked at for k-ary response, and the fewest numbers of clones: else the general bound
-must do."""
+"""For k-ary response: most pairs of counts, and fewest bins of the number of clones. Beyond either the general bound is
+used."""
 
 REACH = 12.0
-"""Bins cover this many standard deviations either way; what is beyond falls in the outer bins."""
+"""Bins cover this many standard deviations either way; the rest falls in the outer bins."""
 
 
 def general_delta(local: float, epsilon: float, users: int) -> float:
@@ -43,7 +43,7 @@ def general_delta(local: float, epsilon: float, users: int) -> float:
 
 
 def response_delta(local: float, epsilon: float, users: int, values: int) -> float:
-    """E[((p - e) N - (p e - 1) N' - (e - 1) N'')_+] / n for k-ary response; infinite where that is too long a sum.
+    """E[((p - e) N - (p e - 1) N' - (e - 1) N'')_+] / n for k-ary response; infinite if the sum would be too long.
 
     Given m in the blanket, C = N + N' is binomial with chance 2 / k; given that, N with chance 1/2. With C = c the sum
     is (p - 1)(e + 1) (N - c / 2 - beyond), beyond = (e - 1)((p - 1) c / 2 + m) / ((p - 1)(e + 1)).
@@ -77,8 +77,8 @@ _NOTHING = 1e-40
 
 
 def bins(trials: int, chance: float, most: int) -> tuple[Floats, Floats]:
-    """The least count of each bin and the chance of the bin, for a binomial law: single counts where ``most`` bins are
-    enough."""
+    """Bins of a binomial law, at most about ``most``: the least count of each, and its chance. Single counts if they
+    are few enough."""
     from scipy.special import betainc
 
     mean = trials * chance

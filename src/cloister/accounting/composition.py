@@ -1,4 +1,4 @@
-"""What a run pays: events added up, in every measure at once.
+"""The cost of a run: events added up, in every measure at once.
 
 **Deltas of mechanisms.** Let D' be D and one more row. An event with a delta says that, given any history, the
 mechanism's law on D' is at least (1 - delta) P'' pointwise, where P'' and its law P on D keep what ``spent`` says, in
@@ -52,17 +52,17 @@ from cloister.core.trust import Relation
 @final
 @attrs.frozen
 class Spent:
-    """What one row has paid for a set of events. Every figure adds under sequential and adaptive composition.
+    """The cost of a set of events to one row. Every figure adds under sequential and adaptive composition.
 
     Args:
         pure: sum of the epsilons of events that are pure, whatever they are paid in.
         mu_squared: sum of mu^2 of events stated in mu^2.
         rho: sum of rho of events stated in rho that are not known to be pure.
         all_rho: everything in rho: epsilon^2 / 2, mu^2 / 2 and rho.
-        drift, tail: what discrete noise costs beside the analytic Gaussian (see ``discrete``).
-        delta: sum of the deltas that mechanisms have of their own.
-        alone: what she pays, in epsilon, where a shuffler that she relies on is not honest; infinite where nothing
-            holds, or where there is no shuffler.
+        drift, tail: the cost of discrete noise beside the analytic Gaussian (see ``discrete``).
+        delta: sum of the mechanisms' own deltas.
+        epsilon_without_shuffler: the row's epsilon if a shuffler that it relies on is not honest; infinite where
+            nothing holds, or where there is no shuffler.
     """
 
     pure: float = 0.0
@@ -76,7 +76,7 @@ class Spent:
 
     @classmethod
     def on(cls, events: Iterable[Event]) -> Spent:
-        """What one row pays for all the events, at most.
+        """An upper bound on what one row pays for all the events.
 
         Events add. Those whose ``user_share`` are shares of one key are asked of users whose keyed hash falls in
         [low, high): a user pays for the intervals that hold her hash, so the worst hash counts, under both neighbouring
@@ -95,21 +95,19 @@ class Spent:
         return total
 
     def plus(self, other: Spent) -> Spent:
-        """Both, one after the other."""
+        """The cost of both, one after the other."""
         return Spent(*(a + b for a, b in zip(attrs.astuple(self), attrs.astuple(other), strict=True)))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon, in nats, that this module can prove at ``delta``, rounded up.
 
-        The smaller of zCDP for everything, and basic composition of the pure events, which need no delta, with the
-        rest, which is exact Gaussian composition (with the price of discrete noise) where the rest is Gaussian and zCDP
-        where it is not. What mechanisms take of ``delta`` themselves comes off first.
+        The smaller of two bounds: zCDP for everything; and basic composition of the pure events, which need no delta,
+        with the rest. The rest is exact Gaussian composition (with the price of discrete noise) where all of it is
+        Gaussian, else zCDP. The mechanisms' own deltas come off ``delta`` first.
 
-        Args:
-            delta: probability, 0 or in [1e-300, 1).
+        Args: delta (probability, 0 or in [1e-300, 1)).
 
-        Returns:
-            Infinity where there is no guarantee: exact events, or noise that needs more delta than there is.
+        Returns: infinity where there is no guarantee: exact events, or noise that needs more delta than there is.
         """
         if delta != 0:
             checked_delta(delta)
@@ -128,11 +126,11 @@ class Spent:
 
     @property
     def needs_delta(self) -> bool:
-        """Whether any noise was paid that no finite epsilon covers at delta = 0, mechanisms' own deltas apart."""
+        """Whether any noise is not covered by a finite epsilon at delta = 0, apart from the mechanisms' own deltas."""
         return self.mu_squared > 0 or self.rho > 0
 
     def amount(self, measure: Measure) -> float:
-        """What was paid in one measure (everything, if it is zCDP)."""
+        """The cost in one measure (for zCDP, of everything)."""
         match measure:
             case "pure":
                 return self.pure
@@ -147,15 +145,13 @@ class Spent:
 def compose(events: Iterable[Event], delta: float) -> float:
     """The epsilon of all the events together at ``delta``, under sequential and adaptive composition.
 
-    Args:
-        events: what the mechanisms declare.
-        delta: probability, 0 or in [1e-300, 1).
+    Args: events (as mechanisms declare them), delta (probability, 0 or in [1e-300, 1)).
     """
     return Spent.on(events).epsilon(delta)
 
 
 def parallel(budgets: Collection[Budget], relation: Relation) -> Budget:
-    """What all parts of a partition of the *data* cost together: cells of space, say, each asked with its own budget.
+    """The joint cost of all parts of a partition of the *data*: cells of space, say, each asked with its own budget.
 
     The budgets are what one row pays when it is added to or removed from a part. Under add-or-remove a row is in one
     part: the largest counts. Under replace it leaves one part and joins another, or does both in one. Two steps cost
@@ -163,12 +159,9 @@ def parallel(budgets: Collection[Budget], relation: Relation) -> Budget:
     Never for a partition of rows by position, where one removed row moves all others. A partition of the *users* needs
     no such factor: see ``Spent.on``.
 
-    Args:
-        budgets: one per part, all in one measure, asked of the same users.
-        relation: neighbouring data sets.
+    Args: budgets (one per part, all in one measure, asked of the same users), relation (neighbouring data sets).
 
-    Raises:
-        InvalidInput: no budgets, or different measures or shares.
+    Raises: InvalidInput: no budgets, or different measures or shares.
 
     Source: McSherry 2009, Theorem 4; group privacy: Bun and Steinke 2016, Proposition 1.9; Dong, Roth and Su 2022,
     Theorem 2.14.
@@ -186,7 +179,7 @@ def parallel(budgets: Collection[Budget], relation: Relation) -> Budget:
 
 
 def _worst(group: list[Event]) -> Spent:
-    """The most that one hash pays, figure by figure: sums over intervals can only be largest where one begins."""
+    """The most that one hash pays, figure by figure: sums over intervals can be largest only where one begins."""
     starts = {e.spent.user_share.low for e in group if e.spent.user_share}
     sums = (
         _sum(e for e in group if e.spent.user_share and e.spent.user_share.low <= u < e.spent.user_share.high)
@@ -204,11 +197,11 @@ def _sum(events: Iterable[Event]) -> Spent:
 
 def _price(event: Event) -> Spent:
     if not 0 <= event.delta < 1:
-        raise InvalidInput(f"'{event.mechanism}' declares delta = {event.delta}: it is a probability in [0, 1)")
+        raise InvalidInput(f"'{event.mechanism}' declares delta = {event.delta}, expected a probability in [0, 1)")
     if not event.epsilon_without_shuffler >= 0:
         raise InvalidInput(
-            f"'{event.mechanism}' declares epsilon_without_shuffler = {event.epsilon_without_shuffler}: it is an "
-            f"epsilon, or infinite"
+            f"'{event.mechanism}' declares epsilon_without_shuffler = {event.epsilon_without_shuffler}, expected an "
+            f"epsilon >= 0 or infinity"
         )
     return attrs.evolve(_amounts(event), delta=event.delta, epsilon_without_shuffler=event.epsilon_without_shuffler)
 

@@ -54,10 +54,10 @@ from cloister.accounting.checks import MIN_DELTA, checked_amount, checked_delta
 from cloister.accounting.gaussian import epsilon_of_mu
 
 REACH = 14.0
-"""t: how far, in standard deviations, the two laws are compared."""
+"""t: the number of standard deviations within which the two laws are compared."""
 
 BEYOND = 2 * math.exp(-(REACH**2) / 2)
-"""A bound on the probability that one noise, of either law, is further out than that: 5.5e-43."""
+"""Bound on the probability that one noise, of either law, lies beyond t standard deviations: 5.5e-43."""
 
 _LOG_HUGE = 700.0
 """e^700 is still a float."""
@@ -66,11 +66,9 @@ _LOG_HUGE = 700.0
 def eta(sigma: float) -> float:
     """The largest |log| of the ratio of the rounded to the discrete law on |x| <= 14 sigma.
 
-    Args:
-        sigma: standard deviation in integers, > 0; infinite gives 0.
+    Args: sigma (standard deviation in integers, > 0; infinite gives 0).
 
-    Returns:
-        (t^2 + 1) / (24 sigma^2), or infinity where the bound is not proved (sigma below t^2 / sqrt(2), about 139).
+    Returns: (t^2 + 1) / (24 sigma^2), or infinity where the bound is not proved (sigma below t^2 / sqrt(2), about 139).
     """
     checked_amount(sigma, "sigma")
     square = sigma * sigma
@@ -80,17 +78,16 @@ def eta(sigma: float) -> float:
 def epsilon_of_discrete(mu: float, drift: float, tail: float, delta: float) -> float:
     """The epsilon, in nats, of a run of discrete Gaussian releases at ``delta``, rounded up.
 
-    First with half of delta, which bounds epsilon; that bounds what the tails cost, and the rest of delta is the
+    Half of delta first gives a bound on epsilon; that bounds the cost of the tails, and the rest of delta is the
     Gaussian's.
 
     Args:
-        mu: what the run would be with real noise, root of the sum of squares.
+        mu: the run's mu with real noise: root of the sum of squares.
         drift: sum of touched * eta(sigma).
         tail: sum of touched * ``BEYOND``.
         delta: probability in [1e-300, 1).
 
-    Returns:
-        Infinity where drift and tail are too large for this comparison to say anything useful.
+    Returns: infinity where drift and tail are too large for this comparison to say anything useful.
     """
     checked_delta(delta)
     if drift == tail == 0:

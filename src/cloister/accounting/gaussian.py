@@ -22,18 +22,16 @@ from cloister.accounting.bisection import largest, smallest
 from cloister.accounting.checks import MIN_DELTA, checked_amount, checked_delta, checked_epsilon
 
 _ROUNDING = 1e-11
-"""A hundred times the worst relative error that the tests find against 60-digit arithmetic."""
+"""Relative safety margin: a hundred times the worst error that the tests find against 60-digit arithmetic."""
 
 _FAR = 39.0
-"""phi(39) < 1e-330: whatever lies beyond is smaller than any delta that can be asked for."""
+"""Cut-off of u: phi(39) < 1e-330, so that all beyond is smaller than any delta that a caller may give."""
 
 
 def delta_of_mu(mu: float, epsilon: float) -> float:
     """The delta of a mu-GDP mechanism at ``epsilon``, rounded up (by one part in 10^11; never below 1e-305).
 
-    Args:
-        mu: sensitivity over standard deviation, >= 0.
-        epsilon: nats, >= 0.
+    Args: mu (sensitivity over standard deviation, >= 0), epsilon (nats, >= 0).
     """
     checked_amount(mu, "mu")
     checked_epsilon(epsilon)
@@ -49,9 +47,7 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
 def epsilon_of_mu(mu: float, delta: float) -> float:
     """The smallest epsilon, in nats, at which a mu-GDP mechanism is (epsilon, delta)-DP, rounded up.
 
-    Args:
-        mu: sensitivity over standard deviation, >= 0; infinite gives infinity.
-        delta: probability in [1e-300, 1).
+    Args: mu (sensitivity over standard deviation, >= 0; infinite gives infinity), delta (in [1e-300, 1)).
     """
     checked_amount(mu, "mu")
     checked_delta(delta)
@@ -61,9 +57,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 def mu_of(epsilon: float, delta: float) -> float:
     """The largest mu whose mechanisms are (epsilon, delta)-DP, rounded down: ``delta_of_mu`` of it is <= delta.
 
-    Args:
-        epsilon: nats, >= 0.
-        delta: probability in [1e-300, 1).
+    Args: epsilon (nats, >= 0), delta (probability in [1e-300, 1)).
     """
     checked_epsilon(epsilon)
     checked_delta(delta)

@@ -1,4 +1,4 @@
-"""What the caller is willing to pay, and the budget that it buys."""
+"""The (epsilon, delta) that a caller is willing to pay, and the budget that it buys."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
 
 SLACK = 1e-4
-"""The share of epsilon and of delta that a Gaussian run keeps to pay for its noise being discrete (see ``discrete``).
+"""Share of epsilon and of delta that a Gaussian run keeps to pay for its noise being discrete (see ``discrete``).
 
 With noise of 2^16 and more it covers 25,000 touched coordinates at epsilon 1; the accountant checks each run.
 """
 
 ASIDE = 0.5
-"""The share of delta that is set aside for mechanisms with a delta of their own, where noise needs the rest."""
+"""Share of delta set aside for mechanisms with a delta of their own, where the noise needs the rest."""
 
 
 def _number(value: float) -> float:
@@ -31,7 +31,7 @@ def _number(value: float) -> float:
 
 
 MAX_EPSILON = 1e4
-"""Beyond this, a promise in epsilon is no promise, and noise rounds to nothing."""
+"""Largest epsilon: beyond it the promise is worth nothing, and noise rounds to nothing."""
 
 
 def _check_epsilon(_: object, __: object, value: float) -> None:
@@ -58,8 +58,7 @@ class Total:
         epsilon: nats, > 0 and finite. 1 is customary; above 10 little is promised.
         delta: probability in [0, 1), well below one over the number of rows. 0 is pure differential privacy.
 
-    Raises:
-        InvalidInput: anything else, NaN included.
+    Raises: InvalidInput: anything else, NaN included.
     """
 
     epsilon: float = attrs.field(converter=_number, validator=_check_epsilon)
@@ -76,11 +75,10 @@ class Total:
         delta where all noise is pure, otherwise ``ASIDE`` of it, and the noise is calibrated at the rest.
 
         Args:
-            measures: those of the oracles that will share the budget, in any order; none is free and counts as pure.
-            failing: whether one of them spends delta itself, as thresholding does.
+            measures: of the oracles that will share the budget, in any order; without any it counts as pure.
+            uses_delta: whether one of them spends delta itself, as thresholding does.
 
-        Raises:
-            InvalidInput: noise or thresholds that need delta > 0 at delta = 0; exact answers beside private ones.
+        Raises: InvalidInput: noise or thresholds that need delta > 0 at delta = 0; exact answers beside private ones.
         """
         kinds = set(measures)
         if uses_delta and self.delta == 0:

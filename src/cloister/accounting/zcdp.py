@@ -21,18 +21,16 @@ from cloister.accounting.bisection import largest, smallest
 from cloister.accounting.checks import MIN_DELTA, checked_amount, checked_delta, checked_epsilon
 
 _ROUNDING = 1e-11
-"""More than the rounding errors of log delta add up to."""
+"""Bounds the sum of the rounding errors of log delta."""
 
 _LEAST_ORDER = 1e-300
-"""Where a - 1 would be less, rho exceeds epsilon by 690 and nothing is promised; 1 / x would overflow soon."""
+"""Smallest a - 1: below it rho exceeds epsilon by 690 and nothing is promised; 1 / x would overflow soon."""
 
 
 def delta_of_rho(rho: float, epsilon: float) -> float:
     """A delta at which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded up (never below 1e-305).
 
-    Args:
-        rho: >= 0.
-        epsilon: nats, >= 0.
+    Args: rho (>= 0), epsilon (nats, >= 0).
     """
     checked_amount(rho, "rho")
     checked_epsilon(epsilon)
@@ -49,9 +47,7 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
 def epsilon_of_rho(rho: float, delta: float) -> float:
     """The smallest epsilon, in nats, that the conversion gives a rho-zCDP mechanism at ``delta``, rounded up.
 
-    Args:
-        rho: >= 0; infinite gives infinity.
-        delta: probability in [1e-300, 1).
+    Args: rho (>= 0; infinite gives infinity), delta (probability in [1e-300, 1)).
     """
     checked_amount(rho, "rho")
     checked_delta(delta)
@@ -61,9 +57,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 def rho_of(epsilon: float, delta: float) -> float:
     """The largest rho that the conversion admits at (epsilon, delta), rounded down.
 
-    Args:
-        epsilon: nats, >= 0.
-        delta: probability in [1e-300, 1).
+    Args: epsilon (nats, >= 0), delta (probability in [1e-300, 1)).
     """
     checked_epsilon(epsilon)
     checked_delta(delta)
@@ -73,8 +67,7 @@ def rho_of(epsilon: float, delta: float) -> float:
 def rho_of_pure(epsilon: float) -> float:
     """The rho of an epsilon-DP mechanism: epsilon^2 / 2.
 
-    Args:
-        epsilon: nats, >= 0; infinite gives infinity.
+    Args: epsilon (nats, >= 0; infinite gives infinity).
 
     Source: Bun and Steinke 2016, Proposition 1.4.
     """

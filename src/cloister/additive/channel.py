@@ -1,8 +1,8 @@
-"""What dense and sparse questions have in common: exact totals of each bucket, with additive integer noise.
+"""The common part of dense and sparse channels: exact totals per bucket, under additive integer noise.
 
-Totals are multiplied by a public power of two (``shift``) before the noise, so that Gaussian noise is so wide in
-integers that the discrete law stands in for the real one (see ``cloister.accounting.discrete``), and divided by it
-after.
+Totals are multiplied by a public power of two (``shift``) before the noise and divided by it after, so that Gaussian
+noise is wide enough in integers for the discrete law to stand in for the real one (see
+``cloister.accounting.discrete``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cloister.core.types import Floats, Ints
 @final
 @attrs.frozen
 class Threshold:
-    """What the noised count of an occupied bucket must exceed to be released. Args: above (rows), delta (its cost)."""
+    """Bound that an occupied bucket's noised count must exceed to be released. Args: above (rows), delta (its cost)."""
 
     above: int
     delta: float
@@ -33,17 +33,16 @@ class Threshold:
 
 @attrs.frozen
 class AdditiveChannel:
-    """An opened question whose answer is totals under noise.
+    """An opened question answered by totals under noise.
 
     Args:
-        mechanism, budget: what is declared to the accountant.
+        mechanism, budget: declared to the accountant.
         space: the buckets.
         bound: of the vectors; None for counts.
         law: of the noise, in shifted integers; None for no noise (not private).
         shift: bits that totals are scaled up by before the noise.
         unit: value of one lattice step in the caller's units (1 for counts).
-        threshold: values that do not exceed it, and those of empty buckets, are released as 0; None: there is no
-            threshold.
+        threshold: empty buckets, and values that do not exceed it, are released as 0; None for no threshold.
 
     Raises:
         InvalidInput: totals of ``CAP`` rows under their noise might not fit into 64 bits.
@@ -63,8 +62,8 @@ class AdditiveChannel:
         tail = 0.0 if self.law is None else 64 * self.law.deviation
         if largest + tail >= 2.0**62:
             raise InvalidInput(
-                f"'{self.mechanism}' could overflow 64 bits with {CAP} rows: the budget of this question is too small, "
-                "or its bound too large"
+                f"'{self.mechanism}' could overflow 64 bits with {CAP} rows: give this question a larger budget or a "
+                "smaller bound"
             )
 
     @property
@@ -74,12 +73,12 @@ class AdditiveChannel:
 
     @property
     def one(self) -> tuple[int, ...]:
-        """The shape of what one bucket holds: a count, or a vector."""
+        """The shape of one bucket's value: a count, or a vector."""
         return (self.bound.dimension,) if self.bound else ()
 
     @property
     def counted(self) -> tuple[int, ...]:
-        """The sizes of the levels that rows are added up at: of nested levels, the deepest one makes all others."""
+        """Sizes of the levels that rows are counted on: if nested, only the deepest, which determines the others."""
         return self.space.sizes[-1:] if self.space.nested else self.space.sizes
 
     @property
@@ -96,7 +95,7 @@ class AdditiveChannel:
         return 0.0 if self.law is None else self.law.deviation * self.unit * 2.0**-self.shift
 
     def noised(self, totals: Ints, rng: NoiseRng) -> Floats:
-        """Exact totals, of any shape, with noise of its own on each number, in the caller's units."""
+        """Exact totals, of any shape, each number with noise of its own, in the caller's units."""
         shifted = totals << np.int64(self.shift)
         if self.law is not None:
             shifted = shifted + self.law.draw(totals.size, rng).reshape(totals.shape)
@@ -105,7 +104,7 @@ class AdditiveChannel:
         return self.in_units(shifted)
 
     def in_units(self, noised: Ints) -> Floats:
-        """What noised integers say in the caller's units."""
+        """Noised integers, post-processed, in the caller's units."""
         released = noised if self.law is None else self.law.post_processed(noised)
         values: Floats = released.astype(np.float64) * (self.unit * 2.0**-self.shift)
         return values

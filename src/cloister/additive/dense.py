@@ -1,7 +1,7 @@
-"""Totals as integer tensors: a number per bucket, for as many buckets as can be listed.
+"""Totals as integer tensors: a number per bucket, for spaces small enough to list.
 
-Reports are exact int64 totals, laid out level after level; of a nested space only the deepest level, from which the
-others are made after the merge, by adding neighbours. The noise is drawn for the whole table at once, on every level.
+Reports are exact int64 totals, one level after the other; of a nested space only the deepest level, whose neighbours
+add up to the other levels after the merge. The noise is drawn for the whole table at once, on every level.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 
 MAX_NUMBERS = 2**26
-"""Most numbers in one table: larger domains need an oracle that is asked lazily."""
+"""Most numbers in one table: larger spaces need a channel that draws noise lazily (``sparse``)."""
 
 
 @final
@@ -34,7 +34,7 @@ class Totals:
 
 @final
 class Noised:
-    """A table of values that all carry their noise already."""
+    """A table of values that all contain their noise already."""
 
     def __init__(self, values: Floats, space: Space, deviation: float) -> None:
         self._values, self._deviation = values, deviation
@@ -47,7 +47,7 @@ class Noised:
         return np.full(len(ids), self._deviation)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("tables do not travel: keep what at() gave")
+        raise TypeError("a table is never pickled: keep the values that at() returned")
 
 
 @final
@@ -55,8 +55,8 @@ class Noised:
 class TensorChannel(AdditiveChannel):
     """Both halves of a question on enumerable buckets, with noise drawn once, after the merge.
 
-    Of a nested space the encoder reads the deepest ids alone, so that a row changes one total per level whatever else
-    it is given: the guarantee does not rest on the bucketing's promise.
+    Of a nested space the encoder reads the deepest ids alone, so that a row changes one total per level whatever other
+    ids it is given: the guarantee does not rest on the bucketing's promise.
     """
 
     def __attrs_post_init__(self) -> None:
@@ -64,7 +64,7 @@ class TensorChannel(AdditiveChannel):
         if numbers > MAX_NUMBERS:
             raise InvalidInput(
                 f"'{self.mechanism}' keeps a number per bucket: {sum(self.space.sizes)} buckets of {self.width} "
-                f"numbers are too many"
+                f"numbers are more than {MAX_NUMBERS}"
             )
         super().__attrs_post_init__()
 
@@ -83,39 +83,39 @@ class TensorChannel(AdditiveChannel):
         return report
 
     def refuse_other(self, vector: AnyArray, kind: type[np.generic], size: int) -> None:
-        """Raises: Refused unless a report is so many numbers of this kind."""
+        """Raises: Refused unless a report has this many numbers of this kind."""
         if vector.dtype != kind or vector.shape != (size,):
             raise Refused(
-                f"a report of '{self.mechanism}' has shape {vector.shape} and type {vector.dtype}: "
-                "no encoder sends that"
+                f"a report of '{self.mechanism}' has shape {vector.shape} and type {vector.dtype}, not {(size,)} and "
+                f"{np.dtype(kind)}: no encoder sends that"
             )
 
     def decode(self, summary: Totals, rng: NoiseRng) -> Noised:
         return Noised(self.noised(self.every(summary), rng), self.space, self.deviation)
 
     def every(self, totals: Totals) -> Ints:
-        """Totals of all levels, one per number that is released: (buckets,) or (buckets, dimension)."""
+        """Totals of all levels, one per released number: (buckets,) or (buckets, dimension)."""
         found = totals.vector.reshape(-1, *self.one)
         return _expanded(found, self.space.levels) if self.space.nested else found
 
     def scaled(self, totals: Totals) -> Ints:
-        """All levels' totals, flat, in the integers that noise is drawn in."""
+        """Totals of all levels, flat, shifted to the integers that noise is drawn in."""
         return self.every(totals).ravel() << np.int64(self.shift)
 
     def table(self, noised: Ints) -> Noised:
-        """What noised integers, flat, say in the caller's units."""
+        """A table of noised integers, given flat, in the caller's units."""
         return Noised(self.in_units(noised).reshape(-1, *self.one), self.space, self.deviation)
 
 
 def _counted(ids: Ints, size: int) -> Ints:
-    """How many of the ids (n,) are each of 0 .. size - 1; those of -1 count nowhere."""
+    """How many of the ids (n,) equal each of 0 .. size - 1; ids of -1 are left out."""
     if len(ids) and ids.min() >= 0:
         return np.bincount(ids, minlength=size).astype(np.int64, copy=False)
     return np.bincount(ids + 1, minlength=size + 1)[1:].astype(np.int64, copy=False)
 
 
 def totals_of(ids: Ints, values: Ints, size: int) -> Ints:
-    """Exact sums (size, d) of the values (n, d) per id; ids of -1 count nowhere."""
+    """Exact sums (size, d) of the values (n, d) per id; ids of -1 are left out."""
     from scipy.sparse import csc_matrix
 
     n = len(ids)

@@ -16,13 +16,13 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ints
 
 UP = 1 + 2.0**-40
-"""Factor on a scale that was divided for: its rounding never makes the noise too small."""
+"""Factor on a computed scale, so that rounding of its division never makes the noise too small."""
 
 
 @final
 @attrs.frozen
 class Sensitivity:
-    """The most that one row moves all totals together: one count, or one vector, of each level.
+    """The most by which one row changes all totals together: one count, or one vector, of each level.
 
     Args:
         l0: how many numbers change.
@@ -35,7 +35,7 @@ class Sensitivity:
 
     @classmethod
     def of(cls, space: Space, bound: Bound | None) -> Sensitivity:
-        """Of sums of vectors within the bound; of counts without one."""
+        """For sums of vectors within the bound; for counts without one."""
         width, l1, l2 = (bound.dimension, bound.l1, bound.l2) if bound else (1, 1, 1)
         return cls(space.levels * width, space.levels * l1, math.sqrt(space.levels) * l2)
 
@@ -43,7 +43,7 @@ class Sensitivity:
 class Noise(ABC):
     """A law of additive integer noise: a frozen attrs class, since it is part of a question's digest.
 
-    Class attributes: pure (budget.epsilon is spent with no delta, in whatever measure the budget is).
+    Class attributes: pure (whether it spends budget.epsilon with no delta, in whatever measure the budget is).
     """
 
     __slots__ = ()
@@ -52,24 +52,24 @@ class Noise(ABC):
     @property
     @abstractmethod
     def deviation(self) -> float:
-        """Standard deviation of a released number from the exact one, in integers, with all that is done to it."""
+        """Standard deviation, in integers, of a released number's error, post-processing included."""
 
     @abstractmethod
     def draw(self, size: int, rng: NoiseRng) -> Ints:
-        """So many independent draws; of noise in shares, one party's."""
+        """This many independent draws; for noise in shares, one party's share."""
 
     def post_processed(self, noised: Ints) -> Ints:
-        """What is released of noised totals, each by itself: rounded, say. It is unbiased, or the oracle ``biased``."""
+        """Post-process noised totals, each by itself (round them, say): unbiased, or the oracle is ``biased``."""
         return noised
 
     @property
     def gaussian(self) -> float:
-        """Sigma of the discrete Gaussian that the guarantee counts on; infinite for any other law."""
+        """Sigma of the discrete Gaussian that the guarantee rests on; infinite for any other law."""
         return math.inf
 
     @property
     def drawers(self) -> int:
-        """How many parties draw the noise together; 1: it is drawn in one place."""
+        """How many parties draw the noise together; 1 if it is drawn in one place."""
         return 1
 
 
@@ -109,7 +109,7 @@ class Gaussian(Noise):
 @attrs.frozen
 class Skellam(Noise):
     """Skellam noise in shares, each of the same variance. Args: share (its standard deviation, in integers), shares,
-    honest (how many of them are counted on)."""
+    honest (how many of them the guarantee counts on)."""
 
     share: float
     shares: int
@@ -133,7 +133,7 @@ class Skellam(Noise):
 
 
 def wide_gaussian(sensitivity: Sensitivity, budget: Budget) -> tuple[Gaussian, int]:
-    """Sigma from the joint L2 sensitivity, and the shift that makes it wide. Central and Aggregated oracles share this,
+    """Sigma from the joint L2 sensitivity, and the shift that makes it wide. Central and Aggregated oracles share it,
     so that both release the same numbers."""
     sigma = sensitivity.l2 / budget.mu * UP
     shift = enough_bits(sigma)
@@ -141,5 +141,5 @@ def wide_gaussian(sensitivity: Sensitivity, budget: Budget) -> tuple[Gaussian, i
 
 
 def enough_bits(deviation: float, wanted: float = 2.0**20) -> int:
-    """The least shift that makes noise of this width, in integers, at least ``wanted``."""
+    """The least shift that makes noise of this standard deviation at least ``wanted`` wide, in integers."""
     return max(0, int(np.ceil(np.log2(wanted / deviation))))

@@ -1,7 +1,7 @@
-"""Oracles of additive noise: an author writes the noise and how its scale follows, and gets counts and vector sums.
+"""Base classes of additive-noise oracles: write the noise and its scale, and get counts and vector sums.
 
     @component
-    class MyNoise(AdditiveNoise):                                   # the law of both twins
+    class MyNoise(AdditiveNoise):                                   # the noise law of both oracles
         trust = Central
         mechanism = "my-noise"
 
@@ -18,8 +18,8 @@
     @component
     class MySums(MyNoise, AdditiveSums): ...
 
-An oracle of counts alone derives from ``AdditiveCounts`` and has the law itself. Totals are exact whatever the space:
-tensors where it is small, lists of occupied buckets up to 2^62 of them.
+An oracle of counts alone derives from ``AdditiveCounts`` and defines the noise itself. Totals are exact in any space:
+tensors in small ones, lists of occupied buckets in those of up to 2^62 buckets per level.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from cloister.core.registry.components import component
 
 @component
 class AdditiveNoise(ABC):
-    """How exact totals are noised, whatever they are totals of.
+    """How exact totals are noised, whether counts or sums.
 
     Class attributes: ``trust`` and ``measure`` as for every oracle; mechanism (registry name).
     """
@@ -53,12 +53,9 @@ class AdditiveNoise(ABC):
 
     @abstractmethod
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Noise | None, int]:
-        """The law that is worth this budget (None: no noise, NOT private), in integers that are scaled up by so many
-        bits: 0, unless the law has to be wide (``wide_gaussian``).
-
-        Raises:
-            InvalidInput: the budget is in another measure, or there is no such noise.
-        """
+        """The law worth this budget (None: no noise, NOT private), in integers scaled up by this many bits: 0, unless
+        the law has to be wide (``wide_gaussian``). Raises: InvalidInput for a budget in another measure, or if there is
+        no such noise."""
 
     def channel(
         self, space: Space, bound: Bound | None, budget: Budget, unit: float
@@ -71,7 +68,7 @@ class AdditiveNoise(ABC):
         self, space: Space, bound: Bound | None, budget: Budget, unit: float, parties: int, most_rows: int,
         ratio: float = 0.0,
     ) -> RingChannel:  # fmt: skip
-        """The same for rows that parties pool: what ``channel`` is under trust Aggregated."""
+        """The opened question for rows that parties pool: ``channel`` under Aggregated trust."""
         law, shift = self.noise(Sensitivity.of(space, bound), budget)
         tensor = TensorChannel(self.mechanism, budget, space, bound, law, shift, unit)
         return RingChannel(tensor, parties, most_rows, ratio)

@@ -1,4 +1,4 @@
-"""Integer tensors whose noise is not drawn by ``decode``: what Aggregated oracles on enumerable buckets are made of.
+"""Integer tensors whose noise is not drawn by ``decode``: channels of Aggregated oracles on enumerable buckets.
 
 Totals, clipping, scaling and the table are those of the Central oracles (``dense``): the same code gives the same
 numbers, so that parties who pool their rows release what a curator of all rows would have.
@@ -24,7 +24,7 @@ from cloister.core.types import Ids, Ints
 
 
 def most_rows_option() -> Any:
-    """The option ``most_rows`` of an oracle of trust Aggregated."""
+    """The option ``most_rows`` of an oracle under Aggregated trust."""
     return option(
         default=CAP, low=1, high=CAP, unit="rows", help="hard cap of a party's rows: with fewer, messages are shorter"
     )
@@ -42,9 +42,9 @@ class RingChannel:
 
     Args:
         tensor: buckets, bound, noise law and scale.
-        parties: M, at most; exactly, where they draw shares.
+        parties: M, at most; exactly, if they draw shares.
         most_rows: n, a hard cap that every party checks before it sends.
-        ratio: of the noise that is counted on (see ``core.budget.Event``).
+        ratio: of the noise that the guarantee counts on (see ``core.budget.Event``).
     """
 
     tensor: TensorChannel
@@ -61,7 +61,7 @@ class RingChannel:
 
     @property
     def largest(self) -> float:
-        """What no number exceeds, before or after the noise."""
+        """Upper bound on every number, before and after the noise."""
         t = self.tensor
         rows = float(self.parties) * self.most_rows * (t.bound.l2 if t.bound else 1) * 2.0**t.shift
         return (rows + 64 * (t.law.deviation if t.law else 0.0)) * (1 + 2.0**-40)
@@ -98,21 +98,13 @@ class RingChannel:
         return report
 
     def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids:
-        """Words to add: the whole noise, or one party's share of it.
-
-        Raises:
-            Refused: there are not so many shares.
-        """
+        """Words to add: the whole noise, or one party's share of it. Raises: Refused if there is no such share."""
         if of != self.shares or not 0 <= share < of or self.tensor.law is None:
-            raise Refused(f"share {share} of {of} was asked for; the noise of this question has {self.shares}")
+            raise Refused(f"noise share {share} of {of} was asked for, but this question's noise has {self.shares}")
         return to_words(self.tensor.law.draw(self.size, rng))
 
     def decode(self, summary: RingVector, rng: NoiseRng) -> Noised:
-        """Draws nothing.
-
-        Raises:
-            Refused: the noise is not in it yet.
-        """
+        """Draws nothing. Raises: Refused if the sum does not contain its noise yet."""
         if not summary.noised:
             raise Refused(
                 f"'{self.tensor.mechanism}' was given a sum without its noise: rows under Aggregated trust are asked "

@@ -1,19 +1,19 @@
-"""Totals of occupied buckets only, asked lazily: for trees of any depth and spaces of up to 2^62 buckets per level.
+"""Totals of occupied buckets only, noised when looked up: for trees of any depth and up to 2^62 buckets per level.
 
 A report lists the buckets that its rows are in, ascending, with their exact totals. Summaries keep such lists side by
-side and add them up now and then, so that a chunk of rows costs what the chunk is long, not what is occupied already.
-Of a nested space only the deepest level is listed: a bucket of level l then holds an interval of deepest ids, and two
-running totals, one at each of its ends, say what it holds.
+side and add them up now and then, so that absorbing a chunk of rows costs its own length, not that of all occupied
+buckets. Of a nested space only the deepest level is listed: a bucket of level l is an interval of deepest ids, and its
+total is the difference of two running totals, one at each end.
 
 Guarantee. Had every bucket of the space, occupied or not, its noise from the beginning, the whole table would be the
 additive mechanism, whose budget pays for one change per level. What is released of it is what was asked for, and what
 is asked next depends on nothing but public coins and answers: post-processing, so that noise need only be drawn for a
-bucket when it is first asked for. It is drawn in the same way whatever the bucket holds, on its own, and remembered:
+bucket when it is first asked for. It is drawn in the same way whatever the bucket holds, independently, and remembered:
 asked again, the bucket answers the same. (Releasing a value only above a threshold is a function of the bucket's own
 total and noise, and changes none of this.)
 
 A run that resumes answers recorded looks from its record. The live table behind it, new in that process, draws noise
-for whatever is asked beyond; if recorded buckets are among them, what it draws for these is thrown away unseen
+for all buckets asked for beyond the record; its draws for recorded buckets among them are discarded unseen
 (``core.session.RecordedTable``). As noises of different buckets are independent, all released values of both processes
 together have exactly one noise each, as if one process had drawn them.
 """
@@ -37,8 +37,8 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
 
 DENSE = 2**17
-"""Numbers in the largest table that is kept as a tensor. Beyond, adding tensors up chunk by chunk, and drawing noise
-for all of it (some 10 microseconds each), would take longer than what is in them is worth."""
+"""Most numbers in a table kept as a tensor. Beyond, adding tensors chunk by chunk and drawing all their noise (some 10
+microseconds per number) would cost more than a tensor saves."""
 
 LARGEST = 2**62
 """Most buckets on a level: ids and the borders between them stay below 2^63."""
@@ -46,7 +46,7 @@ LARGEST = 2**62
 
 @final
 class LazyTable:
-    """A table whose noise is drawn for what is asked for, when it is asked for, and remembered."""
+    """A table that draws a bucket's noise when it is first looked up, and remembers it."""
 
     def __init__(self, channel: SparseChannel, levels: tuple[LevelTotals, ...], rng: NoiseRng) -> None:
         self._channel, self._rng, self._draws = channel, rng, 0
@@ -78,7 +78,7 @@ class LazyTable:
         return running[last] - running[first]
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("tables do not travel: keep what at() gave")
+        raise TypeError("a table is never pickled: keep the values that at() returned")
 
 
 @final
@@ -86,14 +86,14 @@ class LazyTable:
 class SparseChannel(AdditiveChannel):
     """Both halves of a question on any number of buckets, with noise drawn at the look.
 
-    Of a nested space the encoder reads the deepest ids alone, so that a row changes one total per level whatever else
-    it is given: the guarantee does not rest on the bucketing's promise.
+    Of a nested space the encoder reads the deepest ids alone, so that a row changes one total per level whatever other
+    ids it is given: the guarantee does not rest on the bucketing's promise.
     """
 
     def __attrs_post_init__(self) -> None:
         if max(self.space.sizes) > LARGEST:
             raise InvalidInput(
-                f"'{self.mechanism}' has ids below 2^62: a level of {max(self.space.sizes)} is too large"
+                f"'{self.mechanism}' takes at most 2^62 buckets per level: {max(self.space.sizes)} are too many"
             )
         super().__attrs_post_init__()
 
@@ -106,7 +106,7 @@ class SparseChannel(AdditiveChannel):
 
     def absorb(self, report: SparseTotals) -> SparsePieces:
         if not report.possible(self.counted, self.one):
-            raise Refused(f"a report of '{self.mechanism}' lists what no encoder sends")
+            raise Refused(f"a report of '{self.mechanism}' lists ids or totals that no encoder sends")
         return SparsePieces((report,))
 
     def decode(self, summary: SparsePieces, rng: NoiseRng) -> LazyTable:
@@ -117,7 +117,7 @@ def additive_channel(
     mechanism: str, budget: Budget, space: Space, bound: Bound | None, law: Noise | None, shift: int, unit: float,
     threshold: Threshold | None = None,
 ) -> TensorChannel | SparseChannel:  # fmt: skip
-    """The channel of an additive mechanism: a tensor where that is small, otherwise sparse."""
+    """The channel of an additive mechanism: a tensor if that is small, otherwise sparse."""
     numbers = sum(space.sizes) * (bound.dimension if bound else 1)
     kind = TensorChannel if numbers <= DENSE else SparseChannel
     return kind(mechanism, budget, space, bound, law, shift, unit, threshold)

@@ -13,10 +13,10 @@ from cloister.core.lattice import CAP
 from cloister.core.types import Ints
 
 PIECES = 128
-"""Lists that a summary keeps side by side before it adds some up: adding many at once is cheaper than two by two."""
+"""Most lists that a summary keeps side by side before merging some: adding many at once is cheaper than in pairs."""
 
 NUMBERS = 2**24
-"""Numbers in all of these lists but the longest: 128 MB."""
+"""Most numbers in all of these lists but the longest: 128 MB."""
 
 
 @final
@@ -39,7 +39,7 @@ class SparseTotals:
     """A report: the totals of all levels, one after the other.
 
     Args:
-        starts: where each level begins in the lists, and where the last one ends (levels + 1,).
+        starts: (levels + 1,) start of each level in the lists, and the end of the last.
         ids: bucket ids (m,), ascending within a level.
         values: counts (m,) or sums (m, dimension).
     """
@@ -76,7 +76,7 @@ class SparseTotals:
 @final
 @attrs.frozen(eq=False)
 class SparsePieces:
-    """Merged reports, several lists side by side: what counts is their sum."""
+    """Merged reports, several lists side by side: only their sum matters."""
 
     pieces: tuple[SparseTotals, ...] = attrs.field(repr=False)
 
@@ -87,12 +87,12 @@ class SparsePieces:
         return SparsePieces(pieces if few else _fewer(pieces))
 
     def total(self) -> SparseTotals:
-        """All of it in one list."""
+        """Their sum, in one list."""
         return self.pieces[0] if len(self.pieces) == 1 else _together(self.pieces)
 
 
 def counted(ids: Ints) -> LevelTotals:
-    """How many of the ids (n,) are each id; those of -1 count nowhere."""
+    """How many of the ids (n,) equal each id; ids of -1 are left out."""
     ordered = np.sort(ids)
     ordered = ordered[np.searchsorted(ordered, 0) :]
     first = _firsts(ordered)
@@ -100,7 +100,7 @@ def counted(ids: Ints) -> LevelTotals:
 
 
 def added(ids: Ints, values: Ints) -> LevelTotals:
-    """Exact totals of the values (n, ...) per id (n,); those of -1 count nowhere."""
+    """Exact totals of the values (n, ...) per id (n,); ids of -1 are left out."""
     order = np.argsort(ids, kind="stable")
     order = order[np.searchsorted(ids[order], 0) :]
     ordered = ids[order]
@@ -111,7 +111,7 @@ def added(ids: Ints, values: Ints) -> LevelTotals:
 
 
 def _segments(values: Ints, order: Ints, first: Ints) -> Ints:
-    """Exact sums (m, d) of the values (n, d) in this order, of each segment from its beginning to that of the next."""
+    """Exact sums (m, d) of the values (n, d), taken in this order, over segments that start at ``first``."""
     from scipy.sparse import csr_matrix
 
     ends = np.append(first, len(order))
@@ -121,14 +121,14 @@ def _segments(values: Ints, order: Ints, first: Ints) -> Ints:
 
 
 def _firsts(ordered: Ints) -> Ints:
-    """Where each id begins in a list (n,) that is sorted."""
+    """Where each distinct id begins in a sorted list (n,)."""
     begins = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
     return np.flatnonzero(begins)
 
 
 def _within(ids: Ints, size: int) -> bool:
-    """Whether these are different bucket ids, ascending."""
+    """Whether these are distinct bucket ids below size, ascending."""
     return not len(ids) or bool(ids[0] >= 0 and ids[-1] < size and (ids[1:] > ids[:-1]).all())
 
 
@@ -141,9 +141,8 @@ def _together(pieces: Iterable[SparseTotals]) -> SparseTotals:
 
 
 def _fewer(pieces: Sequence[SparseTotals]) -> tuple[SparseTotals, ...]:
-    """Small lists in one, and with them every list that is at most twice as long as all smaller ones together: the
-    others grow by a factor of three each, so they are few, and a row is added up again only where its list grows by
-    half."""
+    """Log-structured merge: join the small lists, and each list at most twice as long as all smaller ones together. The
+    others grow threefold each, so they are few, and a row is added again only when its list grows by half."""
     ordered = sorted(pieces, key=lambda piece: len(piece.ids))
     before = np.cumsum([0, *(len(piece.ids) for piece in ordered)])
     joined = 1 + max(i for i, piece in enumerate(ordered) if i == 0 or len(piece.ids) <= 2 * before[i])

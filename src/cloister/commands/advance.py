@@ -99,12 +99,12 @@ def rounds(plan: PlanFolder, as_json: AsJson = False) -> None:
 
 
 def _counted(mechanisms: list[str]) -> str:
-    """Names, each once, with how many questions it answers."""
+    """Mechanism names, each once, with the number of questions it answers."""
     return ", ".join(f"{mechanisms.count(name)} {name}" for name in dict.fromkeys(mechanisms))
 
 
 def _standing(transcript: Any) -> dict[str, Any]:
-    """Where a plan stands, as plain data."""
+    """The state of a plan's rounds as plain data."""
     from cloister.collection.plan.costs import Step
 
     plan = transcript.plan

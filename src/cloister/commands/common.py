@@ -1,4 +1,4 @@
-"""Commands of both sides of the trust boundary: one file each. ``cli`` registers them."""
+"""Shared by the commands: common options, parsing of their values, and printing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")
 
 
 def whole(text: str) -> int:
-    """A whole number, which may be written as 1e6. Raises: typer.BadParameter for anything else."""
+    """Parse a whole number, which may be written as 1e6. Raises: typer.BadParameter for anything else."""
     try:
         value = float(text) if "e" in text.lower() else int(text)
     except ValueError:
@@ -65,34 +65,33 @@ def print_json(value: Any) -> None:
 
 
 def show(text: str) -> None:
-    """Print a text, whatever letters the terminal lacks (``steady``)."""
+    """Print a text; ``steady`` takes care of characters that the terminal cannot encode."""
     print(text, flush=True)
 
 
 def steady() -> None:
-    """Have letters that an output cannot encode written as escapes: what was paid for is never lost to a name."""
+    """Write characters that an output cannot encode as escapes, so that no paid result is lost to a name."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def console() -> Console:
-    """What measures the terminal and lays out tables. Names of columns and data sets are other people's: text, and
-    never markup."""
+    """A rich console without markup: names of columns and data sets are untrusted text."""
     from rich.console import Console
 
     return Console(markup=False, emoji=False, highlight=False)
 
 
 def print_table(table: Table, on: Console) -> None:
-    """Print a table by the same way as everything else, so that an output that fails is found in one place."""
+    """Print a table through ``show``, like everything else: a failing output is then handled in one place."""
     with on.capture() as captured:
         on.print(table)
     show(captured.get().removesuffix("\n"))
 
 
 def print_result(result: Result) -> None:
-    """Centres as a table, then what was promised."""
+    """Print the centres as a table, then the privacy statement."""
     from rich.table import Table
 
     terminal = console()
@@ -118,7 +117,7 @@ def print_result(result: Result) -> None:
 
 
 def say(text: str) -> None:
-    """Tell the person who runs the program, not whoever reads its output, unless nobody can be told."""
+    """Print a message to stderr, for whoever runs the program; without a working stderr it is dropped."""
     try:
         print(plain(text, keep="\n"), file=sys.stderr, flush=True)
     except OSError:
@@ -126,7 +125,7 @@ def say(text: str) -> None:
 
 
 def mute(stream: TextIO) -> None:
-    """Send nowhere what an output that fails still holds: at exit Python would try once more, and complain."""
+    """Redirect a broken output to the null device: at exit Python would flush it again, and complain."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -134,18 +133,16 @@ def mute(stream: TextIO) -> None:
 
 
 def plain(text: str, keep: str = "") -> str:
-    """Text without what a terminal would obey: names of files, and what stands in a plan, are other people's. Args:
-    keep (as they are)."""
+    """Escape control characters: file names and plan text are untrusted. Args: keep (characters left as they are)."""
     return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
 
 
 @contextmanager
 def event_log(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """What writes an event as a line of JSON, with the time, to a file that grows; without a path nothing is written. A
-    run does not end for a log that cannot be written any more (a full disk): that is said once.
+    """Yield a function that appends an event to a file as one line of JSON with the time; without a path it does
+    nothing. If the log can no longer be written (a full disk), that is said once and the run goes on.
 
-    Raises:
-        InvalidInput: the file cannot be written.
+    Raises: InvalidInput: the file cannot be opened for writing.
     """
     if path is None:
         yield lambda entry: None
@@ -170,7 +167,7 @@ def event_log(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 
 def pairs(items: list[str] | None, flag: str) -> dict[str, str]:
-    """Repeated name=value flags. Raises: InvalidInput for anything else, and for one name with two values."""
+    """Parse repeated name=value flags. Raises: InvalidInput for anything else, and for one name with two values."""
     found = dict[str, str]()
     for item in items or []:
         name, equals, value = item.partition("=")
@@ -182,13 +179,13 @@ def pairs(items: list[str] | None, flag: str) -> dict[str, str]:
 
 
 def names(text: str | None) -> list[str] | None:
-    """Names separated by commas."""
+    """Split names at commas."""
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int], None]]:
-    """A count of rows on a terminal, nothing elsewhere."""
+    """Show a running count of rows on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda n: None
         return

@@ -1,4 +1,4 @@
-"""Options from a file, beside those from flags: what is not of a kind that a flag could be is refused."""
+"""Options from a config file, merged with those from flags. A value that no flag could have is refused."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from cloister.core.errors import InvalidInput, UnknownName
 
 TEXTS = {"method", "missing", "ledger", "dataset", "out", "engine", "scheduler"}
-"""Options that are text, also in a config file."""
+"""Options whose value in a config file must be text."""
 
 
 def read_config(path: Path | None) -> dict[str, Any]:
-    """Options from a file, under the names of the flags."""
+    """Read options from a file, under the names of the flags."""
     if path is None:
         return {}
     try:
@@ -26,18 +26,18 @@ def read_config(path: Path | None) -> dict[str, Any]:
     except ValueError as error:
         raise InvalidInput(f"the config file {path} is neither TOML nor JSON: {error}") from error
     if not isinstance(loaded, dict):
-        raise InvalidInput(f"the config file {path} holds no table of options")
+        raise InvalidInput(f"the config file {path} is not a table of options: give option names with their values")
     return {name.replace("-", "_"): value for name, value in loaded.items()}
 
 
 def merged(given: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-    """Flags win over the file; ``with`` and ``set`` are merged."""
+    """Merge options: flags win over the file; ``with`` and ``set`` are merged entry by entry."""
     for name in config:
         if name not in given:
             raise UnknownName("option", name, given, "(in the config file)")
     for name in TEXTS & set(config):
         if not isinstance(config[name], str):
-            raise InvalidInput(f"{name} in the config file is {config[name]!r}, which is no text: put it in quotes")
+            raise InvalidInput(f"{name} in the config file is {config[name]!r}: give text, in quotes")
     columns = config.get("columns", [])
     if not isinstance(columns, str) and not (isinstance(columns, list) and all(isinstance(c, str) for c in columns)):
         raise InvalidInput(f"columns in the config file is {columns!r}: give a list of names")
@@ -45,20 +45,20 @@ def merged(given: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     for name in ("with", "set"):
         tables = config.get(name, {})
         if not isinstance(tables, dict):
-            raise InvalidInput(f"'{name}' in the config file is a table of names and values")
+            raise InvalidInput(f"'{name}' in the config file is {tables!r}: give a table of names and values")
         all_of_them[name] = {**tables, **given[name]}
     return all_of_them
 
 
 def flag(value: Any, name: str) -> bool:
-    """Raises: InvalidInput unless the value is true, false or not given."""
+    """An option that is true, false or not given, as a bool. Raises: InvalidInput for anything else."""
     if value not in (None, True, False):
-        raise InvalidInput(f"{name} is {value!r}: it is true or false")
+        raise InvalidInput(f"{name} is {value!r}: give true or false")
     return value is True
 
 
 def typed(value: Any, kind: Callable[[Any], Any], name: str) -> Any:
-    """A number as ``kind`` has it, and not another one. Raises: InvalidInput."""
+    """Convert a number by ``kind`` without changing its value. Raises: InvalidInput."""
     try:
         if isinstance(value, (bool, str)):
             raise TypeError

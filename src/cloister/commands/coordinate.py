@@ -1,4 +1,4 @@
-"""``cloister coordinate``: add up what nobody here can read."""
+"""``cloister coordinate``: add up masked numbers that nobody here can read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cloister.federated.protocol.coordinator import Coordinator
 
 GONE = "the coordinator was interrupted and kept no journal: this session is over, begin another"
-"""What parties are told then; those of a coordinator that can come back find it gone, and wait."""
+"""Told to the parties when a coordinator without a journal is interrupted; with one, they find it gone and wait."""
 
 
 def coordinate(
@@ -62,7 +62,7 @@ def coordinate(
 
         def told(entry: dict[str, Any]) -> None:
             write(entry)
-            with suppress(OSError):  # nobody reads it: no reason to end
+            with suppress(OSError):  # a closed output is no reason to end
                 say(in_words(entry, parties, len(rounds)))
 
         service = CoordinatorService(
@@ -94,7 +94,7 @@ def coordinate(
 
 
 def in_words(entry: dict[str, Any], parties: int, rounds: int) -> str:
-    """An event for people, whose rounds and attempts count from 1, as parties are told; the log's count from 0."""
+    """An event in words, with rounds and attempts counted from 1 as parties see them; the log counts from 0."""
     party, missing, number = entry.get("party", ""), entry.get("missing", ""), entry.get("round", -1)
     attempt = f", attempt {entry['attempt'] + 1}" if entry.get("attempt") else ""
     where = f"round {number + 1} of {rounds}{attempt}"
@@ -107,7 +107,7 @@ def in_words(entry: dict[str, Any], parties: int, rounds: int) -> str:
         case "vector":
             return f"{where}: {party} has sent {here}"
         case "ask":
-            return f"{where}: {party} asks what came of it"
+            return f"{where}: {party} asks for its outcome"
         case "answered":
             return f"{where}: answered"
         case "refused":
@@ -115,13 +115,13 @@ def in_words(entry: dict[str, Any], parties: int, rounds: int) -> str:
         case "given up":
             return f"{where}: given up, for want of {missing}" if number >= 0 else f"{missing} did not join in time"
         case "idle":
-            return f"nobody has been heard of for long; missing: {missing}"
+            return f"no party has been heard from for long; missing: {missing}"
         case _:
             return "all rounds are answered"
 
 
 def _how(coordinator: Coordinator, journal: Path | None) -> str:
-    """What becomes of a session whose coordinator ends."""
+    """How to go on with a session whose coordinator ends."""
     if not coordinator.session:
         return "not all had joined, and nothing was sent: start the same command again"
     if journal is None:

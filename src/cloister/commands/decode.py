@@ -1,4 +1,4 @@
-"""``cloister decode``: reports to centres, where the reports are."""
+"""``cloister decode``: reports to centres, on the server that holds the reports."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def decode(
 
 
 def _too_few(plan: CollectionPlan, reports: int) -> list[str]:
-    """What the plan warned of beforehand, for those who did report: v falls as one over their number. A shuffler
-    refuses too few."""
+    """Repeat the plan's warning of too few users for the reports that came: v falls as one over their number. (A
+    shuffler refuses too few.)"""
     if plan.crowd is not None or plan.outlook is None or plan.outlook.error * plan.rows < reports:
         return []
     return [

@@ -15,13 +15,12 @@ from cloister.run.fit import PreparedRun, Request, fit, parties, source
 from cloister.run.result import Result
 
 PARTIES = ("north", "south", "west")
-"""Among whom a federated demonstration deals its rows out."""
+"""The parties of a federated demonstration."""
 
 
 @attrs.frozen(eq=False)
 class Demo:
-    """What the demonstration shows. Args: result, costs (name to mean squared distance), rows and columns of the
-    data."""
+    """The demonstration's outcome. Args: result, costs (name to mean squared distance), shape (rows, columns)."""
 
     result: Result
     costs: dict[str, float]
@@ -33,13 +32,11 @@ def demonstrate(
     progress: Callable[[int], None] | None = None, started: Callable[[PreparedRun, int], None] | None = None,
     federated: bool = False,
 ) -> Demo:  # fmt: skip
-    """Cluster the 1,797 digits that scikit-learn carries (8 x 8 pixels, 0 to 16), beside what needs no privacy.
+    """Cluster the 1,797 digits that scikit-learn carries (8 x 8 pixels, 0 to 16), next to non-private baselines.
 
-    Args:
-        federated: deal them out to three parties, who pool masked sums, all in this process.
+    Args: federated (deal the rows out to three parties, who pool masked sums, all in this process).
 
-    Raises:
-        MissingExtra: scikit-learn is not installed.
+    Raises: MissingExtra: scikit-learn is not installed.
     """
     try:
         from sklearn.cluster import KMeans

@@ -1,5 +1,5 @@
-"""``cloister answer`` and ``cloister encode``: rows to reports, where the rows are. One program; ``encode`` is for
-plans of one round."""
+"""``cloister answer`` and ``cloister encode``: rows to reports, on the machine that holds the rows. One program;
+``encode`` is for plans of one round."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _reported(
 
 
 def _told(transcript: Transcript, written: int, path: Path | None) -> str:
-    """What was written, in a line."""
+    """One line on what was written."""
     total, length = transcript.total, transcript.plan.length
     delta = f", delta = {total.delta:g}" if total.delta else ""
     cost = f"epsilon = {total.epsilon:g}{delta}"
@@ -124,5 +124,5 @@ def _told(transcript: Transcript, written: int, path: Path | None) -> str:
         return f"{written:,} reports under plan {transcript.hash[:16]}, each {cost}, in {path}"
     where = f"round {transcript.index + 1} of {length} of plan {transcript.hash[:16]}"
     if path is None:
-        return f"nobody of these people is asked in {where}: nothing was written or paid"
+        return f"none of these people is asked in {where}: nothing was written or paid"
     return f"{written:,} reports in {where}, which costs each person {cost} over all rounds, in {path}"

@@ -1,8 +1,7 @@
-"""How a program ends before its end: Ctrl-C, a full disk, an output that takes nothing more. One line says what stands
-and how to go on.
+"""How a program ends early: Ctrl-C, a full disk, a failing output. One line says what is done and how to go on.
 
-What is paid for must not be lost, or paid for again for want of a word: budget that is reserved stays spent, and a run
-that is open in a ledger is gone on with by its id.
+Nothing that was paid for may be lost, or paid for twice because a message was missing: reserved budget stays spent, and
+a run that is open in a ledger is resumed by its id.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ if TYPE_CHECKING:
     from cloister.run.result import Result
 
 INTERRUPTED, UNPRINTED, REFUSED = 130, 1, 2
-"""Exit codes: of Ctrl-C, as shells have it; of an output that cannot be written; of everything else."""
+"""Exit codes: after Ctrl-C (as shells have it), when the output cannot be written, and for everything else."""
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""What a disk says that takes nothing more."""
+"""Error numbers of a disk that takes nothing more."""
 
 
 @contextmanager
 def ending(how: Callable[[BaseException], str], open: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Work that Ctrl-C and a full disk may cut off.
+    """Run a block of work that Ctrl-C, a full disk or a lack of memory may cut off.
 
     Args:
-        how: what stands when this cuts the block off, and how to go on; nothing, if there is nothing to say.
-        open: whether now any failure leaves something to go on with, as a run that is open in a ledger.
+        how: what is done when the block is cut off, and how to go on; empty if there is nothing to say.
+        open: whether any failure now leaves something to resume, such as a run that is open in a ledger.
     """
     try:
         yield
@@ -59,12 +58,12 @@ def ending(how: Callable[[BaseException], str], open: Callable[[], bool] = lambd
 
 @contextmanager
 def printing(where: Callable[[], str], only: bool = False) -> Iterator[None]:
-    """Printing what is finished: where it is, or how it is printed again, is said if that fails.
+    """Print finished work. If that fails, say where the result is, or how to print it again.
 
     Args:
-        where: asked if the output fails.
-        only: whether it was to be there alone. Otherwise whoever closes a pipe has seen enough: that ends the program
-            quietly.
+        where: called if the output fails.
+        only: whether the result goes nowhere else. Otherwise a reader who closes the pipe has seen enough, and the
+            program ends quietly.
     """
     try:
         yield
@@ -80,7 +79,7 @@ def printing(where: Callable[[], str], only: bool = False) -> Iterator[None]:
 
 
 def reason(error: OSError) -> str:
-    """Why, and for which file, where that is known."""
+    """The cause of an error, with its file where that is known."""
     why = error.strerror or str(error) or type(error).__name__
     return why if error.filename is None else f"{error.filename}: {why}"
 
@@ -99,14 +98,14 @@ def _is_full(cause: BaseException | None) -> bool:
 @final
 @attrs.define
 class Standing:
-    """What has become of a run that a data holder pays for.
+    """Progress of a run that a data holder pays for.
 
     Args:
-        account: the ledger that it is charged to, if any.
+        account: the ledger that the run is charged to, if any.
         target: where its result is saved, if anywhere.
-        run: its id in the ledger, once it is reserved.
+        run: its id in the ledger, once the budget is reserved.
         saved: whether the result is saved.
-        result: what it released, once it is finished.
+        result: the released result, once the run is finished.
     """
 
     account: Account | None
@@ -116,21 +115,21 @@ class Standing:
     result: Result | None = None
 
     def reserved(self, run: str) -> None:
-        """The ledger has reserved its budget."""
+        """Note that the ledger has reserved the run's budget."""
         self.run = run
 
     def keep(self, result: Result) -> None:
-        """Save the result, if that was asked for, before the run is closed."""
+        """Save the result, if a target was given, before the run is closed."""
         if self.target is not None:
             result.save(self.target)
             self.saved = True
 
     def open(self) -> bool:
-        """Whether budget is spent on something that is not there yet."""
+        """Whether budget is spent and the result is not saved yet."""
         return self.run is not None and self.result is None
 
     def how(self, error: BaseException) -> str:
-        """How to go on with a run that was cut off."""
+        """How to go on with this run after it was cut off."""
         if self.result is not None or self.saved:
             return self.where()
         if self.account is None:
@@ -145,7 +144,7 @@ class Standing:
         )
 
     def where(self) -> str:
-        """Where the result of a finished run is that could not be printed."""
+        """Where to find the result of a finished run that could not be printed."""
         if self.saved:
             return f"the result is in {self.target}"
         if self.account is not None:

@@ -1,4 +1,4 @@
-"""``cloister evaluate``: how well a result fits rows that one holds."""
+"""``cloister evaluate``: how well a result fits the caller's own rows."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ def evaluate(
 
 
 def _columns(rows: list[str], wanted: Sequence[str]) -> list[str] | None:
-    """The result's columns; where it has no names for them (0, 1, ...) and the files have, all columns of numbers, in
-    their order."""
+    """The result's columns, or None for the files' numeric columns in their order, if only the files name them."""
     from cloister.run.fit import source
 
     if list(wanted) != [str(i) for i in range(len(wanted))]:

@@ -93,7 +93,7 @@ def join(
 
         def told(words: str) -> None:
             write({"event": "progress", "party": party, "what": words})
-            with suppress(OSError):  # nobody reads it: no reason to leave the others
+            with suppress(OSError):  # a closed output is no reason to leave the other parties
                 say(words)
 
         joined = Joined(source(data, list(pool.plan.columns), missing), state, line, told)
@@ -115,7 +115,7 @@ def join(
 
 
 def _how(error: BaseException, joined: Joined, party: str, journal: Path | None, run: str) -> str:
-    """What becomes of a run that ends early. What the coordinator or others will never take is not tried again."""
+    """How to go on with a run that ended early. A message that will never be accepted is not sent again."""
     from cloister.federated.protocol.messages import Reason, Rejected
 
     spent = f"the ledger keeps what run {run} reserved" if run and joined.opened else ""
@@ -137,7 +137,7 @@ def _how(error: BaseException, joined: Joined, party: str, journal: Path | None,
 
 
 def explained(result: Result, trust: tuple[str, ...]) -> Result:
-    """A result that says who learns what if whom colludes with whom, which its privacy statement leaves to the plan."""
+    """The result with the plan's table of collusions (who learns what), which the privacy statement lacks."""
     return attrs.evolve(result, details={**result.details, "trust": list(trust)})
 
 

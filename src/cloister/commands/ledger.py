@@ -1,4 +1,4 @@
-"""``cloister ledger``: what data sets may spend in their lifetime, and have spent."""
+"""``cloister ledger``: what data sets may spend in their lifetime, and what they have spent."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``cloister new-plugin``: a package that passes the conformance kit as it stands, to edit.
+"""``cloister new-plugin``: write a package, to edit, that passes the conformance kit as it stands.
 
-It is one of the finished examples under another name: what is written is what CI installs and tests.
+It is one of the finished examples under another name, so that CI installs and tests what is written here.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ EXAMPLES = {
     "tree": "honeycomb-cells",
     "solver": "farthest-first",
 }
-"""The example of each role. Its name has two words, so that it is spelt differently in each of the forms that are
-replaced."""
+"""The example of each role. Each name has two words, so that its three spellings (``spellings``) differ."""
 
 
 def new_plugin(
@@ -44,15 +43,14 @@ def new_plugin(
 
 
 def checked_name(name: str) -> str:
-    """A name that a component and its class can have.
+    """The name, if a component and its class can have it.
 
-    Raises:
-        InvalidInput: it is not kebab-case, or it is taken.
+    Raises: InvalidInput: it is not kebab-case, or it is taken.
     """
     from cloister.core.registry.registry import registry
 
     if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        raise InvalidInput(f"a name is of small letters, digits and single hyphens, as in 'my-counts', not '{name}'")
+        raise InvalidInput(f"use small letters, digits and single hyphens, as in 'my-counts', not '{name}'")
     for plugin, spec in ((p, s) for p in registry().plugins for s in p.specs if s.name == name):
         owner = f"the plugin '{plugin.name}' ({plugin.origin})"
         raise InvalidInput(f"'{name}' is taken: {owner} has a {spec.role} of that name. Choose another one")
@@ -60,10 +58,9 @@ def checked_name(name: str) -> str:
 
 
 def renamed(example: str, name: str) -> dict[Path, str]:
-    """The files of an example, by path, with the names that the new component's name leads to.
+    """The files of an example by path, with the example's name replaced in all its spellings.
 
-    Raises:
-        InvalidInput: its class would have the name of something that the example uses.
+    Raises: InvalidInput: the new class would have the name of something that the example uses.
     """
     old, new = spellings(example), spellings(name)
     root = examples() / f"cloister-{example}"
@@ -72,7 +69,7 @@ def renamed(example: str, name: str) -> dict[Path, str]:
     cls = new[-1]
     if cls != old[-1] and (keyword.iskeyword(cls) or any(re.search(rf"\b{cls}\b", t) for t in texts.values())):
         raise InvalidInput(
-            f"a class for '{name}' would be called {cls}, which means something else: choose another name"
+            f"a class for '{name}' would be called {cls}, a name that is in use already: choose another name"
         )
     for before, after in zip(old, new, strict=True):
         texts = {Path(str(path).replace(before, after)): text.replace(before, after) for path, text in texts.items()}
@@ -80,12 +77,12 @@ def renamed(example: str, name: str) -> dict[Path, str]:
 
 
 def spellings(name: str) -> tuple[str, str, str]:
-    """A kebab-case name as it is, as a module's and as a class's."""
+    """A kebab-case name as it is, as a module's name and as a class's name."""
     return name, name.replace("-", "_"), "".join(word.capitalize() for word in name.split("-"))
 
 
 def examples() -> Path:
-    """Where the examples are: beside this file where cloister is installed, in the repository otherwise."""
+    """Folder of the examples: beside this file where cloister is installed, in the repository otherwise."""
     installed = Path(__file__).with_name("examples")
     return installed if installed.is_dir() else Path(__file__).parents[3] / "examples"
 

@@ -1,4 +1,4 @@
-"""``cloister plan``: everything public, in a folder."""
+"""``cloister plan``: publish a plan, everything public in one folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cloister shuffle``: people's messages in, the same without senders out, where neither people nor server are."""
+"""``cloister shuffle``: take the senders off the users' messages, on a machine of neither the users nor the server."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The roles, and what holds them together: no algorithm, no noise law, no place where rows are."""
+"""The roles and their shared machinery: no algorithm, no noise law, no population."""

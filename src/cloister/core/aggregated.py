@@ -1,4 +1,4 @@
-"""What parties pool under Aggregated trust: vectors of 64-bit words, and how noise comes to them.
+"""Aggregated trust: the vectors of 64-bit words that parties pool, and how noise is added to them.
 
 Words add modulo 2^64. A channel uses the lowest ``bits`` of each, a multiple of 8, chosen so that no sum of rows and
 noise can wrap; because 2^bits divides 2^64, masking, adding and cutting to ``bits`` may come in any order.
@@ -24,12 +24,12 @@ WORD = 64
 @final
 @attrs.frozen(eq=False)
 class RingVector:
-    """A party's report and its summary, and what all parties' sum becomes once noise is in it.
+    """A party's report and its summary, and also the sum of all parties, without or with noise.
 
     Args:
         vector: words (m,).
         rows: how many rows were encoded: for the party's own check of the hard cap, never sent.
-        noised: whether the whole noise is in it. Only then may it be decoded.
+        noised: whether it contains the whole noise. Only then may it be decoded.
     """
 
     vector: Ids = attrs.field(repr=False)
@@ -37,38 +37,30 @@ class RingVector:
     noised: bool = False
 
     def merge(self, other: RingVector) -> RingVector:
-        """Both rows' sums; noise is added once, after all merging.
-
-        Raises:
-            Refused: one side holds its noise already.
-        """
+        """The sum of both; noise is added once, after all merging. Raises: Refused if one contains noise already."""
         if self.noised or other.noised:
-            raise Refused("a sum that holds its noise is not merged with anything")
+            raise Refused("a sum that contains its noise was merged: merge all sums first, then add the noise once")
         return RingVector(self.vector + other.vector, self.rows + other.rows)
 
     def released(self, noise: Ids) -> RingVector:
-        """This sum with the whole noise in it.
-
-        Raises:
-            Refused: it holds its noise already.
-        """
+        """This sum with the whole noise added. Raises: Refused if it contains its noise already."""
         if self.noised:
-            raise Refused("noise is added once")
+            raise Refused("this sum contains its noise already: noise is added once")
         return RingVector(self.vector + noise, self.rows, True)
 
 
 @runtime_checkable
 class Pooled(Protocol):
-    """What Aggregated trust asks of a channel: noise that a coordinator draws, or the parties in shares, and public
-    facts of its messages.
+    """A channel under Aggregated trust: public facts of its messages, and its noise, drawn by a coordinator or in
+    shares by the parties.
 
-    Laws: reports are ``RingVector``. Neither ``encode`` nor ``decode`` draws; ``decode`` refuses a sum that does not
-    hold its noise.
+    Laws: reports are ``RingVector``. Neither ``encode`` nor ``decode`` draws; ``decode`` refuses a sum without its
+    noise.
     """
 
     @property
     def shares(self) -> int:
-        """Who draws the noise: 1 for the coordinator, else the number of parties, each drawing a share."""
+        """Number of noise shares: 1 if the coordinator draws, else the number of parties, each drawing one."""
         ...
 
     @property
@@ -83,12 +75,12 @@ class Pooled(Protocol):
 
     @property
     def most_rows(self) -> int:
-        """Hard cap of one party's rows: what the ring's size was proved with."""
+        """Hard cap on one party's rows, which the proof of the ring's size assumes."""
         ...
 
     @property
     def parties(self) -> int:
-        """Parties that the ring's size was proved with, at most (for shares: exactly)."""
+        """Most parties (for shares: exactly as many), which the proof of the ring's size assumes."""
         ...
 
     def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids:
@@ -97,11 +89,8 @@ class Pooled(Protocol):
 
 
 def pooled(channel: Any, parties: int) -> Pooled:
-    """The channel, if so many parties can pool its answers.
-
-    Raises:
-        InvalidInput: it is of another trust model, or opened for other parties.
-    """
+    """The channel, if this many parties can pool its answers. Raises: InvalidInput if it is of another trust model, or
+    was opened for another number of parties."""
     if not hasattr(channel, "shares"):  # isinstance() of a protocol with six members takes longer than the masks
         raise InvalidInput("only questions of Aggregated trust can be pooled by parties")
     if channel.shares > 1 and channel.shares != parties:
@@ -111,19 +100,19 @@ def pooled(channel: Any, parties: int) -> Pooled:
         )
     if parties > channel.parties:
         raise InvalidInput(
-            f"the oracle was opened for {channel.parties} parties, there are {parties}: set its option 'parties'"
+            f"the oracle was opened for {channel.parties} parties, but there are {parties}: set its option 'parties'"
         )
     return cast(Pooled, channel)
 
 
 def most_rows(rounds: Iterable[Round[Any]]) -> int:
-    """How many rows one party may have in these rounds: the least hard cap of their questions. An option, so that a
-    forecast has it."""
+    """Most rows of one party in these rounds: the least hard cap of their questions. A forecast knows it: it is an
+    option."""
     return min((cast(Pooled, part.channel).most_rows for round in rounds for part in round.parts), default=CAP)
 
 
 def whole_noise(channel: Pooled, rng: NoiseRng) -> Ids:
-    """All of a question's noise, in one place: for simulations and tests."""
+    """All of a question's noise, drawn in one place: for simulations and tests."""
     if channel.shares == 1:
         return channel.noise(rng)
     total = np.zeros(channel.size, np.uint64)

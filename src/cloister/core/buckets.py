@@ -1,5 +1,4 @@
-"""Buckets: how many there are, which one a row falls in, and what vectors are added up in them. Public, but for the
-vectors."""
+"""Public buckets: how many there are, which one a row falls in, and which (private) vectors are summed in each."""
 
 from __future__ import annotations
 
@@ -21,10 +20,10 @@ class Space:
     Args:
         sizes: buckets per level, coarse levels first.
         nested: each level halves the next one: a row's id at level l is its id at level l + 1, shifted right by one bit
-            (and -1 at all levels or none). Then whoever counts rows needs to look at the deepest level only.
+            (and -1 at all levels or none). Counting rows at the deepest level is then enough.
 
     Raises:
-        InvalidInput: a nested level that has not half as many buckets as the next one, rounded up.
+        InvalidInput: a nested level has not half as many buckets as the next one, rounded up.
     """
 
     sizes: tuple[int, ...]
@@ -33,7 +32,7 @@ class Space:
     def __attrs_post_init__(self) -> None:
         halves = tuple((size + 1) // 2 for size in self.sizes[1:])
         if self.nested and self.sizes[:-1] != halves:
-            raise InvalidInput(f"a nested space halves from level to level, which {self.sizes} does not")
+            raise InvalidInput(f"each level of a nested space must have half the next one's buckets, not {self.sizes}")
 
     @property
     def levels(self) -> int:
@@ -46,11 +45,11 @@ class QuestionContext:
     """Public facts about one question, the same on every machine.
 
     Args:
-        rows: the public number of rows (users) that are asked: where a share of them is, the expected number.
+        rows: public number of rows (users) asked; for a share of the users, the expected number.
         unit: the lattice's spacing in the caller's units.
         seed: of this question alone.
-        people: the public number of users of the round, asked this question or not. Where a shuffler mixes their
-            messages and roles are private, all of them hide each other. By default those who are asked.
+        people: public number of users of the round, asked this question or not (default: ``rows``). If a shuffler mixes
+            their messages and roles are private, all of them hide each other.
     """
 
     rows: int
@@ -64,8 +63,8 @@ class Bucketing(Protocol):
 
     Laws: a row's bucket is a function of that row alone, on exact integers, ties to the lowest id: the same alone, in
     any batch and in any order, on every machine (a floating-point matrix product is not). It is plain data with a
-    digest: a frozen attrs class of numbers, text, arrays and such classes. Ids that its space does not have are
-    refused, whatever oracle is asked (``core.encoding``).
+    digest: a frozen attrs class of numbers, text, arrays and such classes. Ids outside its space are refused, whatever
+    oracle is asked (``core.encoding``).
     """
 
     @property
@@ -79,7 +78,7 @@ class Bucketing(Protocol):
 
 
 class Vectors(Protocol):
-    """One vector per row, to be added up per bucket of ``cells``. Vectors beyond ``bound`` are clipped to it."""
+    """One vector per row, to be summed per bucket of ``cells``. Vectors beyond ``bound`` are clipped to it."""
 
     @property
     def cells(self) -> Bucketing: ...

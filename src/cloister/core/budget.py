@@ -1,4 +1,4 @@
-"""Budgets and events: plain data. What they mean in (epsilon, delta) is accounting's business."""
+"""Budgets and events: plain data. Converting them to (epsilon, delta) is the job of ``cloister.accounting``."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from cloister.core.randomness import PublicRng, unit_floats
 from cloister.core.types import Bools, Ids
 
 Measure: TypeAlias = Literal["pure", "gaussian", "zcdp", "exact"]
-"""What adds up: epsilon (pure), mu^2 (gaussian), rho (zcdp); 'exact' is no privacy at all, for benchmarks."""
+"""The additive quantity: epsilon (pure), mu^2 (gaussian), rho (zcdp); 'exact' is no privacy at all, for benchmarks."""
 
 
 @final
 @attrs.frozen
 class Currency:
-    """In what an oracle counts privacy. Args: measure; failing (whether it spends a delta of its own, as thresholding
-    does)."""
+    """How an oracle counts privacy. Args: measure; uses_delta (whether it spends its own delta, as thresholds do)."""
 
     measure: Measure
     uses_delta: bool = False
 
     @classmethod
     def of(cls, oracle: Any) -> Self:
-        """That of an oracle, by what it says of itself."""
+        """The currency that an oracle declares."""
         return cls(oracle.measure, oracle.uses_delta)
 
 
 @final
 @attrs.frozen
 class Share:
-    """A public random share of the users: a keyed hash of the stable user number falls in [low, high).
+    """A public random share of the users: those whose keyed hash of the stable user number falls in [low, high).
 
-    Shares that one ``split_users`` call makes are disjoint. Never a function of a row's position.
+    Shares made by one ``split_users`` call are disjoint. Never a function of a row's position.
     """
 
     rng: PublicRng
@@ -50,7 +49,7 @@ class Share:
         return self.high - self.low
 
     def meets(self, other: Share) -> bool:
-        """Whether a number can be in both shares, of one key."""
+        """Whether two shares with the same key overlap."""
         return self.low < other.high and other.low < self.high
 
     def holds(self, users: Ids) -> Bools:
@@ -60,12 +59,10 @@ class Share:
 
 
 def drawings(shares: Sequence[Share | None]) -> list[int]:
-    """Which drawing of roles each question (its share of the users, if not all) goes by, where people draw them in
-    private.
+    """Which private drawing of roles each question belongs to, given its share of the users (None: all).
 
-    Questions of one key whose shares are disjoint are roles of one drawing: a person plays one of them. Those whose
-    shares meet would go to the same person, who must not be known again by the second one: that one belongs to another
-    drawing.
+    Questions with one key and disjoint shares are roles of one drawing: a user plays one of them. If shares overlap,
+    both questions would go to the same user, whom the second must not recognise: it belongs to another drawing.
     """
     taken, found = dict[tuple[PublicRng, int], list[Share]](), list[int]()
     for share in shares:
@@ -84,11 +81,11 @@ class Budget:
     """A share of a run's privacy budget.
 
     Args:
-        measure: what ``amount`` counts.
+        measure: the unit of ``amount``.
         amount: additive under composition: epsilon in nats (pure), mu^2 (gaussian), rho (zcdp).
-        among: the users who are asked, if not all.
-        delta: a probability beside it, for mechanisms that fail with one of their own (thresholding). Additive too, and
-            shared in the same way; most mechanisms leave it. 0 where nothing was set aside.
+        user_share: the users who are asked; None for all.
+        delta: failure probability set aside for mechanisms that spend their own (thresholding); 0 for none. Additive,
+            and shared like ``amount``; most mechanisms leave it unspent.
     """
 
     measure: Measure
@@ -104,11 +101,11 @@ class Budget:
 
     @property
     def fraction(self) -> float:
-        """Of the users who are asked."""
+        """Fraction of the users who are asked."""
         return 1.0 if self.user_share is None else self.user_share.fraction
 
     def over(self, rounds: int) -> Budget:
-        """The equal share of one of ``rounds`` rounds."""
+        """One round's equal share of this budget over ``rounds`` rounds."""
         return attrs.evolve(self, amount=self.amount / rounds, delta=self.delta / rounds)
 
     def split(self, *weights: float) -> tuple[Budget, ...]:
@@ -117,7 +114,7 @@ class Budget:
         return tuple(attrs.evolve(self, amount=self.amount * w / total, delta=self.delta * w / total) for w in weights)
 
     def split_for(self, *errors: float) -> tuple[Budget, ...]:
-        """The shares that minimise a sum of errors, given what each would be if it had this whole budget.
+        """Shares that minimise the sum of these errors, each stated as if its part had the whole budget.
 
         Variance falls as amount^-p with p = 2 for pure noise (Laplace: 2 (D/eps)^2) and p = 1 for mu^2 and rho, so by
         Lagrange the best share of error a is a^(1 / (p + 1)): square roots for Gaussian noise (FastLloyd's sqrt(4 d) :
@@ -131,18 +128,16 @@ class Budget:
     def split_users(self, rng: PublicRng, *weights: float) -> tuple[Budget, ...]:
         """Disjoint public shares of the users, each spending the whole amount.
 
-        Raises:
-            InvalidInput: this budget is a share already; weigh all shares in one call. Or a weight is nothing beside
-                the others.
+        Raises: InvalidInput if this budget is a share already (weigh all shares in one call), or a weight is too small.
         """
         if self.user_share is not None:
-            raise InvalidInput("a share of the users is not split again: give all weights in one call")
+            raise InvalidInput("this budget is already for a share of the users: give split_users all weights at once")
         total, low, shares = sum(weights), 0.0, list[Budget]()
         for i, w in enumerate(weights):
             high = 1.0 if i == len(weights) - 1 else low + w / total
             if not low < high <= 1:
                 raise InvalidInput(
-                    f"a weight of {w:g} in a sum of {total:g} is no share of the users: give a larger one"
+                    f"a weight of {w:g} in a sum of {total:g} is too small a share of the users: give a larger one"
                 )
             shares.append(attrs.evolve(self, user_share=Share(rng, i, low, high)))
             low = high
@@ -155,7 +150,7 @@ class Budget:
             return self.amount
         if self.measure == "zcdp":
             return math.sqrt(2 * self.amount)
-        raise InvalidInput("a pure oracle was given a Gaussian budget")
+        raise InvalidInput("a pure oracle was given a Gaussian budget: give it one in pure or zcdp")
 
     @property
     def mu(self) -> float:
@@ -164,28 +159,27 @@ class Budget:
             return math.sqrt(self.amount)
         if self.measure == "zcdp":
             return math.sqrt(2 * self.amount)
-        raise InvalidInput("a Gaussian oracle was given a pure budget")
+        raise InvalidInput("a Gaussian oracle was given a pure budget: give it one in gaussian or zcdp")
 
 
 @final
 @attrs.frozen
 class Event:
-    """What a mechanism did, for the accountant and the privacy statement.
+    """One use of a mechanism, for the accountant and the privacy statement.
 
     Args:
         mechanism: its registry name.
         spent: what one row pays for it.
-        touched: how many noised integers one row can change (discrete noise only).
-        sigma: standard deviation of the noise in integers (discrete Gaussian only; what accounting needs to compare it
-            with a rounded real Gaussian).
-        delta: probability, given any history, that ``spent`` does not cover what comes out (see
+        l0_sensitivity: how many noised integers one row can change (discrete noise only).
+        sigma: the noise's standard deviation in integers (discrete Gaussian only), compared with a rounded real
+            Gaussian.
+        delta: probability, given any history, that ``spent`` does not cover the output (see
             ``cloister.accounting.composition``).
-        ratio: how far, in |log|, the law of one noised integer is from that discrete Gaussian, anywhere; 0 if it is
-            one.
-        alone: epsilon of one person's report by itself, for whom the shuffler is not honest (Shuffled only); infinite
-            if nothing holds.
+        ratio: largest |log| ratio of the law of one noised integer to that discrete Gaussian, anywhere; 0 if it is one.
+        epsilon_without_shuffler: epsilon of one report by itself, against a dishonest shuffler (Shuffled only);
+            infinite if nothing holds.
         pure: its epsilon, if it is pure but for ``delta`` and paid in rho (epsilon^2 / 2 is then at most that rho);
-            infinite if it is not, or says so by its measure.
+            infinite if it is not pure, or its measure says so already.
     """
 
     mechanism: str
@@ -198,7 +192,7 @@ class Event:
     pure: float = attrs.field(default=math.inf, kw_only=True)
 
     def among_those_drawn(self, *drawing: int) -> Event:
-        """The same, of a share of the users that is drawn apart from the shares of all other drawings."""
+        """The same event, for a share of the users drawn apart from the shares of all other drawings."""
         share = self.spent.user_share
         if share is None:
             return self

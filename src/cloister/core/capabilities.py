@@ -1,4 +1,4 @@
-"""What a component may be able to do besides its role: optional Protocols, asked for by ``isinstance``."""
+"""Optional Protocols, tested by ``isinstance``: abilities that a component may have besides its role."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from cloister.core.types import Bools, Floats, Ids
 
 @runtime_checkable
 class Counted(Protocol):
-    """A population that says of how many people its answers are: what trust Shuffled asks of it, where their number is
-    public (neighbours replace a row) and the guarantee needs so many.
+    """A population that reports how many people answered. Shuffled trust requires it: neighbours replace a row, so the
+    number of people is public, and the guarantee needs a minimum.
 
     Laws: a row that no answer counts (it has a missing cell, say) is nobody.
     """
 
     @property
     def people(self) -> int | None:
-        """Of the rows that it holds, or of the reports that the last ``gather`` took; None while only a ``gather`` can
-        tell."""
+        """Number of people whose rows it holds, or whose reports the last ``gather`` took; None if only a ``gather``
+        can tell."""
         ...
 
 
 @runtime_checkable
 class Pooling(Protocol):
-    """A population that pools the rows of parties, none of whom can read another's. Only it answers trust Aggregated.
+    """A population that pools the rows of parties, none of whom can read another's. Only it answers Aggregated trust.
 
     Laws: ``check(most_rows)`` is every party's own.
     """
@@ -39,20 +39,19 @@ class Pooling(Protocol):
 
 @runtime_checkable
 class Joining(Protocol):
-    """A population whose other rows are elsewhere."""
+    """A population that needs others, who hold the remaining rows."""
 
     def join(self) -> None:
-        """Meet the others: once its own rows are checked and paid for, and before the first round is opened."""
+        """Meet the others: after its own rows are checked and paid for, before the first round is opened."""
         ...
 
 
 @runtime_checkable
 class NeedsHonestUsers(Protocol):
-    """A channel whose guarantee needs others: a Shuffled one.
+    """A channel whose guarantee needs other users: every Shuffled one.
 
-    Laws: its events hold if at least ``min_honest_users`` people, herself among them, follow the protocol and their
-    messages are shuffled together, whoever else there is. Events say by ``epsilon_without_shuffler`` what holds
-    otherwise.
+    Laws: its events hold if at least ``min_honest_users`` people, the user included, follow the protocol and their
+    messages are shuffled together, whoever else takes part. An event's ``epsilon_without_shuffler`` holds otherwise.
     """
 
     @property
@@ -61,52 +60,46 @@ class NeedsHonestUsers(Protocol):
 
 @runtime_checkable
 class MultiMessageChannel(Protocol):
-    """A Shuffled channel of several messages per user: only their multiset means something. Everybody is asked: her
-    share of the noise is owed whatever her role is, so such a question is never put to a share of the users.
+    """A Shuffled channel of several messages per user: only their multiset carries information. It asks all users,
+    since each owes a share of the noise whatever their role, so such a question is never put to a share of the users.
 
-    Laws: a report has one entry per message, ``messages`` for every user, those of one user together and in the order
-    of users; its ``columns()`` have no "users". ``absorb`` takes messages in any order and in any pieces, and refuses
-    those that no encoder sends; ``decode`` refuses a summary that is not of whole users. Whatever her row is, any two
-    of a user's messages are independent, but for what is public of their places (which slot, which level): nothing
-    tells that they are hers. No kind of message, by any of its fields together, is sent by users in some bucket alone:
-    she hides it among ``min_honest_users`` others'.
+    Laws: a report has ``messages`` entries for every user, those of one user together and in the order of users; its
+    ``columns()`` have no "users". ``absorb`` takes messages in any order and any split, and refuses those that no
+    encoder sends; ``decode`` refuses a summary that is not of whole users. Whatever the row is, any two messages of a
+    user are independent, except for the public part of their places (which slot, which level): nothing links them to
+    one user. No kind of message, by any combination of its fields, is sent only by users in some bucket: each is hidden
+    among those of ``min_honest_users`` others.
     """
 
     @property
     def messages(self) -> int:
-        """That every user sends."""
+        """How many messages every user sends."""
         ...
 
     def pooled(self, items: Any, users: Ids, rng: NoiseRng) -> Any:
-        """The ideal functionality: in law what ``absorb`` makes of the shuffled messages of these users, drawn at once.
-        Where the noise of a sum is drawn at once too, the summary may owe it and ``decode`` draws it."""
+        """The ideal functionality: one draw from the law of the summary that ``absorb`` makes of these users' shuffled
+        messages. If the noise of a sum can be drawn at once too, the summary may leave it to ``decode``."""
         ...
 
 
 @runtime_checkable
 class ChecksWholeReports(Protocol):
-    """A ``MultiMessageChannel`` that can tell whose messages would spoil the others': what a shuffler asks before it
+    """A ``MultiMessageChannel`` that can tell whose messages would spoil the others', for a shuffler to ask before it
     forgets the senders."""
 
     def whole(self, report: Any) -> Bools:
         """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order
-        within a user.
-
-        Raises:
-            Refused: they cannot be told apart: the shuffler then asks about fewer.
-        """
+        within a user. Raises: Refused if they cannot be told apart: the shuffler then asks about fewer."""
         ...
 
 
 @runtime_checkable
 class PredictsError(Protocol):
-    """A method that can say beforehand how well it will do: what a plan warns by."""
+    """A method that can predict its error; plans warn by it."""
 
     def expected_error(self, problem: Problem) -> float:
-        """v: the mean squared distance that noise alone puts between a row's centre and where it should be, over the
-        squared radius of the domain (half its diameter), for k tight clusters of one size. At v >= 1 expect no better
-        than one centre.
-        """
+        """v: mean squared distance by which noise alone moves a row's centre, over the squared radius of the domain
+        (half its diameter), for k tight clusters of equal size. At v >= 1 expect no better than one centre."""
         ...
 
 
@@ -121,8 +114,7 @@ class HasCutBoundaries(Protocol):
 
 @runtime_checkable
 class HasCostCurve(Protocol):
-    """A solver that can say what fewer centres would have cost, for the curve of cost against k. ``power``: z of its
-    distances^z."""
+    """A solver that can price fewer centres, for the curve of cost against k. ``power``: z of its distances^z."""
 
     power: int
 
@@ -144,11 +136,11 @@ class IsRandomisedResponse(Protocol):
 
 @runtime_checkable
 class Dividing(Protocol):
-    """A channel of users that may divide them over its levels, evenly, by a public coin of each one's number.
+    """A channel that may divide its users evenly over its levels, by a public coin of each user number.
 
-    What a liar who chooses her number could choose by (see ``core.shares``).
+    A cheater who chooses a number can thereby choose a level (see ``core.shares``).
     """
 
     def answered(self, summary: Any) -> tuple[int, ...]:
-        """How many users answered each level; empty where all of them answer every level."""
+        """How many users answered each level; empty if all users answer every level."""
         ...

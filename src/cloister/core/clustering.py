@@ -21,7 +21,7 @@ V_co = TypeVar("V_co", covariant=True)
 @final
 @attrs.frozen
 class Problem:
-    """What is asked for, all of it public.
+    """The public parameters of a run.
 
     Args:
         k: number of centres.
@@ -44,13 +44,12 @@ class Problem:
             raise InvalidInput(f"k is {self.k}, but the public number of rows is {self.rows}: ask for fewer centres")
 
     def context(self, spend: Budget, seed: PublicRng = ANY_KEY) -> QuestionContext:
-        """What everybody knows about a question that may spend this. Args: seed, of a question that is asked and not
-        only priced."""
+        """Public facts of a question with this budget. Args: seed, of a question that is asked, not only priced."""
         return QuestionContext(max(1, round(self.rows * spend.fraction)), self.domain.unit, seed, self.rows)
 
     def split(self, share: float) -> tuple[Problem, Problem]:
-        """The problem for the first part of a method, with this share of the budget, and for the rest. With share 0
-        both have all of it: the first part asks nothing."""
+        """The problems of a method's first part, with this share of the budget, and of the rest. With share 0 both have
+        the whole budget: the first part asks nothing."""
         first, rest = self.budget.split(share, 1 - share) if share > 0 else (self.budget, self.budget)
         return attrs.evolve(self, budget=first), attrs.evolve(self, budget=rest)
 
@@ -58,9 +57,9 @@ class Problem:
 @final
 @attrs.frozen(eq=False)
 class Released(Generic[V_co]):
-    """A value that may be seen: it was computed from public and noised values only. Made by ``Session.release``.
+    """A value that may be seen: computed from public and noised values only. Made by ``Session.release``.
 
-    It guards against mistakes, not malice: what a run spent is stated by its session.
+    It guards against mistakes, not malice: a run's cost is stated by its session.
     """
 
     value: V_co
@@ -70,7 +69,7 @@ class Released(Generic[V_co]):
 @final
 @attrs.frozen(eq=False)
 class TreeMetric:
-    """A tree over a coreset's points: the distance of two points is the diameter of the smallest node that holds both.
+    """A tree metric on a coreset's points: two points are as far apart as the diameter of the smallest node with both.
 
     Args:
         parents: (p,) with -1 at the root. Nodes 0 .. m - 1 are the points, the leaves of the tree; inner nodes follow.
@@ -93,7 +92,7 @@ class Leaves:
 @final
 @attrs.frozen(eq=False)
 class Errors:
-    """How far noise moved a coreset. Args: weights (m,) in rows, sums (m,) per coordinate of weight times point."""
+    """Standard errors of a coreset. Args: weights (m,) in rows, sums (m,) per coordinate of weight times point."""
 
     weights: Floats
     sums: Floats
@@ -107,12 +106,11 @@ class Coreset:
     Args:
         points: (m, d) in the caller's units.
         weights: (m,) in rows.
-        tree: a metric over the points, where there is one.
-        leaves: their buckets, where a tree grew them.
+        tree: a metric over the points, if there is one.
+        leaves: their buckets, if a tree grew them.
         errors: standard errors, for solvers that allow for noise.
-        cells: lower and upper corners (m, 2, p) of boxes that the points stand for, where they are boxes: for pictures.
-        frame: orthonormal directions (d, p) that the boxes are over, relative to the domain's middle; none: the columns
-            (p = d).
+        cells: lower and upper corners (m, 2, p) of the boxes that the points stand for, if they are boxes: for plots.
+        frame: orthonormal directions (d, p) of the boxes, relative to the domain's middle; None: the columns (p = d).
     """
 
     points: Floats
@@ -127,12 +125,12 @@ class Coreset:
 @final
 @attrs.frozen(eq=False)
 class Clustering:
-    """What a method returns: released values only.
+    """The result of a method: released values only.
 
     Args:
         centers: (k, d) in the caller's units.
-        weights: (k,) noisy rows per centre, where the method has them.
-        details: other released figures, by name, for statements and pictures.
+        weights: (k,) noisy rows per centre, if the method has them.
+        details: other released figures, by name, for statements and plots.
     """
 
     centers: Floats

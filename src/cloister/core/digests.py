@@ -1,8 +1,8 @@
 """One hash over public data: attrs values, arrays, numbers, text, tuples and dictionaries.
 
-A class enters the hash by its *tag*: the package that it comes from and its qualified name, or ``digest_tag`` where it
-has one. So a class may move to another file of its package, and plans, ledgers and runs that were written before stay
-readable. A field enters by its name, or by the name that it had when it was first published (``written_as``).
+A class enters the hash by its *tag*: its package and qualified name, or its ``digest_tag``. So a class may move to
+another file of its package, and earlier plans, ledgers and runs stay readable. A field enters by its name, or by the
+name under which it was first published (``written_as``).
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ def digest(value: object) -> str:
 
 
 def stamp(value: object) -> int:
-    """The first 64 bits of a public value's digest: what reports bear, so that they answer this question and no
-    other."""
+    """The first 64 bits of a public value's digest. Reports carry it, so that they answer one question and no other."""
     return int(digest(value)[:16], 16)
 
 
@@ -34,16 +33,13 @@ def written_as(name: str) -> dict[str, str]:
 
 
 _TAGGED = dict[str, tuple[str, str]]()
-"""Which class each tag stands for in this process: module and qualified name."""
+"""The class of each tag in this process: module and qualified name."""
 
 
 @cache
 def tag(cls: type) -> str:
-    """What a class is called in digests, wherever it lies in its package.
-
-    Raises:
-        TypeError: another class has the same tag, so that their values could not be told apart.
-    """
+    """The name of a class in digests, independent of its module. Raises: TypeError if another class has the same tag,
+    since their values could not be told apart."""
     found = str(cls.__dict__.get("digest_tag", f"{cls.__module__.partition('.')[0]}.{cls.__qualname__}"))
     here = cls.__module__, cls.__qualname__
     if (known := _TAGGED.setdefault(found, here)) != here:

@@ -50,7 +50,7 @@ class Domain(Protocol):
 
     @property
     def diameter(self) -> float:
-        """The largest distance of two points, in the caller's units."""
+        """The largest distance between two points, in the caller's units."""
         ...
 
     def snap(self, rows: AnyArray) -> Ints:
@@ -80,13 +80,13 @@ def _power_of_two_unit(radius: float, dimension: int) -> float:
 
 
 def _checked_size(radius: float) -> None:
-    """Raises: InvalidInput for a domain whose squared distances would not be ordinary numbers."""
+    """Raises: InvalidInput for a domain whose squared distances would overflow or underflow."""
     if not 1e-100 < radius < 1e100:
         raise InvalidInput("these bounds are too wide or too narrow for 64-bit numbers: give the columns another unit")
 
 
 def _norm(sides: Ints) -> int:
-    """The integer norm bound of a box of lattice points: rounded up."""
+    """Upper bound on the norm of a lattice point in a box: rounded up to an integer."""
     return math.isqrt(sum(int(s) ** 2 for s in sides) - 1) + 1 if sides.any() else 1
 
 
@@ -94,7 +94,7 @@ def _finite(values: Sequence[float], what: str) -> tuple[float, ...]:
     out = tuple(float(v) for v in values)
     if not all(math.isfinite(v) for v in out):
         raise InvalidInput(
-            f"{what} must be finite numbers, not {list(values)}: bounds are public and never read off the data"
+            f"{what} must be finite numbers, not {list(values)}: state public bounds, never read them off the data"
         )
     return out
 

@@ -1,4 +1,4 @@
-"""A data holder's half of a round, and how summaries come together. Imports NumPy and attrs only."""
+"""The data holder's half of a round, and merging summaries. Imports NumPy and attrs only."""
 
 from __future__ import annotations
 
@@ -22,20 +22,19 @@ from cloister.core.types import AnyArray, Bools, Ids, Ints
 P = TypeVar("P")
 V = TypeVar("V")
 Progress: TypeAlias = Callable[[int], None]
-"""Told how many rows, or reports, were read since the last time."""
+"""Called with the number of rows, or reports, read since the last call."""
 
 
 def chunk_rows(dimension: int) -> int:
-    """How many rows of this dimension to encode at once: what stays in a core's second-level cache."""
+    """How many rows of this dimension to encode at once: a chunk stays in a core's second-level cache."""
     return max(256, min(16_384, 131_072 // dimension))
 
 
 def keep_memory() -> None:
-    """Make glibc keep the memory of one chunk for the next one.
+    """Make glibc keep the memory of one chunk for the next one. Elsewhere it does nothing.
 
-    A chunk's arrays are of a size that is mapped, zeroed and unmapped again each time, which was a quarter of a round.
-    The thresholds follow the largest block that was ever freed; no page of this one is touched. Elsewhere it does
-    nothing.
+    glibc would map, zero and unmap arrays of a chunk's size each time, a quarter of a round's time. Its thresholds
+    follow the largest block ever freed; no page of this block is touched.
     """
     np.empty(2**25 - 2**16, np.uint8)
 
@@ -49,8 +48,7 @@ def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) ->
 
 
 def encode_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
-    """Lattice rows (n, d) to one report per question. Each distinct bucketing is located once, for those whom it is
-    asked of."""
+    """Lattice rows (n, d) to one report per question, each distinct bucketing located once, for the users it asks."""
     return tuple(
         part.channel.encode(items, who, coins) for part, items, who, coins, _ in _asked(round, rows, users, rng)
     )
@@ -59,12 +57,12 @@ def encode_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> 
 @final
 @attrs.frozen(eq=False)
 class Owned:
-    """A report of several users, and whose it is.
+    """A report of several users, and which users.
 
     Args:
-        report: what the channel made.
+        report: as the channel encoded it.
         rows: (m,) positions of the users who are asked.
-        numbers: (m,) what stands for their numbers.
+        numbers: (m,) their numbers, public or freshly drawn (``shuffling.numbers``).
     """
 
     report: Any
@@ -73,8 +71,7 @@ class Owned:
 
 
 def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Owned, ...]:
-    """Finite raw rows (n, d) to one report per question, for whoever must know whose message is whose: the people
-    themselves."""
+    """Finite raw rows (n, d) to one report per question, with its senders: for the senders themselves."""
     snapped = round.domain.snap(rows)
     return tuple(
         Owned(
@@ -85,13 +82,12 @@ def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -
 
 
 def summarise_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
-    """Raw rows (n, d) that are all here to one summary per question."""
+    """Raw rows (n, d) in this process to one summary per question."""
     return summarise_lattice(round, *_snapped(round, rows, users), rng)
 
 
 def summarise_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
-    """Lattice rows (n, d) that are all here to one summary per question: messages that would only be added up are not
-    made."""
+    """Lattice rows (n, d) in this process to one summary per question, without making messages only to add them up."""
     return tuple(
         _summary(part.channel, items, who, coins) for part, items, who, coins, _ in _asked(round, rows, users, rng)
     )
@@ -114,8 +110,7 @@ def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids]:
 def _asked(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng
 ) -> Iterator[tuple[OpenedQuestion, Ints | BucketedVectors, Ids, NoiseRng, Bools | None]]:
-    """What each channel encodes: items, users, and where their words come from; and who of the users (n,) these are, if
-    not all."""
+    """What each channel encodes: items, user numbers, randomness, and who of the users (n,) are asked (None: all)."""
     names = numbers(round, users, rng)
     asked = whom(round, names)
     located = _located(round, asked, rows)
@@ -130,11 +125,7 @@ def _asked(
 
 
 def _located(round: Round[Any], asked: list[Bools | None], rows: Ints) -> dict[int, Ints]:
-    """Bucket ids (n, levels) by bucketing; -1 where nobody asks.
-
-    Raises:
-        InvalidInput: a bucketing puts a row where its own space has no bucket.
-    """
+    """Bucket ids (n, levels) by bucketing; -1 where nobody asks. Raises: as ``_within``."""
     needed: dict[int, Bools | None] = {}
     for part, who in zip(round.parts, asked, strict=True):
         before = needed.get(id(part.cells), who)
@@ -152,15 +143,15 @@ def _located(round: Round[Any], asked: list[Bools | None], rows: Ints) -> dict[i
 
 
 def _within(cells: Bucketing, rows: Ints) -> Ints:
-    """Bucket ids (n, levels), each -1 or of a bucket that there is: what the proof of every oracle takes for granted.
+    """Bucket ids (n, levels), each -1 or of an existing bucket: the proof of every oracle takes this for granted.
 
-    A randomiser that is given another id may send what no bucket of the plan would, which tells the row as it is: so
-    nothing is encoded. Under central and aggregated trust the run ends, which one row can bring about: whether there is
-    such a row is outside the guarantee, and to be mended in the plugin; the message says nothing else of it. The kit
-    finds such bucketings (``ids_are_within_the_space``).
+    A randomiser given another id may send what no bucket of the plan would, which reveals the row: so nothing is
+    encoded. Under Central and Aggregated trust the run ends, which one row can bring about: the existence of such a row
+    is outside the guarantee and must be fixed in the plugin; the message reveals nothing else of it. The kit finds such
+    bucketings (``ids_are_within_the_space``).
 
     Raises:
-        InvalidInput: one is not, or they are no ids.
+        InvalidInput: some id is outside its level, or the result is no array of ids.
     """
     ids, sizes = cells.locate(rows), cells.space.sizes
     if not (
@@ -172,8 +163,8 @@ def _within(cells: Bucketing, rows: Ints) -> Ints:
         )
     ):
         raise InvalidInput(
-            f"the bucketing {type(cells).__name__} has given an id that is of no bucket of its space (ids of a level "
-            f"are -1 <= id < its size): this is a fault of the plugin that it is from. Nothing was encoded"
+            f"the bucketing {type(cells).__name__} returned an id outside its space (ids of a level must be "
+            f"-1 <= id < its size): report this to the author of its plugin. Nothing was encoded"
         )
     return ids
 
@@ -202,7 +193,7 @@ def absorb(round: Round[Any], reports: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def merge_summaries(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Question by question."""
+    """Merge two tuples of summaries, question by question."""
     return tuple(a.merge(b) for a, b in zip(one, other, strict=True))
 
 
@@ -210,14 +201,13 @@ def map_merge(
     parts: Iterable[P], fn: Callable[[P], V], merge: Callable[[V, V], V],
     run: Callable[[Callable[[P], V], Iterable[P]], Iterable[V]] = map,
 ) -> V:  # fmt: skip
-    """The one contract of populations that spread over processes or machines.
+    """Map parts and merge the values: the contract of populations that spread over processes or machines.
 
     Laws: ``fn`` is pure and draws no central noise (a lost task may run twice); ``merge`` is associative and
     commutative and changes neither side; a part that cannot be read raises, so that no partial sum is ever returned.
 
     Args:
         parts: at least one.
-        run: gives each part's value exactly once, in any order, or raises; by default here and now, one after the
-            other.
+        run: gives each part's value exactly once, in any order, or raises; by default sequential, in this process.
     """
     return reduce(merge, run(fn, parts))

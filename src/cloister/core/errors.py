@@ -1,4 +1,4 @@
-"""Errors: what was given, what was expected, what to do next. The command line shows one line and exits with 2."""
+"""Errors: what was given, what was expected, what to do next. The command line prints one line and exits with 2."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class InvalidInput(CloisterError):
 
 
 class UnknownName(InvalidInput):
-    """A component, slot, option or column that is not there.
+    """A component, slot, option or column that does not exist.
 
-    Attributes: kind (what was looked for), name (what was given), near (the closest names that exist).
+    Attributes: kind (what was looked for), name (what was given), near (the closest existing names).
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
@@ -54,7 +54,7 @@ class BudgetExceeded(CloisterError):
 
 
 class PrivacyWarning(UserWarning):
-    """Something goes on that protects a person less than she may think."""
+    """A setting that protects people less than they may think."""
 
 
 class Refused(CloisterError):

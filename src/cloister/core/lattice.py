@@ -25,12 +25,12 @@ EXACT = 2.0**53
 @final
 @attrs.frozen
 class Bound:
-    """What one row's vector is clipped to, in lattice integers: an L2 norm, and an L1 norm that follows or is tighter.
+    """Norms that one row's vector is clipped to, in lattice integers: an L2 norm, and an implied or smaller L1 norm.
 
     Args:
         l2: the largest Euclidean norm, an integer of at least 1.
-        dimension: numbers per vector; the L1 norm is at most sqrt(dimension) * l2 whatever the vector is.
-        l1: the largest L1 norm, if a smaller one is known.
+        dimension: numbers per vector.
+        l1: the largest L1 norm, if one smaller than the implied sqrt(dimension) * l2 is known.
     """
 
     l2: int = attrs.field(validator=attrs.validators.ge(1))
@@ -47,15 +47,16 @@ class Bound:
             raise InvalidInput(f"an L2 bound of {self.l2} lattice steps is too large: its square must be below 2^53")
         if not 1 <= self.l1 <= self.implied:
             raise InvalidInput(
-                f"an L1 bound of {self.l1} does not go with an L2 bound of {self.l2} in dimension {self.dimension}"
+                f"an L1 bound of {self.l1} does not fit an L2 bound of {self.l2} in dimension {self.dimension}: "
+                f"give 1 .. {self.implied}"
             )
 
 
 def shrink(vectors: Ints, bound: Bound) -> Ints:
-    """Vectors (n, d) with those beyond a bound scaled onto it and truncated towards zero: a function of each row alone.
+    """Vectors (n, d), those beyond a bound scaled onto it and truncated towards zero: a function of each row alone.
 
     Sums of squares of integers are exact in float64 below 2^53, and from there on certainly beyond any bound. The scale
-    is taken too small by 2^-30 so that rounding in the product cannot cross an integer.
+    is too small by 2^-30, so that rounding in the product cannot cross an integer.
     """
     wide = vectors.astype(np.float64)
     squares = np.einsum("ij,ij->i", wide, wide)

@@ -1,4 +1,4 @@
-"""Marks of rows: by which a run that goes on knows whether its rows are those that it began with.
+"""Marks of rows: a resumed run checks by them that its rows are those it began with.
 
 Another data set, or a row that moved between the buckets of a round, would be counted twice under one charge. A mark is
 a keyed hash (BLAKE2b; the key is a run's own secret), so that whoever sees marks without the key learns nothing of the
@@ -13,31 +13,29 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 SIZE = 32
-"""Bytes of keys and of marks."""
+"""Bytes of a key, and of a mark."""
 
 Marking: TypeAlias = Callable[[bytes], Mapping[str, bytes]]
-"""From a key to marks, by what they are marks of, in words: 'the number of rows', 'the sizes of its files'."""
+"""From a key to marks, each under the name of what it marks: 'the number of rows', 'the sizes of its files'."""
 
 
 @runtime_checkable
 class Marked(Protocol):
-    """A population that can be known again.
+    """A population whose rows can be recognised.
 
-    Laws: the same rows in the same place give the same marks under one key, in another process too; no message quotes a
-    row.
+    Laws: the same rows in the same place give the same marks under one key, in any process; no message quotes a row.
     """
 
     def marks(self, key: bytes) -> Mapping[str, bytes]: ...
 
 
 def marking(population: Any) -> Marking:
-    """How a population is known again: not at all, unless it says how."""
+    """A population's marks; none unless it is ``Marked``."""
     return population.marks if isinstance(population, Marked) else lambda key: {}
 
 
 def mark(key: bytes, pieces: Iterable[Any]) -> bytes:
-    """A mark of bytes, or of arrays (contiguous), one after the other; where one ends and the next begins is part of
-    it."""
+    """A mark of a sequence of bytes or contiguous arrays; it depends on where each ends."""
     found = hashlib.blake2b(key=key, digest_size=SIZE)
     for piece in pieces:
         data = memoryview(piece).cast("B") if len(piece) else memoryview(b"")

@@ -1,4 +1,4 @@
-"""The nearest of k public centres, exactly: the bucketing that every Lloyd-like method asks about."""
+"""The nearest of k public centres, exactly: the bucketing of every Lloyd-like method."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ def most_centers(reach: int) -> int:
 @final
 @attrs.frozen(eq=False)
 class _Block:
-    """Some of the centres, ready for the product. Args: start (index of the first), bits (of an index), slopes,
-    offsets."""
+    """Some of the centres, ready for the product. Args: start (first index), bits (of an index), slopes, offsets."""
 
     start: int
     bits: int

@@ -1,8 +1,7 @@
-"""Questions about rows, and what opened questions are made of.
+"""Questions about rows, and the opened questions that a round is made of.
 
-A method asks only two kinds: how many rows fall in each bucket (``count``), and what the vectors of the rows in each
-bucket add up to (``vector_sum``). A question names the oracle that makes its answer private and the budget it may
-spend.
+There are two kinds: how many rows fall in each bucket (``count``), and the sum of the rows' vectors in each bucket
+(``vector_sum``). A question names the oracle that makes its answer private and the budget it may spend.
 """
 
 from __future__ import annotations
@@ -28,20 +27,19 @@ V_co = TypeVar("V_co", covariant=True)
 @final
 @attrs.frozen(eq=False)
 class Rows:
-    """The rows themselves, relative to the domain's midpoint."""
+    """The rows themselves as vectors, relative to the domain's midpoint."""
 
     cells: Bucketing
     bound: Bound
 
     @classmethod
     def of(cls, cells: Bucketing, domain: Domain) -> Rows:
-        """Rows of a domain."""
+        """Rows of a domain, per bucket of ``cells``."""
         return cls(cells, cls.bound_in(domain))
 
     @staticmethod
     def bound_in(domain: Domain) -> Bound:
-        """Of any row of a domain: its L2 norm is the domain's reach, its L1 norm at most the sum of the domain's
-        sides."""
+        """Norm bounds of a domain's rows: L2 at most its ``max_norm``, L1 at most the sum of its sides."""
         implied = math.isqrt(domain.dimension * domain.max_norm**2)
         return Bound(domain.max_norm, domain.dimension, min(implied, int(domain.sides.sum())))
 
@@ -52,7 +50,7 @@ class Rows:
 @final
 @attrs.frozen(eq=False)
 class Question(Generic[T_co, V_co]):
-    """What is asked, of which oracle, for how much. Made by ``count`` and ``vector_sum``."""
+    """A question to one oracle, and its budget. Made by ``count`` and ``vector_sum``."""
 
     trust: type[T_co]
     cells: Bucketing
@@ -83,7 +81,7 @@ def vector_sum(vectors: Vectors, *, oracle: VectorSumOracle[T], budget: Budget) 
 @final
 @attrs.frozen(eq=False)
 class OpenedQuestion:
-    """An opened question: all that a data holder needs. Plain data, so it pickles and has a digest."""
+    """An opened question: everything a data holder needs. Plain data, so it pickles and has a digest."""
 
     digest_tag = "cloister.Part"
 
@@ -94,7 +92,7 @@ class OpenedQuestion:
 
     @property
     def fraction(self) -> float:
-        """Of the users who are asked."""
+        """Fraction of the users who are asked."""
         return 1.0 if self.user_share is None else self.user_share.fraction
 
 
@@ -111,8 +109,8 @@ class Round(Generic[T_co]):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What it costs. Under Shuffled trust people draw their numbers anew in every round, and for questions whose
-        shares meet: shares are disjoint within one drawing only, which has a key of its own here."""
+        """The cost of the round. Under Shuffled trust people draw new numbers in every round, and for questions whose
+        shares overlap: shares are disjoint within one drawing only, so each drawing gets a key of its own here."""
         if self.trust is not Shuffled:
             return tuple(event for part in self.parts for event in part.channel.events)
         drawn = drawings([part.user_share for part in self.parts])
@@ -123,7 +121,7 @@ class Round(Generic[T_co]):
         )
 
     def digest(self) -> str:
-        """A hash of everything public in this round. A data holder whose replay gives another one refuses."""
+        """A hash of everything public in this round. A data holder whose replay gives another hash refuses."""
         if not self._digest:
             object.__setattr__(self, "_digest", digest((self.index, self.trust, self.domain, self.parts)))
         return self._digest

@@ -1,8 +1,8 @@
-"""Two kinds of chance that must never meet: public coins and secret noise.
+"""Two kinds of randomness that must never mix: public coins and secret noise.
 
-``PublicRng`` is a key with named children: anybody may know it, every machine draws the same coins from it, in whatever
-order. ``NoiseRng`` is secret: its draws are what privacy rests on. They are different types, so that a seed can never
-become noise and noise can never be replayed by accident.
+``PublicRng`` is a key with named children: anybody may know it, and every machine draws the same coins from it, in any
+order. ``NoiseRng`` is secret: privacy rests on its draws. They are different types, so that a seed can never become
+noise and noise can never be replayed by accident.
 """
 
 from __future__ import annotations
@@ -27,22 +27,18 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen
 class PublicRng:
-    """A public key, not a stream: ``child`` names a purpose, ``generator`` draws for it.
-
-    Args:
-        key: 32 bytes.
-    """
+    """A public key of 32 bytes, not a stream: ``child`` names a purpose, ``generator`` draws for it."""
 
     key: bytes = attrs.field(repr=False, validator=attrs.validators.min_len(16))
 
     @classmethod
     def fresh(cls) -> PublicRng:
-        """A key that nobody could foresee (and everybody may know from now on)."""
+        """An unpredictable key (which everybody may know from now on)."""
         return cls(os.urandom(32))
 
     @classmethod
     def from_seed(cls, seed: int) -> PublicRng:
-        """The key that belongs to a small number, for runs whose public choices should be repeatable."""
+        """The key of a seed, for runs whose public choices should be repeatable."""
         return cls(hashlib.sha256(b"cloister public seed" + str(int(seed)).encode()).digest())
 
     def child(self, *path: str | int) -> PublicRng:
@@ -51,7 +47,7 @@ class PublicRng:
         return PublicRng(hashlib.sha256(self.key + repr(names).encode()).digest())
 
     def generator(self) -> np.random.Generator:
-        """A NumPy generator that starts from this key. Call it once per named purpose."""
+        """A NumPy generator seeded with this key. Call it once per named purpose."""
         return np.random.Generator(np.random.Philox(key=int.from_bytes(self.key[:16], "little")))
 
     def of_users(self, users: Ids) -> Ids:
@@ -71,15 +67,15 @@ ANY_KEY = PublicRng(bytes(32))
 class NoiseRng:
     """Secret noise on integers. Unseeded, every draw comes from OpenDP's exact samplers and the system's entropy.
 
-    A seeded one is for tests and benchmarks: its draws come from NumPy, and a run that uses it says
-    ``not private: seeded``. It starts over at every draw: use a ``child`` for each level or tensor.
+    A seeded one is for tests and benchmarks: it draws from NumPy, and its run states ``not private: seeded``. It starts
+    over at every draw: use a ``child`` for each level or tensor.
     """
 
     _seed: PublicRng | None = attrs.field(repr=False)
 
     @classmethod
     def secret(cls) -> NoiseRng:
-        """Noise that nobody can repeat. What every real run uses."""
+        """Noise that nobody can repeat, for every real run."""
         return cls(None)
 
     @classmethod
@@ -101,10 +97,10 @@ class NoiseRng:
         return NoiseRng, (self._seed,)
 
     def words(self, users: Ids, each: int) -> Ids:
-        """Uniform 64-bit words (n, each): what every person's own randomiser draws with, a fixed number per user.
+        """Uniform 64-bit words (n, each), a fixed number per user, for every user's own randomiser.
 
-        Secret words come from the system's entropy. Seeded ones belong to the user's number, so that a test sees the
-        same report from her alone, in any chunk and in any order.
+        Secret words come from the system's entropy. Seeded ones depend on the user's number only, so that a test sees
+        the same report of a user alone, in any chunk and in any order.
         """
         if self._seed is None:
             return np.frombuffer(secrets.token_bytes(8 * len(users) * each), np.uint64).reshape(len(users), each)
@@ -114,10 +110,10 @@ class NoiseRng:
         return drawn
 
     def discrete_gaussian_each(self, users: Ids, sigma: float, each: int) -> Ints:
-        """Discrete Gaussian integers (n, each): what every person adds to her own numbers, a fixed number per user.
+        """Discrete Gaussian integers (n, each), a fixed number per user, for users who add noise to their own numbers.
 
-        Secret ones are ``discrete_gaussian``. Seeded ones, for tests only, belong to the user's number, as ``words``
-        do: rounded normal variates (Box and Muller 1958).
+        Secret ones are ``discrete_gaussian``. Seeded ones, for tests only, depend on the user's number only, like
+        ``words``: rounded normal variates (Box and Muller 1958).
         """
         if self._seed is None:
             return self.discrete_gaussian(sigma, len(users) * each).reshape(len(users), each)
@@ -151,14 +147,14 @@ class NoiseRng:
         return _drawn(_gaussian(float(sigma)), size)
 
     def skellam(self, variance: float, size: int) -> Ints:
-        """Integers of Skellam's law (a difference of two Poisson numbers) with this variance V of at least 2^32.
+        """Integers of Skellam's law (a difference of two Poisson numbers) with variance V, at least 2^32.
 
         Drawn by rejection from the exact discrete Gaussian of the same variance. With z^2 = x^2 / V, the logarithm of
         Skellam's law over the Gaussian's is (z^4 - 6 z^2 + 3) / 24 V up to O(1 / V^2) (Edgeworth; its cumulants are 0
         and V), so a candidate is kept with probability exp((z^4 - 6 z^2 - 37240) / 24 V), at most 1 for |z| <= 14,
         where z is cut off. That lies between exp(-``skellam_ratio(V)``) and 1 whatever x is and however floats round,
-        so the law of what is drawn is within e^(+-skellam_ratio) of the discrete Gaussian's *everywhere*: accounting
-        rests on that alone.
+        so the law drawn is within e^(+-skellam_ratio) of the discrete Gaussian *everywhere*: accounting needs nothing
+        else.
         """
         if not 2.0**32 <= variance < 2.0**122:
             raise InvalidInput(f"noise variance {variance} is outside [2^32, 2^122)")
@@ -177,10 +173,10 @@ class NoiseRng:
 
 
 def skellam_ratio(variance: float) -> float:
-    """The largest |log| of the ratio of what ``NoiseRng.skellam`` draws to the discrete Gaussian, anywhere.
+    """The largest |log| ratio, anywhere, of the law that ``NoiseRng.skellam`` draws from to the discrete Gaussian.
 
-    The kept share lies in [exp(-37249 / 24 V), 1] (the least is at z^2 = 3), and so does its mean, by which the law is
-    divided; 37249 / 24 < 1553, and the rest pays for rounding.
+    The kept share lies in [exp(-37249 / 24 V), 1] (the least is at z^2 = 3), and so does its mean, which normalises the
+    law; 37249 / 24 < 1553, and the rest pays for rounding.
     """
     return 1560.0 / variance + 1e-14
 

@@ -1,4 +1,4 @@
-"""What a run has released so far, and where it is written down before anybody sees it."""
+"""The record of a run's releases, and the journal that holds them before anybody sees them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cloister.core.types import Floats, Ints
 
 @attrs.frozen(eq=False)
 class Lookup:
-    """One look at a table: the bucket ids asked for, and what was answered.
+    """One look at a table: the bucket ids asked for, and the answers.
 
     Args:
-        round, question, level: where the table stands; levels of a flat bucketing are 0.
-        error: whether the standard errors were asked instead of the values.
+        round, question, level: which table and level; a flat bucketing has level 0 only.
+        error: whether standard errors were asked for instead of values.
         ids: bucket ids (m,).
         values: (m,) counts or errors, or (m, dim) sums.
     """
@@ -46,7 +46,7 @@ class Journal(Protocol):
 
 @attrs.define
 class Record:
-    """What has been released so far: per round its digest, how many are closed, every look in order.
+    """Everything released so far: the digest of each round, how many rounds are closed, every look in order.
 
     A run that starts from a record replays it: the same public choices, the same values, nothing paid twice.
     """

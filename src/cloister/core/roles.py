@@ -1,4 +1,4 @@
-"""The roles that components play. All are Protocols: implementations never subclass.
+"""The roles of components, as Protocols: implementations never subclass them.
 
 Laws that every implementer keeps stand in the Protocol's docstring; ``cloister.testing`` checks them.
 """
@@ -22,27 +22,26 @@ S = TypeVar("S")
 
 
 class Table(Protocol):
-    """Answers, asked for and not listed, so that a domain of 2^60 buckets works. Neither pickles nor prints.
+    """Private answers, looked up by bucket id and never listed, so that 2^60 buckets work. Neither pickles nor prints.
 
-    Laws: the same id gives the same value however often and in whatever order it is asked.
+    Laws: an id gives the same value however often, and in whatever order, ids are looked up.
     """
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
-        """Values of the buckets ids (m,) of one level: (m,) counts, or (m, dimension) sums."""
+        """Values of the buckets ids (m,) of one level: counts (m,), or sums (m, dimension)."""
         ...
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        """Standard deviation (m,) of the noise in each value (of one coordinate, for sums). Public: no row enters
-        it."""
+        """Standard deviation (m,) of the noise in each value (per coordinate, for sums). Public: no row enters it."""
         ...
 
 
 class Counts(Table, Protocol):
-    """``at(ids (m,)) -> (m,)`` rows."""
+    """Counts of rows: ``at(ids (m,)) -> (m,)``."""
 
 
 class Sums(Table, Protocol):
-    """``at(ids (m,)) -> (m, dimension)``, in the caller's units."""
+    """Sums of vectors: ``at(ids (m,)) -> (m, dimension)``, in the caller's units."""
 
 
 class Summary(Protocol):
@@ -52,35 +51,42 @@ class Summary(Protocol):
 
 
 class Encoder(Protocol[I_contra, V_co]):
-    """The data holder's half of a question.
+    """The data holder's half of a question: encodes rows into a report.
 
-    Laws: ``items`` is bucket ids (n, levels), -1 for none, or those with vectors (``BucketedVectors``). Under Local
-    trust report i depends on row i, user i and a fixed number of draws of her own, and a user in no bucket reports like
-    any other. Under Central trust nothing is drawn. Under Shuffled trust it is as under Local trust, with a private
-    number that she drew in place of her public one. Reports of users travel: ``columns()`` gives named arrays with one
-    entry per user, and the class's ``load(columns)`` takes them back, or refuses.
+    Laws: ``items`` is bucket ids (n, levels), -1 for none, or those with vectors (``BucketedVectors``). Under Central
+    trust nothing is drawn. Under Local trust report i depends on row i, user i and a fixed number of that user's own
+    draws, and a user in no bucket reports like any other. Under Shuffled trust the same holds, with a freshly drawn
+    private number in place of the public user number. Reports of users can be sent: ``columns()`` gives named arrays
+    with one entry per user, and the class's ``load(columns)`` reads them back, or refuses them.
     """
 
-    def encode(self, items: I_contra, users: Ids, rng: NoiseRng) -> V_co: ...
+    def encode(self, items: I_contra, users: Ids, rng: NoiseRng) -> V_co:
+        """One report of the rows' items, by their user numbers (n,)."""
+        ...
 
 
 class Decoder(Protocol[I_contra, S, V_co]):
-    """The server's half of a question.
+    """The server's half of a question: absorbs reports into summaries, and decodes their sum.
 
-    Laws: ``absorb`` is exact, draws nothing and refuses what no encoder sends. ``decode`` draws the noise of a Central
-    question, once per released value; of other trusts it draws nothing (but see ``MultiMessageChannel.pooled``).
+    Laws: ``absorb`` is exact, draws nothing and refuses reports that no encoder sends. ``decode`` draws the noise of a
+    Central question, once per released value; under other trust it draws nothing (but see
+    ``MultiMessageChannel.pooled``).
     """
 
-    def absorb(self, report: I_contra) -> S: ...
+    def absorb(self, report: I_contra) -> S:
+        """A summary of one report. Raises: Refused for a report that no encoder sends."""
+        ...
 
-    def decode(self, summary: S, rng: NoiseRng) -> V_co: ...
+    def decode(self, summary: S, rng: NoiseRng) -> V_co:
+        """The released answer of a merged summary."""
+        ...
 
 
 class Channel(Encoder[I_contra, R], Decoder[R, S, V_co], Protocol[I_contra, R, S, V_co]):
-    """An opened question: both halves, and what they cost. Plain public data with a digest.
+    """An opened question: both halves, and their cost. Plain public data with a digest.
 
-    Laws: ``events`` is fixed when the channel is opened; their sum, and that of their deltas, is at most the budget it
-    was opened with.
+    Laws: ``events`` is fixed when the channel is opened; the sum of their costs, and that of their deltas, is at most
+    the budget it was opened with.
     """
 
     @property
@@ -90,12 +96,11 @@ class Channel(Encoder[I_contra, R], Decoder[R, S, V_co], Protocol[I_contra, R, S
 class FrequencyOracle(Protocol[T_co]):
     """Makes counts of rows per bucket private, under one trust model.
 
-    Laws: the guarantee (trust, neighbouring relation, measure) and its derivation stand in the class's docstring. A row
-    may fall in one bucket of every level; the oracle pays for all of them. Released values are unbiased, and
-    ``standard_error`` is the standard deviation of their noise, whatever the rows are; unless it says ``biased``.
+    Laws: the class's docstring states the guarantee (trust, neighbouring relation, measure) and derives it. A row may
+    fall in one bucket of every level; the oracle pays for all of them. Released values are unbiased (unless
+    ``biased``), and ``standard_error`` is the standard deviation of their noise, whatever the rows are.
 
-    A class that is made by ``@component`` may leave out ``uses_delta``, ``asks_all_users`` and ``biased``: they are
-    False then.
+    A class made by ``@component`` may leave out ``uses_delta``, ``asks_all_users`` and ``biased``: they are then False.
     """
 
     @property
@@ -106,30 +111,31 @@ class FrequencyOracle(Protocol[T_co]):
 
     @property
     def uses_delta(self) -> bool:
-        """Whether the guarantee may fail by itself, with a probability that is taken from ``budget.delta``."""
+        """Whether the guarantee may fail with a probability of its own, taken from ``budget.delta``."""
         ...
 
     @property
     def asks_all_users(self) -> bool:
-        """Whether everybody is asked, for a share of the noise say: methods then divide the budget, not the users."""
+        """Whether every user is asked (for a share of the noise, say): methods then split the budget, not the users."""
         ...
 
     @property
     def biased(self) -> bool:
-        """Whether released values may be off on average, as counts are that are clamped at 0. ``standard_error`` is
-        then at least the root of the mean squared error, whatever the rows are."""
+        """Whether released values may be biased, as counts clamped at 0 are. ``standard_error`` is then at least the
+        root mean squared error, whatever the rows are."""
         ...
 
-    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel[Ints, Any, Any, Counts]: ...
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel[Ints, Any, Any, Counts]:
+        """The question's channel, with all public choices made and its cost fixed."""
+        ...
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
-        """Variance of one count's noise, in rows^2, had it this budget: what methods choose their shares by."""
+        """Variance of one count's noise, in rows^2, if opened with this budget: methods divide their budgets by it."""
         ...
 
 
 class VectorSumOracle(Protocol[T_co]):
-    """Makes sums of bounded vectors per bucket private, under one trust model. Laws as for ``FrequencyOracle``: sums
-    are unbiased, unless it says ``biased``."""
+    """Makes sums of bounded vectors per bucket private, under one trust model. Laws as for ``FrequencyOracle``."""
 
     @property
     def trust(self) -> type[T_co]: ...
@@ -148,22 +154,24 @@ class VectorSumOracle(Protocol[T_co]):
 
     def open(
         self, space: Space, bound: Bound, budget: Budget, context: QuestionContext
-    ) -> Channel[BucketedVectors, Any, Any, Sums]: ...
+    ) -> Channel[BucketedVectors, Any, Any, Sums]:
+        """The question's channel, for vectors within the bound."""
+        ...
 
     def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
-        """Variance of one coordinate's noise, in the caller's units squared, had it this budget."""
+        """Variance of one coordinate's noise, in the caller's units squared, if opened with this budget."""
         ...
 
 
 class Tree(Protocol):
     """A ``Bucketing``, whose laws it keeps, with levels, coarse ones first, that can be grown from noisy counts.
 
-    A root, which holds every row, may be its first level; where users share the levels it is better left out. A flat
-    partition has one level.
+    Its first level may be a root that holds every row; leave it out where levels share the users. A flat partition has
+    one level.
 
-    Laws: where it is ``nested``, a row's bucket of a level is its bucket of the next level, halved (parent id =
-    id >> 1), and ``space.nested`` says so too: counts need then be kept of the deepest level only. ``grow`` looks at
-    counts and at public figures only, and gives equal points for equal counts.
+    Laws: if ``nested``, a row's bucket id at each level is its id at the next level shifted right by one bit (parent id
+    = id >> 1), and ``space.nested`` says so too: counts of the deepest level are then enough. ``grow`` reads only
+    counts and public figures, and gives equal points for equal counts.
     """
 
     @property
@@ -177,30 +185,30 @@ class Tree(Protocol):
     def locate(self, rows: Ints) -> Ints: ...
 
     def grow(self, counts: Counts) -> Coreset:
-        """Released weighted points, looking at ``counts.at(ids, level)`` a level's frontier at a time.
+        """Released weighted points, reading ``counts.at(ids, level)`` one level's frontier at a time.
 
         Returns:
             At least one point, also when all counts are zero or negative: finite, inside the domain, with a finite
-            weight. ``leaves`` says which buckets the points stand for; no row is in two of them.
+                weight. ``leaves`` names the buckets that the points stand for; no row is in two of them.
         """
         ...
 
 
 class TreeBuilder(Protocol):
     """Partitions a domain. Public: reads no rows and draws public coins only, so that a problem and a seed give one
-    tree, of one digest, on every machine."""
+    tree, with one digest, on every machine."""
 
     def open(self, problem: Problem, seed: PublicRng) -> Tree:
-        """Raises: InvalidInput for a domain that it is not for, with what to use instead."""
+        """The tree of a problem. Raises: InvalidInput for a domain it cannot partition, naming an alternative."""
         ...
 
 
 class NonPrivateSolver(Protocol):
-    """Clusters released weighted points. Post-processing: takes only what is ``Released``, draws only public coins.
+    """Clusters released weighted points. Post-processing: takes only ``Released`` values, draws only public coins.
 
-    Laws: it never fails on released values, whatever noise made of them, since their budget is spent; weights may be
-    zero or negative, all of them too (a forecast answers zero everywhere). Only a coreset without a point is refused
-    (InvalidInput).
+    Laws: it never fails on released values, whatever the noise made of them, since their budget is spent; any or all
+    weights may be zero or negative (a forecast answers zero everywhere). It refuses only a coreset without points, by
+    InvalidInput.
     """
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:

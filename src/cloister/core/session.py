@@ -1,4 +1,4 @@
-"""What a method sees: a session that opens, charges, gathers, records, replays, and captures plans. Written once.
+"""The session: opens, charges, gathers, records and replays a method's rounds, and captures plans.
 
 One call of ``ask`` is one round. The order is fixed (law 2): check the forecast, charge, journal the opened round,
 gather, close, and journal every look before its values are seen. So a killed run resumes without paying twice, and a
@@ -36,15 +36,17 @@ V = TypeVar("V")
 class Method(Protocol[T]):
     """A clustering algorithm: a short program that asks questions in rounds.
 
-    Laws: the schedule (rounds, questions, what each spends) does not depend on answers. It sees no row and no exact
-    figure. It is a pure function of the problem, ``rng`` and the answers.
+    Laws: the schedule (rounds, questions, budget of each) does not depend on answers. The method sees no row and no
+    exact figure. It is a pure function of the problem, ``rng`` and the answers.
     """
 
-    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering: ...
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        """Centres for the problem, from answers to ``session.ask``; ``rng`` gives public coins only."""
+        ...
 
 
 class Answering(Protocol[T_contra]):
-    """What a session asks: rows, or reports that were made of them."""
+    """Answers a session's questions, from rows or from reports made of them."""
 
     def gather(self, round: Round[T_contra], rng: NoiseRng) -> tuple[Any, ...]:
         """One merged summary per question, from one pass over the rows. The round is opaque to it."""
@@ -52,12 +54,12 @@ class Answering(Protocol[T_contra]):
 
 
 class Population(Answering[T_contra], Protocol[T_contra]):
-    """Where the rows are: what ``run.fit`` clusters.
+    """The holder of the rows that ``run.fit`` clusters.
 
     Laws: every round reads the same rows, each with the same user number. A row with a missing or infinite cell is
-    dropped, by a rule that looks at that row alone. What a population can do besides is in ``core.capabilities`` and
-    ``core.marks``: say how many people it has (``Counted``), be known again (``Marked``), pool the rows of parties
-    (``Pooling``), wait for others (``Joining``).
+    dropped, by a rule that looks at that row alone. Optional abilities are in ``core.capabilities`` and ``core.marks``:
+    saying how many people there are (``Counted``), recognising the same rows (``Marked``), pooling the rows of parties
+    (``Pooling``), waiting for others (``Joining``).
     """
 
     @property
@@ -66,13 +68,10 @@ class Population(Answering[T_contra], Protocol[T_contra]):
         ...
 
     def check(self, most_rows: int = CAP) -> None:
-        """The validation pass, before anything is charged. Its outcome is for the data holder's eyes alone (law 7).
+        """Validate the rows, before anything is charged. The outcome is for the data holder's eyes alone (law 7).
 
-        Args:
-            most_rows: how many rows can be used at most, for one of several parties.
-
-        Raises:
-            InvalidInput: there are more, or rows that cannot be used.
+        Args: most_rows, the cap on one party's usable rows. Raises: InvalidInput for more rows, or rows that cannot be
+        used.
         """
         ...
 
@@ -86,10 +85,7 @@ class Charging(Protocol):
 
 
 class Pending(BaseException):
-    """The method asks a round that nobody has answered yet. Carries that round: this is the plan.
-
-    Not an Exception, so that a method's ``except Exception`` cannot swallow it.
-    """
+    """A round that nobody has answered yet: the plan. No Exception, so that ``except Exception`` cannot swallow it."""
 
     def __init__(self, round: Round[Any]) -> None:
         super().__init__(f"round {round.index} is open")
@@ -98,8 +94,7 @@ class Pending(BaseException):
 
 @final
 class RecordedTable:
-    """A table that answers from the record and, where that ends, from the live table; every look is written down
-    first."""
+    """A table that answers from the record, then from the live table; it journals every look before answering."""
 
     def __init__(
         self, at: tuple[int, int], space: Space, dimension: int, scale: float, past: list[Lookup],
@@ -110,7 +105,7 @@ class RecordedTable:
         self._past, self._write, self._live, self._count = past, write, live, 0
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a table can hold exact counts: keep what at() gave, never the table")
+        raise TypeError("a table can hold exact counts and is never pickled: keep the values that at() returned")
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
         return self._look(ids, level, error=False)
@@ -125,8 +120,8 @@ class RecordedTable:
             seen = self._past[self._count - 1]
             if (seen.level, seen.error) != (level, error) or not np.array_equal(seen.ids, asked):
                 raise Refused(
-                    f"the replay of round {self._round} looks elsewhere than the record: another version or another "
-                    f"plan"
+                    f"cannot resume: round {self._round} asks for other buckets than the recorded run. Use the version "
+                    f"and the plan that made the record"
                 )
             return seen.values.copy()
         values = self._fresh(asked, level, error)
@@ -151,15 +146,15 @@ class RecordedTable:
 def _checked(ids: Ints, level: int, space: Space) -> Ints:
     asked = np.ascontiguousarray(ids, np.int64)
     if not 0 <= level < space.levels:
-        raise InvalidInput(f"level {level} was looked at, but the space has {space.levels}")
+        raise InvalidInput(f"level {level} was looked up, but the space has levels 0 .. {space.levels - 1}")
     if asked.ndim != 1 or (len(asked) and not (asked.min() >= 0 and asked.max() < space.sizes[level])):
-        raise InvalidInput(f"bucket ids of level {level} are a one-dimensional array of 0 .. {space.sizes[level] - 1}")
+        raise InvalidInput(f"bucket ids of level {level} must be a 1-D array of values 0 .. {space.sizes[level] - 1}")
     return asked.copy()
 
 
 @attrs.frozen
 class _Zeros:
-    """The answers of a forecast."""
+    """The answers of a forecast: zeros, with standard error 1."""
 
     dimension: int
 
@@ -178,15 +173,15 @@ class Session(Generic[T]):
         problem: the public frame.
         seed: of the run's public choices.
         population: where the rows are; without one, the first round that the record does not answer raises ``Pending``.
-        accountant: is charged before each round that the record does not hold.
-        record: what was released before (a resumed run, a published transcript).
-        journal: where this run is written down, durably, before anything is seen; by default only the record.
+        accountant: charged before each round that the record does not hold.
+        record: earlier releases (a resumed run, a published transcript).
+        journal: durable log, written before any value is seen; by default only the record.
         noise: secret unless a test says otherwise.
         forecasting: answer everything with zeros, read nothing, charge nothing.
 
     Attributes:
-        rounds: what was asked so far.
-        currencies: in what the oracles count privacy that were asked, or were to be.
+        rounds: those asked so far.
+        currencies: privacy currencies of the oracles that were asked, or failed to open.
     """
 
     def __init__(
@@ -205,7 +200,7 @@ class Session(Generic[T]):
 
     @property
     def released(self) -> tuple[Event, ...]:
-        """What the rounds so far have cost."""
+        """The cost of the rounds so far."""
         return tuple(event for round in self.rounds for event in round.events)
 
     @property
@@ -214,7 +209,7 @@ class Session(Generic[T]):
         return self._noise.seeded
 
     def release(self, value: V) -> Released[V]:
-        """Mark a value that was computed from this session's answers as fit to be seen by a solver."""
+        """Mark a value computed from this session's answers as fit for a solver to see."""
         return Released(value, self.released)
 
     @overload
@@ -226,12 +221,8 @@ class Session(Generic[T]):
     @overload
     def ask(self, *questions: Question[T, A]) -> tuple[A, ...]: ...
     def ask(self, *questions: Question[T, Any]) -> tuple[Any, ...]:
-        """Ask all questions in one round, in one pass over the rows, and return one table for each.
-
-        Raises:
-            BudgetExceeded, Refused: before any row is read. Refused also if fewer people have answered than trust
-                Shuffled needs.
-        """
+        """Ask all questions in one round, in one pass over the rows, and return one table for each. Raises:
+        BudgetExceeded, Refused before any row is read; Refused also if too few people for Shuffled trust answered."""
         round = self._opened(questions)
         self.rounds.append(round)
         if self._forecasting:
@@ -250,11 +241,11 @@ class Session(Generic[T]):
         index, trusts = len(self.rounds), {q.trust for q in questions}
         self.currencies |= {
             q.currency for q in questions
-        }  # before they are opened, which fails where the budget is in another one
+        }  # before opening them, which fails if the budget is in another currency
         if len(trusts) != 1:
-            raise Refused(f"the questions of one round share one trust model, not {sorted(t.__name__ for t in trusts)}")
+            raise Refused(f"questions of a round must share one trust model, not {sorted(t.__name__ for t in trusts)}")
         if trusts & {Central, Aggregated} and any(q.budget.user_share for q in questions):
-            raise Refused("under add-or-remove a row has no public number: split the budget, not the users")
+            raise Refused("Central and Aggregated trust have no public user numbers: split the budget, not the users")
         parts = tuple(self._part(index, i, q) for i, q in enumerate(questions))
         return Round(index, questions[0].trust, self.problem.domain, parts)
 
@@ -266,12 +257,12 @@ class Session(Generic[T]):
         return part
 
     def _answered(self, round: Round[T]) -> Callable[[int], Table]:
-        """Bring the round's answers in, unless the record has them; return what gives each question's live table."""
+        """Gather the round's answers unless they are recorded; return a function from question number to live table."""
         opened, closed = round.index < len(self.record.digests), round.index < self.record.closed
         if opened and self.record.digests[round.index] != round.digest():
             raise Refused(
                 f"round {round.index} is not the one that was opened before: other options, another version, or a "
-                f"platform that computes its public choices differently"
+                f"platform that computes other public choices. Use those that opened it"
             )
         if not closed and self._population is None:
             raise Pending(round)
@@ -289,13 +280,13 @@ class Session(Generic[T]):
             return cache[0][i]
 
         if not closed:
-            table(0)  # one round, one pass, before anything else is asked
+            table(0)  # gather now: one pass per round, before anything else is asked
             self._note(lambda journal: journal.close_round(round.index))
         return table
 
     def _gather(self, round: Round[T]) -> tuple[Table, ...]:
         if self._population is None:
-            raise Refused(f"the record of round {round.index} ends early, and there are no rows to go on with")
+            raise Refused(f"the record of round {round.index} ends early, and there are no rows to continue with")
         summaries = self._population.gather(round, self._noise)
         refuse_few(round, self._population, gathered=True)
         return tuple(
@@ -317,19 +308,15 @@ def _dimension(part: OpenedQuestion) -> int:
 
 
 def forecast(method: Method[T], problem: Problem, seed: PublicRng) -> list[Round[T]]:
-    """Every round that the method will ask, had all answers been zero: what it will cost, and a coordinator's
-    script."""
+    """Every round that the method would ask if all answers were zero: its cost, and a coordinator's script."""
     session: Session[T] = Session(problem, seed, forecasting=True)
     method.cluster(problem, session, seed.child("method"))
     return session.rounds
 
 
 def next_round(method: Method[T], problem: Problem, seed: PublicRng, record: Record | None = None) -> Round[T]:
-    """The open round after the recorded ones: with an empty record, the plan.
-
-    Raises:
-        Refused: the method has no further round, or the record does not belong to it.
-    """
+    """The open round after the recorded ones (after none: the plan). Raises: Refused if the method has no further
+    round, or the record does not belong to it."""
     copy = None if record is None else Record(list(record.digests), record.closed, list(record.lookups))
     session: Session[T] = Session(problem, seed, record=copy)
     try:

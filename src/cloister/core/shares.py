@@ -1,10 +1,12 @@
-"""Whether people came to their questions by chance. A user's number is public, and so is what it is asked: whoever
-picks her number picks her question, and one person in a share of a hundredth of the users counts for a hundred.
+"""Tests whether chance brought people to their questions.
+
+A user's number is public, and so is the question it leads to: whoever picks a number picks a question, and one person
+in a share of a hundredth of the users counts for a hundred.
 
 Numbers that were given out without looking at the plan's public key fall into a share of the users with its
 probability, each independently of the others (a keyed hash of the number decides, and the key is drawn with the plan).
-So of n people who answer one of the questions that share the users, question j has a binomial number, with n trials and
-probability f_j over the sum of the f; of those who answer a question, each of T levels that divide its users has one
+So of n people who answer the questions that share the users, question j gets a binomial number, with n trials and
+probability f_j over the sum of the f; of those who answer a question whose users T levels divide, each level gets one
 with probability 1 / T. It does not matter how many report, or who.
 
 The test: a number x where n p were expected is doubted if 2 exp(-n KL(x / n, p)) <= ``SIGNIFICANCE`` / m for m such
@@ -12,10 +14,9 @@ numbers in the round, with KL the divergence of two coins. Each tail of a binomi
 1963, Theorem 1), for every n. So whatever the number of questions, a round whose numbers were given out blindly is
 doubted with probability at most ``SIGNIFICANCE``, over its key.
 
-What it does not see: fewer than about 7 sqrt(n p / (1 - p)) chosen numbers in a share, 7 standard deviations of what
-chance does; what else hangs on a number within its question (hash functions, signs, words of a codebook); a choice
-between the rounds of a plan, since people may stop for reasons of their own; and a question that shares the users with
-no other.
+It cannot see: fewer than about 7 sqrt(n p / (1 - p)) chosen numbers in a share (7 standard deviations of chance); other
+effects of a number within its question (hash functions, signs, words of a codebook); a choice between the rounds of a
+plan, since people may stop for reasons of their own; and a question that shares the users with no other.
 """
 
 from __future__ import annotations
@@ -37,8 +38,7 @@ SIGNIFICANCE = 1e-9
 @final
 @attrs.frozen
 class Portion:
-    """How many came. Args: what (in words), found, among (how many could have), planned (with what probability
-    each)."""
+    """How many came. Args: what (in words), found, among (how many could have), planned (probability of each)."""
 
     what: str
     found: int
@@ -46,7 +46,7 @@ class Portion:
     planned: float
 
     def log_chance(self) -> float:
-        """At least the logarithm of the chance of a number as far off as this one, on either side."""
+        """Upper bound on the log-probability of a number at least this far off, on either side."""
         if not self.among:
             return 0.0
         q, p = self.found / self.among, self.planned
@@ -55,18 +55,14 @@ class Portion:
 
 
 def doubts(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any]) -> list[str]:
-    """What chance does not explain, in words; the least likely first.
-
-    Args:
-        answers: to each question, reports or messages.
-        summaries: of each question.
-    """
+    """Deviations that chance does not explain, in words; the least likely first. Args: answers (reports or messages per
+    question), summaries (one per question)."""
     found = sorted(_portions(round, answers, summaries), key=Portion.log_chance)
     least = math.log(SIGNIFICANCE / max(1, len(found)))
     return [
         f"{one.what} has {one.found:,} of {one.among:,} answers, where {one.among * one.planned:,.0f} are planned: so "
-        f"far off comes by chance in less than one of {1 / SIGNIFICANCE:,.0f} rounds, so that some people chose their "
-        f"numbers by what these are asked"
+        f"far off comes by chance in less than one of {1 / SIGNIFICANCE:,.0f} rounds, so some people chose their "
+        f"numbers by the question they lead to"
         for one in found
         if one.log_chance() <= least
     ]
@@ -86,8 +82,7 @@ def _portions(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any
 
 
 def _divided(round: Round[Any], shares: dict[int, float], people: Sequence[int]) -> Iterator[Portion]:
-    """Of questions that share the users, each; and those for counts together, since liars who go to all of them are
-    fewer in each."""
+    """Portions of each question that shares the users, and of those for counts together: cheaters spread over these."""
     among, whole = sum(people[j] for j in shares), math.fsum(shares.values())
     for j, share in shares.items():
         yield Portion(f"question {j + 1}", people[j], among, share / whole)

@@ -1,14 +1,13 @@
-"""What Shuffled trust asks of a round: nothing public about a person stands in her messages, and enough people hide
-each other.
+"""The rules of Shuffled trust: messages carry nothing public about a person, and enough people hide each other.
 
-*Fresh numbers.* Every person draws a private uniform 64-bit number v for each *drawing*: a set of questions that share
-the users, no two of which go to one person (``budget.drawings``; a second question to the same share is of another
-set), or one question that is put to everybody. v takes the place of her public number: her role among the questions
-(``Share.holds``), her level, her hashes and coins all come from v, and v is sent along. v does not depend on her row
-and, given v, her answer is eps0-private; so her whole report, role included, is one eps0-private randomiser, which is
-what amplification by shuffling is proved for. People with another role hide her as well. Numbers of two drawings, and
-of two rounds, are independent, so that neither messages nor roles can be linked, and what each drawing costs adds up.
-Two messages of one number would be one report at the sum of their eps0, which n people hide far worse than two.
+*Fresh numbers.* Every user draws a private uniform 64-bit number v for each *drawing*: a set of questions that share
+the users, no two of which go to one user (``budget.drawings``; a second question to the same share is of another set),
+or one question that is put to all users. v replaces the public user number: the user's role among the questions
+(``Share.holds``), level, hashes and coins all come from v, and v is sent along. v does not depend on the row and, given
+v, the answer is eps0-private; so the whole report, role included, is one eps0-private randomiser, which is what
+amplification by shuffling is proved for. Users with another role hide this one as well. Numbers of two drawings, and of
+two rounds, are independent, so that neither messages nor roles can be linked, and the costs of drawings add up. Two
+messages with one number would be one report at the sum of their eps0, which n people hide far worse than two.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ from cloister.core.types import Bools, Ids
 
 
 def numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
-    """The numbers (n,) of users (n,) that each question goes by: fresh private ones under Shuffled trust, else their
-    own."""
+    """Each question's numbers (n,) for users (n,): fresh private ones under Shuffled trust, else the public ones."""
     if round.trust is not Shuffled:
         return [users] * len(round.parts)
     found = dict[int, Ids]()
@@ -37,8 +35,7 @@ def numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
 
 
 def roles(round: Round[Any]) -> tuple[tuple[int, ...], ...]:
-    """The questions, by position, that each drawing is among: a person answers one of them, at most. In the order of
-    the first ones."""
+    """The questions (by position) of each drawing, of which a user answers at most one. Ordered by first question."""
     shares = [part.user_share for part in round.parts]
     found = dict[object, list[int]]()
     for at, (share, drawing) in enumerate(zip(shares, drawings(shares), strict=True)):
@@ -47,7 +44,7 @@ def roles(round: Round[Any]) -> tuple[tuple[int, ...], ...]:
 
 
 def asked(round: Round[Any], numbers: list[Ids]) -> list[Bools | None]:
-    """Whom each question is asked of, by their numbers (n,); None for everybody."""
+    """Which users each question is asked of, by their numbers (n,); None for all."""
     return [
         None if part.user_share is None else part.user_share.holds(them)
         for part, them in zip(round.parts, numbers, strict=True)
@@ -55,24 +52,26 @@ def asked(round: Round[Any], numbers: list[Ids]) -> list[Bools | None]:
 
 
 def messages(part: OpenedQuestion) -> int:
-    """How many messages a person who is asked this question sends."""
+    """How many messages a user who is asked this question sends."""
     return part.channel.messages if isinstance(part.channel, MultiMessageChannel) else 1
 
 
 def min_honest_users(round: Round[Any]) -> int:
-    """The fewest people whose shuffled reports may be released; 0 where nobody needs others to hide her."""
+    """The fewest people whose shuffled reports may be released; 0 if no question needs others."""
     return max(
         (part.channel.min_honest_users for part in round.parts if isinstance(part.channel, NeedsHonestUsers)), default=0
     )
 
 
 def refuse_few(round: Round[Any], population: object, gathered: bool = False) -> None:
-    """The one place where a round of too few people stops, wherever they are: before it is charged, if their number is
-    known by then (under replace-one it is public), and again when it is gathered, before anything is decoded. Oracles
-    whose people share the noise would draw too little of it, and those whose people hide each other would hide too few.
+    """Refuse a round of too few people: the only such check, for every kind of population.
+
+    It runs before the round is charged, if the number of people is known by then (under replace-one it is public), and
+    again once it is gathered, before anything is decoded. With fewer people, oracles that share the noise among them
+    would draw too little, and those whose people hide each other would hide too few.
 
     Args:
-        gathered: whether the round's answers are in, so that the population must know.
+        gathered: whether the round's answers are in, so that the population must know its number of people.
 
     Raises:
         Refused: fewer people than ``min_honest_users``, or a population that cannot say how many.
@@ -83,8 +82,8 @@ def refuse_few(round: Round[Any], population: object, gathered: bool = False) ->
     people = population.people if isinstance(population, Counted) else None
     if people is None and gathered:
         raise Refused(
-            f"a {type(population).__name__} does not say of how many people its answers are (attribute people), and a "
-            f"guarantee of trust Shuffled needs at least {needed:,} of them: nothing is released"
+            f"a {type(population).__name__} does not say how many people answered (attribute people), and the "
+            f"guarantee under trust Shuffled needs at least {needed:,}: nothing is released"
         )
     if people is not None and people < needed:
         raise Refused(
@@ -95,18 +94,16 @@ def refuse_few(round: Round[Any], population: object, gathered: bool = False) ->
 
 
 def check_shuffled(part: OpenedQuestion) -> None:
-    """The rules of an opened question of trust Shuffled.
+    """Check an opened question of Shuffled trust. Its events may have deltas of their own: these add up beside every
+    measure (see ``cloister.accounting.composition``).
 
-    Deltas of their own add up beside every measure (see ``cloister.accounting.composition``).
-
-    Raises:
-        Refused: it does not say how many people it needs; it needs a share of the noise from everybody, and asks some.
+    Raises: Refused if it does not say how many people it needs, or needs noise from every user but asks only some.
     """
     name = ", ".join(event.mechanism for event in part.channel.events)
     if not isinstance(part.channel, NeedsHonestUsers):
-        raise Refused(f"'{name}' is Shuffled and does not say how many people its guarantee needs (attribute least)")
+        raise Refused(f"'{name}' is Shuffled: say how many people its guarantee needs (attribute min_honest_users)")
     if isinstance(part.channel, MultiMessageChannel) and part.user_share is not None:
         raise Refused(
-            f"'{name}' asks everybody for messages and a share of the noise: split the budget, not the users (--set "
+            f"'{name}' needs messages and a share of the noise from every user: split the budget, not the users (--set "
             f"share=budget)"
         )

@@ -1,8 +1,8 @@
-"""Who may see a row: the trust markers, and the neighbouring relation that comes with each.
+"""Trust models as marker types: who may see a row, and which data sets are neighbours.
 
 A marker is a type, never an instance. Oracles, questions, rounds, populations and sessions carry one as a type
-argument, so that a wrong swap is an error in the editor. The TypeVars are *constrained*: a bound one would let
-``Central | Local`` through.
+argument, so that editors flag a wrong combination. The TypeVars are *constrained*: a bound one would let ``Central |
+Local`` through.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Aggregated(Trust):
 
 
 class Local(Trust):
-    """Every person randomises her own row before it leaves her device."""
+    """Every person randomises their own row before it leaves the device."""
 
     relation: Relation = "replace one row"
     promise = "Nobody but the person herself sees her row; every report is private by itself."
@@ -50,7 +50,7 @@ class Shuffled(Trust):
 
 
 T = TypeVar("T", Central, Local, Shuffled, Aggregated)
-"""The trust model of a method that works under any: of all its slots, and of the session that it is given."""
+"""The trust model of a method that works under any: of all its slots, and of its session."""
 T_co = TypeVar("T_co", Central, Local, Shuffled, Aggregated, covariant=True)
 T_contra = TypeVar("T_contra", Central, Local, Shuffled, Aggregated, contravariant=True)
 

@@ -1,27 +1,4 @@
 """A person's side of a plan, under its short name: ``from cloister.encoder import encode, read``."""
 
-from cloister.collection.client.encoder import (
-    CollectionPlan,
-    Encoded,
-    PlanEncoder,
-    PrivacyWarning,
-    State,
-    Transcript,
-    cautions,
-    encode,
-    read,
-    transcript_of,
-)
-
-__all__ = [
-    "CollectionPlan",
-    "Encoded",
-    "PlanEncoder",
-    "PrivacyWarning",
-    "State",
-    "Transcript",
-    "cautions",
-    "encode",
-    "read",
-    "transcript_of",
-]  # fmt: skip
+from cloister.collection.client.encoder import *  # noqa: F403
+from cloister.collection.client.encoder import __all__ as __all__

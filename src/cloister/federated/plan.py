@@ -1,8 +1,8 @@
-"""A pooled run's plan: one TOML file that all parties and the coordinator hold. All of it public; its hash is what they
-agree on.
+"""A pooled run's plan: one TOML file that all parties and the coordinator hold. All of it is public; they agree on its
+hash.
 
     coordinator = "pool.example.org:7443"
-    coordinator_key = "..."    # what 'cloister party-key --coordinator' printed where the coordinator runs
+    coordinator_key = "..."    # printed by 'cloister party-key --coordinator' where the coordinator runs
     method = "fastlloyd"
     k = 5
     epsilon = 1.0
@@ -16,7 +16,7 @@ agree on.
 
     [[party]]
     name = "north"
-    key = "..."            # what 'cloister party-key' printed
+    key = "..."            # printed by 'cloister party-key'
 
 Options of components stand under ``[with]`` and ``[set]``, as on the command line.
 """
@@ -54,21 +54,20 @@ SEEDED = (
     "whatever masks hide."
 )
 ORACLES = ("skellam", "masked-gaussian")
-"""The first is the default: with it nobody knows the noise, so that a published result tells the coordinator no more
-than others."""
+"""The first is the default: with it nobody knows the noise, so that the coordinator learns no more from a published
+result than others do."""
 
 
 @final
 @attrs.frozen(eq=False)
 class FederatedPlan:
-    """A plan that makes sense.
+    """A plan that has been read and checked.
 
     Args:
-        request: what is asked for.
-        plan: the same, checked.
-        agreement: what all must hold alike.
+        request, plan: the request, as written and as prepared.
+        agreement: what all parties and the coordinator must hold alike.
         coordinator: "host:port", or empty.
-        test_noise_seed: noise that can be repeated, for tests alone.
+        test_noise_seed: makes the noise repeatable; for tests alone.
     """
 
     request: Request
@@ -79,13 +78,13 @@ class FederatedPlan:
 
     @property
     def rounds(self) -> list[Round[Any]]:
-        """Every round's outline and noise, from a forecast: all that a coordinator needs to know."""
+        """Every round's outline and noise, from a forecast: all that a coordinator needs."""
         assert self.request.seed is not None
         return self.plan.forecast(PublicRng.from_seed(self.request.seed))
 
     @property
     def most_bytes(self) -> int:
-        """What no message of a run is longer than."""
+        """Upper bound on the bytes of any message of a run."""
         shapes = (shape_bytes(outline(round, self.agreement.parties)) for round in self.rounds)
         return 2**20 + 2 * max(shapes, default=0)
 
@@ -95,13 +94,13 @@ class FederatedPlan:
 
     @property
     def shares(self) -> int:
-        """How many draw the noise of the question that is protected least: 1 for the coordinator, which then knows all
-        of it."""
+        """Smallest number of noise shares over all questions: 1 if the coordinator draws a question's noise and thus
+        knows all of it."""
         return min(c.shares for round in self.rounds for c in channels_of(round, self.agreement.parties))
 
     @property
     def trust(self) -> tuple[str, ...]:
-        """Who learns what if whom colludes with whom: of all questions, the one that is protected least."""
+        """Who learns what under which collusion (``protocol.collusion``), for the least protected question."""
         if self.test_noise_seed is not None:
             return (SEEDED,)
         colluding = [
@@ -115,11 +114,9 @@ class FederatedPlan:
 def read_pool_plan(path: Path, not_private: bool = False) -> FederatedPlan:
     """Read and check a plan.
 
-    Args:
-        not_private: whoever reads it allows noise that can be repeated. Nobody else's plan can allow it.
+    Args: not_private (the reader allows repeatable noise; nobody else's plan can allow it).
 
-    Raises:
-        InvalidInput: it cannot be read, lacks something, makes no sense, or protects nobody and that was not allowed.
+    Raises: InvalidInput: unreadable, incomplete, contradictory, or without protection although that was not allowed.
     """
     try:
         facts = tomllib.loads(path.read_text())
@@ -137,8 +134,7 @@ def read_pool_plan(path: Path, not_private: bool = False) -> FederatedPlan:
 
 
 def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
-    """A plan from a table of facts, noise that can be repeated included: ``read_pool_plan`` refuses that. Raises:
-    InvalidInput."""
+    """A plan from a table of facts. Allows repeatable noise, which ``read_pool_plan`` refuses. Raises: InvalidInput."""
     for name in facts:
         if name not in KNOWN:
             raise UnknownName("entry", name, KNOWN, "(in the plan)")
@@ -178,22 +174,20 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
 def pooled(
     method: str, components: Mapping[str, Any], options: Mapping[str, Any], parties: int, oracle: str = ORACLES[0]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A method's slots and options with what pooling needs: ``oracle`` in every slot for one that nobody filled, and
-    the number of parties, by which shares of the noise go, and the ring.
+    """A method's slots and options, completed for pooling: ``oracle`` in every open slot for an oracle, and the number
+    of parties, which sets the noise shares and the ring.
 
-    Raises:
-        UnknownName: there is no such method.
+    Raises: UnknownName: there is no such method.
     """
     filled = {**dict.fromkeys(_asked(method, components), oracle), **components}
     return filled, {**{f"{slot}.parties": parties for slot, name in filled.items() if name in ORACLES}, **options}
 
 
 def _check_shares(plan: PreparedRun, masks: Masks) -> None:
-    """With a shared secret, a party and the coordinator unmask every other party's message alone: its share must be
-    enough alone.
+    """With a shared secret, a party and the coordinator can unmask every other party's message alone. So each party's
+    own share of the noise must be enough.
 
-    Raises:
-        InvalidInput: it is only a part of what is counted on.
+    Raises: InvalidInput: it is only a part of the noise that the guarantee counts on.
     """
     for name, part in _parts(plan.composed):
         if masks == "shared" and part.spec.name == "skellam" and part.value.parties - part.value.colluding > 1:
@@ -205,14 +199,14 @@ def _check_shares(plan: PreparedRun, masks: Masks) -> None:
 
 
 def _parts(composed: Composed, path: str = "") -> Iterator[tuple[str, Composed]]:
-    """What fills the slots, and the slots of what fills them, by path."""
+    """The components in the slots, and recursively in their slots, by path."""
     for name, part in composed.inner.items():
         yield f"{path}{name}", part
         yield from _parts(part, f"{path}{name}.")
 
 
 def _asked(method: str, given: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Paths of the method's slots for oracles, and of those of the methods in its slots."""
+    """Paths of the method's slots for oracles, also of methods in its slots."""
     known = registry()
     spec = known.spec("Method", method)
     for name, facts, _, hint in describe_fields(known.load(spec)):
@@ -230,7 +224,7 @@ def _members(parties: Any) -> tuple[Member, ...]:
         return tuple(Member(str(p["name"]), bytes.fromhex(p.get("key", ""))) for p in parties)
     except (TypeError, KeyError, ValueError, AttributeError):
         raise InvalidInput(
-            "every [[party]] of the plan has a name, and for pairwise masks a key as 'cloister party-key' prints it"
+            "every [[party]] of the plan needs a name, and for pairwise masks a key as 'cloister party-key' prints it"
         ) from None
 
 
@@ -245,10 +239,10 @@ def _key(text: Any) -> bytes:
 
 
 def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A table of paths to values; nested tables are paths with dots."""
+    """A table of paths to values; nested tables become paths with dots."""
     table = facts.get(name, {})
     if not isinstance(table, Mapping):
-        raise InvalidInput(f"[{name}] of the plan is a table")
+        raise InvalidInput(f"[{name}] of the plan must be a table")
     return dict(_flat(table))
 
 

@@ -1,5 +1,5 @@
-"""A party's population: its own rows, and a line to the coordinator. To the session it looks like any other; a run lets
-it ``join`` once its rows are checked and paid for."""
+"""A party's population: its own rows, and a line to the coordinator. To the session it looks like any other; a run
+calls ``join`` once its rows are checked and paid for."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ MAX_ATTEMPTS = 1000
 
 
 class Exchange(Protocol):
-    """Carries a message to the coordinator and its reply back."""
+    """Carries a message (bytes) to the coordinator and its reply back."""
 
     def exchange(self, data: bytes) -> bytes: ...
 
 
 @final
 class Joined:
-    """A population of trust Aggregated whose other rows are elsewhere.
+    """A population of trust Aggregated: this party's rows here, the others' elsewhere.
 
     Args:
         rows: this party's own.
         party: its state machine.
         line: to the coordinator.
-        told: how far it is, for people: 'joining', 'joined', 'round 3', 'attempt 2 of round 3'.
+        told: called with the progress in words: 'joining', 'joined', 'round 3', 'attempt 2 of round 3'.
 
     Attributes:
         greeted: whether the coordinator may have heard of this party in this process.
@@ -54,26 +54,24 @@ class Joined:
 
     @property
     def opened(self) -> bool:
-        """Whether all have joined, as far as this party and its journal know: from then on a round may be open."""
+        """Whether all have joined, by what this party and its journal know: from then on a round may be open."""
         return self._party.opened
 
     def check(self, most_rows: int = CAP) -> None:
         """This party's validation pass, before anybody hears of it. Its outcome, go or refuse, goes to this party alone
-        and is outside the guarantee (law 7): others see no more than that somebody has not joined. One row decides
-        nothing later: ``party_words`` checks the same cap again only as a last defence.
+        and is outside the guarantee (law 7): others see only that somebody has not joined. No single row decides
+        anything later: ``party_words`` checks the same cap again, only as a last defence.
 
-        Raises:
-            InvalidInput: as the rows' population says; also if more than ``most_rows`` can be used.
+        Raises: InvalidInput: as the rows' population says; also if more than ``most_rows`` can be used.
         """
         self._rows.check(most_rows)
 
     def join(self) -> None:
-        """Say hello, and wait until all have: once the party's own ledger has reserved the run, before anything that
-        depends on a row is sent. A party whose journal holds the opening has joined: it needs nobody for what it knows
-        already.
+        """Say hello and wait until all have: after the party's own ledger has reserved the run, and before anything
+        that depends on a row is sent. A party whose journal holds the opening has joined already, and replays the
+        rounds that it knows without anybody.
 
-        Raises:
-            Rejected: the coordinator, or another party, has agreed to something else, or somebody is missing.
+        Raises: Rejected: the coordinator or another party agreed to something else, or somebody is missing.
         """
         if self._party.opened:
             self._told("joined before: going on from the journal")
@@ -84,7 +82,7 @@ class Joined:
         self._told("joined: all parties are here")
 
     def marks(self, key: bytes) -> Mapping[str, bytes]:
-        """By which a run that goes on knows this party's rows again (``core.marks``)."""
+        """Marks by which a resumed run recognises this party's rows (``core.marks``)."""
         return marking(self._rows)(key)
 
     def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[RingVector, ...]:
@@ -95,7 +93,7 @@ class Joined:
         return released(sums)
 
     def _own(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[Ids, ...]:
-        """This party's words, with its share of the noise: made once per round, whatever becomes of its attempts."""
+        """This party's words with its share of the noise: made once per round, for all of its attempts."""
         agreement, me = self._party.agreement, self._party.me
         return party_words(round, self._rows.gather(round, rng), me, agreement.parties, rng)
 
@@ -114,7 +112,7 @@ class Joined:
         raise Rejected(Reason.TIMEOUT, f"round {round.index + 1} was given up {MAX_ATTEMPTS} times")
 
     def _sent(self, message: bytes, round: int) -> bytes:
-        """The reply; if the coordinator has this vector already (we were cut off after sending it), what came of it."""
+        """The reply; if the coordinator already has this vector (sent before a cut-off), the round's outcome."""
         from cloister.federated.protocol.messages import HEAD, Kind, Message, refused
 
         reply = self._line.exchange(message)

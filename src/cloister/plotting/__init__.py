@@ -1,1 +1,1 @@
-"""What a picture shows, and drawing it."""
+"""Pictures of results: first as numbers, then drawn."""

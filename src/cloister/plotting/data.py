@@ -1,15 +1,16 @@
-"""What a picture of a result shows, as numbers: released values and public facts only. ``cloister.plotting.figures``
-draws it.
+"""The contents of a result's picture, as numbers: released values and public facts only. ``cloister.plotting.figures``
+draws them.
 
-A map looks at d columns in a plane: two columns, or a public projection: the one that the tree's cells live in, where
-the result says so, or else the two principal axes of the released centres (post-processing of what is public).
+A map shows d columns in a plane: two of the columns, or a public projection. That is the projection in which the tree's
+cells live, where the result has one, or else the two principal axes of the released centres (post-processing of public
+values).
 
-What a result's ``details`` may hold for pictures:
+Entries of a result's ``details`` that pictures use:
 
 * ``cells`` (m, 2, d): lower and upper corners of released leaves, in the caller's units; ``cell_weights`` (m,) in rows.
 * ``projection`` (d, p): orthonormal columns. Then the cells are (m, 2, p) and live at (x - the domain's middle) @
   projection.
-* ``costs`` (k_max,): the tree program's cost with 1 .. k_max centres; ``power``: what distances count to in it.
+* ``costs`` (k_max,): the tree program's cost with 1 .. k_max centres; ``power``: the exponent of distances in it.
 * ``iterates`` (rounds, k, d): the centres after each round.
 """
 
@@ -28,25 +29,25 @@ from cloister.plotting.projection import TREE, View, principal, shade
 from cloister.run.result import Result
 
 FLAT = 2000
-"""Cells that are drawn of a tree over one or two columns, the heaviest ones: they do not overlap."""
+"""Most cells drawn of a tree over one or two columns, where cells do not overlap: the heaviest ones."""
 
 OVERLAPPING = 500
-"""Of a tree over more."""
+"""Most cells drawn of a tree over more columns."""
 
 CORNERS = 20_000
-"""Of all cells together: keeps a file small."""
+"""Most corners of all overlapping cells together: keeps a file small."""
 
 ROUNDING = 1e-11
-"""Costs below this times the largest are what is left of differences that are 0."""
+"""Costs below this share of the largest are rounding errors of differences that are 0."""
 
 HUGE = 1e100
-"""No domain is so wide."""
+"""Larger numbers are damage: no domain is so wide."""
 
 
 @final
 @attrs.frozen(eq=False)
 class Heading:
-    """What is written over every picture. Args: title, guarantee (one line), private (or a warning)."""
+    """The text over every picture. Args: title, guarantee (one line), private (if not, guarantee is a warning)."""
 
     title: str
     guarantee: str
@@ -54,7 +55,7 @@ class Heading:
 
     @classmethod
     def of(cls, result: Result, title: str) -> Heading:
-        """Raises: Damaged for a result whose facts are none."""
+        """The heading of a result's picture. Raises: Damaged: the result lacks its facts."""
         privacy = result.privacy
         try:
             what = f"k = {int(result.problem['k'])}, {result.method['name']}"
@@ -76,14 +77,14 @@ class Map:
     """A result in a plane.
 
     Args:
-        heading, view: what and where.
+        heading, view: the text above, and the plane.
         centers: (k, 2).
         weights: (k,) released rows per centre, not negative, or None.
         border: polygon (v, 2) of the domain.
         cells: polygons (c, v, 2), the heaviest of ``all_cells``; heaviest last.
-        shade: (c,) from 0 to 1: more for more released rows per area.
+        shade: (c,) from 0 to 1, growing with the released rows per area.
         all_cells: number of cells in the result.
-        paths: (rounds, k, 2) of the centres.
+        paths: (rounds, k, 2) of the centres over the rounds.
     """
 
     heading: Heading
@@ -98,9 +99,8 @@ class Map:
 
     @classmethod
     def of(cls, result: Result, axes: Sequence[str] | None = None, project: bool = False) -> Map:
-        """See a result in two of its columns, by default the first two, or in a public projection.
-
-        A tree that sees a projection only has its cells there: then that is the default.
+        """Map a result onto two of its columns (by default the first two), or onto a public projection. The projection
+        is the default for a tree whose cells exist only there.
 
         Args:
             axes: names of two columns.
@@ -108,14 +108,14 @@ class Map:
 
         Raises:
             InvalidInput, UnknownName: no such two columns.
-            Damaged: what is in the result cannot be drawn.
+            Damaged: something in the result cannot be drawn.
         """
         domain, columns, d = domain_of(result), result.columns, len(result.columns)
         centers = _checked(result.centers, (None, d), "centres")
         cells, frame = _cells(result, d)
         given = _detail(result, "iterates")
         paths = np.empty((0, *centers.shape)) if given is None else _checked(given, (None, *centers.shape), "iterates")
-        if d == 1:  # a strip: what is seen across it has no meaning
+        if d == 1:  # a strip: positions across it have no meaning
             if axes is not None or project:
                 raise InvalidInput("there is one column only: there are no axes to choose")
             domain, cells = _strip(domain, cells)
@@ -133,7 +133,7 @@ class Map:
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
-        """What is drawn, in numbers."""
+        """The picture's numbers as plain data."""
         return {
             "picture": "map", "title": self.heading.title, "axes": list(self.view.names),
             "projection": self.view.projected,
@@ -142,7 +142,7 @@ class Map:
         }  # fmt: skip
 
     def text(self) -> str:
-        """The same in a line, for people."""
+        """The picture in one line, for people."""
         where = self.view.projected or " and ".join(name for name in self.view.names if name)
         every = self.all_cells
         cells = f"{len(self.cells):,} of {every:,} tree cells" if every else "no tree cells in this result"
@@ -153,8 +153,8 @@ class Map:
 @final
 @attrs.frozen(eq=False)
 class Curve:
-    """Cost against number of centres. Args: heading, costs (k_max,) with 1 .. k_max centres, power or None, k (what was
-    asked for)."""
+    """Cost against number of centres. Args: heading, costs (k_max,) with 1 .. k_max centres, power or None, k (as
+    requested)."""
 
     heading: Heading
     costs: Floats
@@ -163,7 +163,7 @@ class Curve:
 
     @classmethod
     def of(cls, result: Result) -> Curve:
-        """Raises: InvalidInput: the result holds no costs. Damaged: they cannot be drawn."""
+        """The curve of a result. Raises: InvalidInput: the result holds no costs. Damaged: they cannot be drawn."""
         heading = Heading.of(result, "Cost on the tree")
         given = _detail(result, "costs")
         if given is None:
@@ -179,17 +179,17 @@ class Curve:
         return cls(heading, costs, power if power in (1, 2) else None, int(result.problem["k"]))
 
     def as_dict(self) -> dict[str, Any]:
-        """What is drawn, in numbers."""
+        """The picture's numbers as plain data."""
         title, costs = self.heading.title, len(self.costs)
         return {"picture": "curve", "title": title, "costs": costs, "power": self.power, "k": self.k}
 
     def text(self) -> str:
-        """The same in a line, for people."""
+        """The picture in one line, for people."""
         return f"cost of the tree's best 1 to {len(self.costs)} centres; {self.k} were asked for"
 
 
 def domain_of(result: Result) -> Box | Ball:
-    """The public domain of a result. Raises: Damaged: it has none, or one of other columns."""
+    """The public domain of a result. Raises: Damaged: there is none, or it is for other columns."""
     try:
         bounds = result.problem["bounds"]
         domain: Box | Ball
@@ -235,7 +235,7 @@ def _two(columns: tuple[str, ...], axes: Sequence[str] | None) -> tuple[int, int
 
 
 def _cells(result: Result, d: int) -> tuple[Floats, Floats | None]:
-    """Corners (m, 2, d or p) and the frame (d, p) that they are in, if not that of the columns."""
+    """Corners (m, 2, d or p) of the cells, and their frame (d, p), None if they are in the columns' own."""
     given, frame = _detail(result, "cells"), _detail(result, "projection")
     if given is None:
         return np.empty((0, 2, d)), None
@@ -263,8 +263,8 @@ def _strip(domain: Box | Ball, cells: Floats) -> tuple[Box, Floats]:
 
 
 def _drawn(result: Result, view: View, cells: Floats, frame: Floats | None) -> tuple[Floats, Floats]:
-    """Polygons of the heaviest cells, the heaviest last (of equals the first one), and their shades."""
-    if not len(cells) or (frame is not None and view.projected != TREE):  # seen from elsewhere, such a cell has no end
+    """Polygons of the heaviest cells, the heaviest last (the first one among equals), and their shades."""
+    if not len(cells) or (frame is not None and view.projected != TREE):  # unbounded in any view but its own
         return np.empty((0, 4, 2)), np.empty(0)
     given = _detail(result, "cell_weights")
     weights = np.ones(len(cells)) if given is None else _checked(given, (len(cells),), "weights of cells")
@@ -278,13 +278,13 @@ def _drawn(result: Result, view: View, cells: Floats, frame: Floats | None) -> t
 
 
 def _detail(result: Result, name: str) -> Any:
-    """A detail, None where there is none or nothing in it: an empty array loses its shape in a file."""
+    """An entry of ``details``, None if missing or empty: an empty array loses its shape in a file."""
     given = result.details.get(name)
     return None if isinstance(given, (list, tuple, np.ndarray)) and len(given) == 0 else given
 
 
 def _checked(given: Any, shape: tuple[int | None, ...], what: str, most: float = HUGE) -> Floats:
-    """Finite numbers of a shape, None for any length. Raises: Damaged."""
+    """Check that numbers are finite and of a shape, in which None is any length. Raises: Damaged."""
     try:
         found = np.asarray(given, np.float64)
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
 """Pictures of results: a map of the released centres and tree cells, and the tree program's cost against k.
 
 Drawn from a ``Result`` alone: nothing here can see a row. The same result gives the same file, byte for byte, under one
-version of matplotlib, whatever the user's own settings of it are. Colours are told apart by colour-blind readers (Okabe
-and Ito 2008), text is at least 9 points, and stays text in SVG.
+version of matplotlib, whatever the user's own settings of it. The colours suit colour-blind readers (Okabe and Ito
+2008); text is at least 9 points, and stays text in SVG.
 """
 
 from __future__ import annotations
@@ -33,23 +33,22 @@ CENTRE, CELL, INK, FAINT, ALARM = "#D55E00", "#0072B2", "#222222", "#595959", "#
 """Vermilion and blue of the palette; words and borders; notes (7 : 1 against white); warnings."""
 
 WIDTH = 7.2
-"""Inches."""
+"""Size of a picture, in inches."""
 
 MARGINS = 1.0, 0.25, 1.05, 1.15
-"""Inches: left, right, above, below."""
+"""Margins in inches: left, right, above, below."""
 
 LONGEST = 80
-"""Characters of a line."""
+"""Most characters in a line."""
 
 STEEP = 30.0
-"""Costs that differ by more are shown on a logarithmic scale."""
+"""Costs whose ratio is larger are shown on a logarithmic scale."""
 
 LARGEST, SMALLEST, PLAIN = 420.0, 14.0, 70.0
-"""Areas of centres in square points: of the heaviest, of the lightest that can be seen, of all where there are no
-weights."""
+"""Areas of centres in square points: of the heaviest, of the smallest visible one, and of all without weights."""
 
 NUMBERED = 30
-"""Centres that get their number in the result written beside them, if there are no more."""
+"""Up to this many centres are labelled with their number in the result."""
 
 EQUAL = 4.0
 """Both axes have the same scale, unless the domain is this many times as long as it is wide."""
@@ -65,8 +64,8 @@ SETTINGS: dict[Any, Any] = {
 
 
 def draw_map(result: Result, axes: Sequence[str] | None = None, *, project: bool = False) -> Figure:
-    """The released centres in two columns or in a public projection, with the tree's cells and the centres' paths where
-    there are any.
+    """Draw the released centres in two columns or in a public projection, with the tree's cells and the centres' paths
+    where the result has them.
 
     Args:
         axes: names of two columns; by default the first two.
@@ -74,14 +73,14 @@ def draw_map(result: Result, axes: Sequence[str] | None = None, *, project: bool
 
     Raises:
         InvalidInput, UnknownName: no such two columns.
-        Damaged: what is in the result cannot be drawn.
+        Damaged: something in the result cannot be drawn.
         MissingExtra: matplotlib is not installed.
     """
     return figure_of(Map.of(result, axes, project))
 
 
 def draw_curve(result: Result) -> Figure:
-    """The cost that the tree program found with 1, 2 ... centres, over the released weights.
+    """Draw the cost that the tree program found with 1, 2 ... centres, over the released weights.
 
     Raises:
         InvalidInput: the result holds no costs.
@@ -91,16 +90,15 @@ def draw_curve(result: Result) -> Figure:
 
 
 def figure_of(picture: Map | Curve) -> Figure:
-    """The picture of these numbers, of no window and of no global state. Raises: MissingExtra."""
+    """The figure of these numbers, without a window or global state. Raises: MissingExtra."""
     with _settings():
         return _map(picture) if isinstance(picture, Map) else _curve(picture)
 
 
 def save(figure: Figure, target: Path, title: str) -> None:
-    """Write PNG or SVG, as the target ends, at once. Args: title, for readers who cannot see it, without dates.
+    """Write PNG or SVG by the target's ending, atomically and without dates. Args: title (the text alternative).
 
-    Raises:
-        InvalidInput: the place cannot be written.
+    Raises: InvalidInput: the place cannot be written.
     """
     image = io.BytesIO()
     with _settings(), warnings.catch_warnings():
@@ -121,7 +119,7 @@ def save(figure: Figure, target: Path, title: str) -> None:
 
 @contextmanager
 def _settings() -> Iterator[None]:
-    """matplotlib's defaults and ours, not the user's. Raises: MissingExtra."""
+    """Apply matplotlib's defaults and ours, not the user's settings. Raises: MissingExtra."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -161,7 +159,7 @@ def _map(shown: Map) -> Figure:
 
 
 def _cells(axes: Axes, shown: Map, border: Polygon) -> None:
-    """Rows are in the domain: what a cell has outside is not drawn."""
+    """Draw the cells, clipped to the domain: there are no rows outside."""
     if not len(shown.cells):
         return
     from matplotlib.collections import PolyCollection
@@ -180,7 +178,7 @@ def _cells(axes: Axes, shown: Map, border: Polygon) -> None:
 
 
 def _centers(axes: Axes, shown: Map) -> None:
-    """Areas are rows; the legend shows two of them. Small centres are on top."""
+    """Draw centres with areas in proportion to rows, small ones on top; the legend shows two sizes."""
     style: dict[str, Any] = {"color": CENTRE, "edgecolors": "white", "linewidths": 0.9}
     weights = np.zeros(len(shown.centers)) if shown.weights is None else shown.weights
     most = float(weights.max())
@@ -199,7 +197,7 @@ def _centers(axes: Axes, shown: Map) -> None:
 
 
 def _numbers(axes: Axes, centers: Floats, areas: Floats) -> None:
-    """Each centre's number, as the table of the result has it."""
+    """Label each centre with its number in the result's table."""
     from matplotlib.patheffects import withStroke
 
     for number, (center, area) in enumerate(zip(centers, areas, strict=True)):
@@ -211,7 +209,7 @@ def _numbers(axes: Axes, centers: Floats, areas: Floats) -> None:
 
 
 def _note(shown: Map) -> str:
-    """What is not to be seen in the picture."""
+    """A note on what the picture leaves out."""
     parts = []
     if shown.view.projected:
         parts.append(f"seen in {shown.view.projected}")
@@ -248,8 +246,7 @@ def _curve(shown: Curve) -> Figure:
 
 
 def _frame(ratio: float) -> tuple[Figure, Axes]:
-    """One pair of axes, ``ratio`` times as high as wide, between words. Fixed places: a layout engine would move with
-    the words."""
+    """One pair of axes, ``ratio`` times as high as wide, in a fixed place: a layout engine would move it with text."""
     from matplotlib.figure import Figure
 
     left, right, above, below = MARGINS
@@ -262,7 +259,7 @@ def _frame(ratio: float) -> tuple[Figure, Axes]:
 
 
 def _words(figure: Figure, heading: Heading, note: str) -> None:
-    """Title, guarantee (in red where nobody is protected) and note above; below, the legend, one entry of each kind."""
+    """Write title, guarantee (red if nobody is protected) and note above, and a legend without duplicates below."""
     height, margin = float(figure.get_size_inches()[1]), 0.15 / WIDTH
     lines = ((heading.title, 0.14, 13, "bold", INK), (heading.guarantee, 0.42, 10, "normal",
     FAINT if heading.private else ALARM),
@@ -282,7 +279,7 @@ def _column(name: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Text that every file can hold, not endless; a dollar sign is no formula."""
+    """Text of limited length that every file can hold, with dollar signs escaped: they would begin a formula."""
     shown = _printable(text)
     return (shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + "...").replace("$", r"\$")
 
@@ -292,5 +289,5 @@ def _printable(text: str) -> str:
 
 
 def _latin(text: str) -> str:
-    """What a PNG's facts can hold."""
+    """Text in Latin-1, as a PNG's metadata requires."""
     return text.replace("ε", "epsilon").replace("δ", "delta").encode("latin-1", "replace").decode("latin-1")

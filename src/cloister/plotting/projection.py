@@ -1,8 +1,8 @@
-"""Planes that rows are seen in, and what boxes look like there.
+"""Projections of rows and boxes onto a plane.
 
 A point x is drawn at (x - origin) P, the two columns of P orthonormal. P picks two columns, or is a public projection.
-A box is the sum of its sides, so that its image is the sum of their images: a polygon with twice as many corners as
-there are sides that can be seen.
+A box is the (Minkowski) sum of its sides, so that its image is the sum of their images: a polygon with twice as many
+corners as there are sides that can be seen.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TREE = "the tree's public projection"
 @final
 @attrs.frozen(eq=False)
 class View:
-    """A public plane. Args: names of its two axes, origin (d,), plane (d, 2), projected (how; None for two columns)."""
+    """A public plane. Args: names (of its axes), origin (d,), plane (d, 2), projected (by what; None: two columns)."""
 
     names: tuple[str, str]
     origin: Floats
@@ -30,12 +30,11 @@ class View:
     projected: str | None = None
 
     def of(self, points: Floats) -> Floats:
-        """Points (..., d) in the plane (..., 2)."""
+        """Project points (..., d) onto the plane (..., 2)."""
         return np.asarray((points - self.origin) @ self.plane, np.float64)
 
     def outlines(self, boxes: Floats) -> Floats:
-        """Polygons (m, v, 2) that boxes (m, 2, d) are seen as: their sides' images, in order of their angles, there and
-        back."""
+        """Polygons (m, v, 2), the images of boxes (m, 2, d): the sides' images in order of angle, there and back."""
         seen = np.flatnonzero(self.plane.any(axis=1))
         sides = self.plane[seen]
         turned = (sides[:, 1] < 0) | ((sides[:, 1] == 0) & (sides[:, 0] < 0))
@@ -46,7 +45,7 @@ class View:
         return np.asarray(lowest[:, None] + np.cumsum(np.concatenate([steps, -steps], axis=1), axis=1), np.float64)
 
     def outline(self, domain: Box | Ball) -> Floats:
-        """The polygon (v, 2) that the domain is seen as."""
+        """The polygon (v, 2) that is the domain's image."""
         if isinstance(domain, Box):
             return np.asarray(self.outlines(np.array([[domain.lower, domain.upper]]))[0], np.float64)
         angles = np.linspace(0, 2 * np.pi, 180, endpoint=False)
@@ -54,8 +53,8 @@ class View:
 
 
 def principal(points: Floats) -> Floats:
-    """Orthonormal (d, 2): the directions in which points (k, d) around 0 are spread most; the largest entry of each is
-    positive."""
+    """Orthonormal (d, 2): the directions in which points (k, d) around 0 vary most, signed so that the largest entry of
+    each is positive."""
     scale = np.abs(points).max(initial=0.0) or 1.0
     found = np.linalg.svd(points / scale, full_matrices=False)[2][:2].T
     if found.shape[1] < 2:  # one centre: any second direction
@@ -65,7 +64,7 @@ def principal(points: Floats) -> Floats:
 
 
 def shade(weights: Floats, outlines: Floats) -> Floats:
-    """(c,): 0 for cells without rows; of the others the rank of their rows per area, from 0.1 to 1."""
+    """Shades (c,): 0 for cells without rows, else the rank of the rows per area, in [0.1, 1]; 1 without area."""
     x, y = outlines[..., 0] - outlines[:, :1, 0], outlines[..., 1] - outlines[:, :1, 1]
     areas = np.abs((x * np.roll(y, -1, axis=1) - np.roll(x, -1, axis=1) * y).sum(axis=1)) / 2
     some = (weights > 0) & (areas > 0)
@@ -77,6 +76,6 @@ def shade(weights: Floats, outlines: Floats) -> Floats:
 
 
 def rounded(value: float) -> float:
-    """The largest of 1, 2, 5, 10, 20, 50 ... that is not above a positive value."""
+    """The largest of 1, 2, 5, 10, 20, 50 ... that is at most a positive value."""
     power = 10.0 ** math.floor(math.log10(value))
     return max((step * power for step in (1.0, 2.0, 5.0) if step * power <= value), default=power)

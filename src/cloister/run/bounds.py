@@ -1,4 +1,4 @@
-"""Public bounds as people give them: one pair, one per column, names, a file, a ball."""
+"""Public bounds in every form that callers give them: one pair, one per column, names, a file, a ball."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ HELP = (
 
 
 def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
-    """The domain that these bounds mean for these columns.
+    """Convert bounds to the domain of these columns.
 
     Args:
         bounds: a Box or Ball; text as on the command line; a pair; a sequence of pairs; a mapping of column names to
             pairs; or of "lower" and "upper" to sequences, or of "center" to one and of "radius" to a number. Where
-            columns are called so, what can be read in one way only is read in that way.
+            a column has one of these names, a mapping that can be read in one way only is read in that way.
 
-    Raises:
-        InvalidInput: bounds that are missing, do not fit the columns, are reversed, equal or not finite, or can be read
-            in two ways.
+    Raises: InvalidInput: missing, ambiguous, reversed, equal or non-finite bounds, or ones that do not fit the columns.
     """
     d = len(columns)
     if bounds is None or (isinstance(bounds, str) and not bounds.strip()):
@@ -56,7 +54,7 @@ def _from_text(text: str, d: int) -> Any:
 
 def _pair_of(parts: Sequence[str], text: str) -> tuple[float, float]:
     if len(parts) != 2:
-        raise InvalidInput(f"bounds '{text}' are no pair of numbers: {HELP}")
+        raise InvalidInput(f"bounds '{text}' are not a pair of numbers: {HELP}")
     return _number(parts[0]), _number(parts[1])
 
 
@@ -97,11 +95,9 @@ def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ba
 
 
 def _named(bounds: Mapping[str, Any], columns: Sequence[str]) -> bool:
-    """Whether keys that are also a column's name are meant as such: a pair for each can be nothing else, save the ends
-    of two columns.
+    """Whether the keys are meant as column names: true if some are such names and each value is a pair.
 
-    Raises:
-        InvalidInput: it can. A guess would clip the rows to other bounds without a word.
+    Raises: InvalidInput: ambiguous (columns "lower" and "upper"): a guess could clip silently to other bounds.
     """
     called = [name for name in columns if name in bounds]
     if not called or not all(_is_pair(value) for value in bounds.values()):
@@ -123,7 +119,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def _list(value: Any) -> tuple[Any, ...]:
-    """Raises: InvalidInput for a single value, or a text, where several belong."""
+    """Several values as a tuple. Raises: InvalidInput for a single value or a text."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise InvalidInput(f"{value!r} in the bounds is one value where two or more belong: {HELP}")
     return tuple(value)

@@ -1,7 +1,7 @@
 """A run from end to end: what Python and the command line both call.
 
-The order is law 2: everything public is checked first, then the output's place, then the rows (go or refuse), then the
-whole budget is reserved, then a party joins the others, and only then is anything asked.
+Everything is ordered by law 2: check all that is public, then the output's place, then the rows (go or refuse); reserve
+the whole budget; let a party join the others; only then ask the first question.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ from cloister.run.statement import state
 
 @attrs.frozen(kw_only=True)
 class Request:
-    """What a caller asks for, all of it public. Numbers may be NumPy's: they become Python's own, so that what comes
-    out can be saved.
+    """A caller's request, all of it public. NumPy numbers become Python's own, so that results can be saved.
 
     Args:
         k: number of centres.
@@ -52,7 +51,7 @@ class Request:
         delta: probability, for the whole run; 0 where only pure noise is added.
         bounds: as ``cloister.run.bounds.domain_of`` takes them.
         rows: the public number of rows: a round figure of the right size.
-        wires: component name per slot path.
+        components: component name per slot path.
         options: value per option path.
         not_private: allow components that give no guarantee.
         seed: of the run's public choices; by default a fresh one.
@@ -72,11 +71,9 @@ class Request:
 
 @attrs.frozen(eq=False)
 class PreparedRun:
-    """A request that has been found to make sense, before any row is read.
+    """A request whose public part has been checked, before any row is read.
 
-    Args:
-        problem, composed, total: what will run, on what, for how much.
-        columns: names of the columns.
+    Args: problem, composed (the method with everything in its slots), total (the budget), columns (their names).
     """
 
     problem: Problem
@@ -85,14 +82,14 @@ class PreparedRun:
     columns: tuple[str, ...]
 
     def digest(self) -> str:
-        """A hash of all of it: a run is resumed only under the same plan."""
+        """A hash of the whole plan: a run is resumed only under the same one."""
         p = self.problem
         return digest(
             (__version__, self.composed.config(formerly=True), p.k, p.domain, p.rows, self.total, self.columns)
         )
 
     def forecast(self, seed: PublicRng) -> list[Round[Any]]:
-        """The rounds that will be asked, with what each will cost."""
+        """The rounds that will be asked, each with its cost."""
         return forecast(self.composed.value, self.problem, seed)
 
     def describe(self) -> dict[str, Any]:
@@ -109,8 +106,7 @@ class PreparedRun:
 def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
     """Check everything that does not depend on a row.
 
-    Raises:
-        InvalidInput, UnknownName, WrongComposition: with one line that says what to do.
+    Raises: InvalidInput, UnknownName or WrongComposition, in one line that says what to do.
     """
     for name, value in (("k", request.k), ("rows", request.rows), ("seed", request.seed)):
         given: Any = value
@@ -135,8 +131,8 @@ def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
 @attrs.frozen(kw_only=True)
 class Account:
     """A data set's lifetime budget. Args: ledger (file), dataset (declared name), resume (id of a run that was cut off,
-    or whose result is asked for again), same_rows (the caller says that a resumed run's rows are those that it began
-    with)."""
+    or of a finished one to see its result again), same_rows (the caller vouches that the rows are those it began with).
+    """
 
     ledger: str | Path
     dataset: str
@@ -147,13 +143,12 @@ class Account:
     def of(
         cls, ledger: str | Path | None, dataset: str | None, resume: str | None = None, same_rows: bool = False
     ) -> Account | None:
-        """What people give; None if they give nothing.
+        """The account that the options describe; None if no ledger was given.
 
-        Raises:
-            InvalidInput: one of both, or a run to go on with and no ledger that it is in.
+        Raises: InvalidInput: a ledger without a data set or the reverse, or a run to resume without a ledger.
         """
         if same_rows and resume is None:
-            raise InvalidInput("--same-rows is said of a run that goes on: give --resume too")
+            raise InvalidInput("--same-rows applies to a resumed run only: give --resume too")
         if resume is not None and ledger is None:
             raise InvalidInput("--resume needs the ledger that the run is in: give --ledger and --dataset")
         if ledger is None and dataset is None:
@@ -166,13 +161,13 @@ class Account:
         return cls(ledger=ledger, dataset=dataset, resume=resume, same_rows=same_rows)
 
     def finished(self, plan: PreparedRun) -> Run | None:
-        """The run to resume, if it is finished: its result is computed again from its record."""
+        """The run to resume, if it is finished: its result is recomputed from its record."""
         return (
             None if self.resume is None else Ledger.open(self.ledger).replay(self.resume, self.dataset, plan.digest())
         )
 
     def held(self, plan: PreparedRun, seed: PublicRng, population: Population[Any]) -> Run:
-        """The run, with its whole budget reserved: a new one, or the one to resume."""
+        """The run with its whole budget reserved: a new one, or the one to resume."""
         ledger, rows, name = Ledger.open(self.ledger), marking(population), plan.digest()
         if self.resume is None:
             return ledger.reserve(self.dataset, plan.total, plan.problem.budget, name, seed.key, rows)
@@ -183,10 +178,9 @@ def source(
     rows: Any, columns: Sequence[Any] | None, missing: str, progress: Callable[[int], None] | None = None,
     engine: str | None = None, workers: int | None = None, scheduler: str | None = None,
 ) -> Any:  # fmt: skip
-    """The population for rows in memory, or for a path, several paths or a pattern of files. Reads names, no rows.
+    """The population for rows in memory, or for a path, several paths or a pattern of files. Reads column names only.
 
-    Args:
-        engine: 'serial', 'processes' or 'dask': where files are read; ``workers`` and ``scheduler`` go with it.
+    Args: engine ('serial', 'processes' or 'dask', for files; ``workers`` and ``scheduler`` go with it).
     """
     if missing not in {"refuse", "drop"}:
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
@@ -196,15 +190,14 @@ def source(
     given = {"engine": engine, "workers": workers, "scheduler": scheduler}
     spread = {name: value for name, value in given.items() if value is not None}
     if spread and not files:
-        raise InvalidInput(f"rows in memory are worked on where they are: {', '.join(spread)} is for files of rows")
+        raise InvalidInput(f"engine, workers and scheduler apply to files only: leave out {', '.join(spread)}")
     return kind(paths if files else rows, columns=columns, missing=missing, progress=progress, **spread)
 
 
 def parties(members: Mapping[str, Any]) -> Any:
-    """The population of parties that pool masked sums, all in this process: each one's name and population.
+    """The population of parties that pool masked sums in this one process. Args: members (population by party name).
 
-    Raises:
-        InvalidInput: fewer than two parties, or other columns at some.
+    Raises: InvalidInput: fewer than two parties, or parties with different columns.
     """
     return registry().load(registry().spec("Population", "parties"))(members)
 
@@ -221,12 +214,11 @@ def fit(
         account: the ledger that guards the data set, if any. A finished run that it resumes is computed again from its
             record: no row is read, nothing is charged, and the result is the same.
         noise: only for tests and benchmarks.
-        started: told the plan and the number of rounds before the first row is read.
+        started: called with the plan and the number of rounds before the first row is read.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
-        reserved: told the id of the ledger's run, if there is one, as soon as the run counts as spent if it is cut off.
+        reserved: called with the id of the ledger's run, if any, as soon as the run would count as spent if cut off.
 
-    Raises:
-        CloisterError: before any row is read or budget spent, unless a row cannot be read.
+    Raises: CloisterError: before any row is read or budget spent, unless a row cannot be read.
     """
     plan = prepare(request, population.columns)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
@@ -288,10 +280,9 @@ def fit(
 
 
 def _clustered(plan: PreparedRun, session: Session[Any], seed: PublicRng) -> Clustering:
-    """What the method makes of the answers. A finished run has no rows: all that it looks at is in its record.
+    """The method's clustering. A finished run has no rows: everything it needs is in its record.
 
-    Raises:
-        Refused: the method asks or looks beyond the record of a finished run.
+    Raises: Refused: the method asks or looks beyond the record of a finished run.
     """
     try:
         found: Clustering = plan.composed.value.cluster(plan.problem, session, seed.child("method"))
@@ -304,16 +295,15 @@ def _clustered(plan: PreparedRun, session: Session[Any], seed: PublicRng) -> Clu
 
 
 def _ideal(session: Session[Any]) -> dict[str, Any]:
-    """What a result says where messages were not made, but drawn in law (``MultiMessageChannel.pooled``)."""
+    """Details of a result whose messages were not made, but drawn from their law (``MultiMessageChannel.pooled``)."""
     mixed = any(isinstance(part.channel, MultiMessageChannel) for round in session.rounds for part in round.parts)
     return {"simulated": "ideal functionality"} if mixed else {}
 
 
 def _check_pooling(trust: str, population: Population[Any]) -> None:
-    """Rows that parties pool come from parties, and noise that a curator draws does not.
+    """Check that oracles and population agree on trust: parties pool their rows under Aggregated trust, and only there.
 
-    Raises:
-        InvalidInput: the oracles and the population are of different trust.
+    Raises: InvalidInput: they do not.
     """
     pools = isinstance(population, Pooling)
     if pools != (trust == "Aggregated"):
@@ -327,11 +317,10 @@ def _check_pooling(trust: str, population: Population[Any]) -> None:
 
 
 def _validate(population: Population[Any], rounds: Sequence[Round[Any]]) -> None:
-    """The validation pass: go or refuse, told to the data holder alone (law 7). What pools rows has a hard cap of them,
-    and what a shuffler mixes needs enough people.
+    """The validation pass: go or refuse, told to the data holder alone (law 7). Pooled rows have a hard cap on their
+    number, and shuffled messages need enough people.
 
-    Raises:
-        InvalidInput: as the population says. Refused: too few people.
+    Raises: InvalidInput: as the population says. Refused: too few people.
     """
     population.check(most_rows(rounds) if isinstance(population, Pooling) else CAP)
     for round in rounds:
@@ -339,10 +328,10 @@ def _validate(population: Population[Any], rounds: Sequence[Round[Any]]) -> None
 
 
 def _join(population: Population[Any], run: Run | None) -> None:
-    """Let a population whose other rows are elsewhere join them, now that its own part is checked and reserved.
+    """Let a party's population join the others', once its own rows are checked and its budget is reserved.
 
-    Nothing that depends on a row is sent before the first round is opened: a run that could not begin gives its
-    reservation back.
+    Nothing that depends on a row is sent before the first round opens: a run that could not begin gives its reservation
+    back.
     """
     if not isinstance(population, Joining):
         return
@@ -355,7 +344,7 @@ def _join(population: Population[Any], run: Run | None) -> None:
 
 
 def _checked_forecast(plan: PreparedRun, seed: PublicRng) -> tuple[list[Round[Any]], Accountant]:
-    """Ask a forecast, and check that the budget covers it."""
+    """Forecast the rounds and check that the budget covers them."""
     rounds = plan.forecast(seed)
     accountant = Accountant(plan.total, plan.problem.budget)
     accountant.forecast([round.events for round in rounds])

@@ -24,7 +24,7 @@ FORMAT = "cloister-result-1"
 @final
 @attrs.frozen(eq=False)
 class Result:
-    """What a run gives back: released values and public facts only.
+    """The outcome of a run: released values and public facts only.
 
     Args:
         centers: (k, d) in the caller's units.
@@ -58,7 +58,7 @@ class Result:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Result:
-        """The result that ``as_dict`` wrote. Raises KeyError, TypeError or ValueError for anything else."""
+        """Read the output of ``as_dict``. Raises KeyError, TypeError or ValueError for anything else."""
         if data["format"] != FORMAT:
             raise ValueError(f"format {data['format']!r}")
         centers = np.array(data["centers"], np.float64)
@@ -80,11 +80,9 @@ class Result:
         )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to ``.json`` or ``.npz``: a temporary file that replaces the target at once, so that a crash leaves the
-        old one.
+        """Write to ``.json`` or ``.npz``, atomically: a crash leaves the old file.
 
-        Raises:
-            InvalidInput: another ending, or a place that cannot be written.
+        Raises: InvalidInput: another ending, or a place that cannot be written.
         """
         target = checked_target(path)
         text = json.dumps(self.as_dict(), indent=1, allow_nan=True)
@@ -101,11 +99,11 @@ class Result:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
-        """Read what ``save`` wrote, or the JSON that ``cloister fit --json`` printed, which has no seal against damage.
+        """Read a file of ``save``, or the JSON that ``cloister fit --json`` printed, which has no seal against damage.
 
         Raises:
             InvalidInput: no such file.
-            Damaged: anything in it is not as it was written.
+            Damaged: the file differs from what was written.
         """
         source = Path(path)
         try:
@@ -152,10 +150,9 @@ def _seal(text: str) -> str:
 
 
 def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write a temporary file that replaces the target at once, so that a crash leaves the old one.
+    """Write a temporary file that replaces the target atomically: a crash leaves the old file.
 
-    Raises:
-        InvalidInput: the disk is full, or the place cannot be written.
+    Raises: InvalidInput: the disk is full, or the place cannot be written.
     """
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -174,10 +171,9 @@ def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
 def checked_target(
     path: str | os.PathLike[str], endings: Sequence[str] = (".json", ".npz"), what: str = "results"
 ) -> Path:
-    """The path, if such a file could be written there: found out before any row is read.
+    """The path of a file to save, checked before any row is read.
 
-    Raises:
-        InvalidInput: wrong ending, no such folder, no permission.
+    Raises: InvalidInput: wrong ending, no such folder, no permission.
     """
     target = Path(path)
     if target.suffix not in endings:

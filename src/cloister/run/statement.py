@@ -1,4 +1,4 @@
-"""What a run promises, in data and in words. Written from the session's rounds, never by the method."""
+"""What a run promises, as data and in words. Written from the session's rounds, never by the method."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ CHECKS = {
     "Aggregated": "The check for missing or infinite cells and for more rows than most_rows, before a party joins, "
     "tells"
 }
-"""What is decided before a run begins, where it is more than missing cells."""
+"""The decision before a run begins, under trust models where it covers more than missing cells."""
 
 MEASURED = {"gaussian": "Gaussian differential privacy", "zcdp": "zero-concentrated differential privacy"}
-"""What units measure that are no epsilon."""
+"""The definition of privacy behind each unit other than epsilon."""
 
 
 @attrs.frozen
 class Spend:
-    """One line of the budget. Args: round, question (position and kind), mechanism, measure, amount, users (their
-    share), delta (the mechanism's own)."""
+    """One line of the budget. Args: round, question (position and kind), mechanism, measure, amount, users (the share
+    asked), delta (the mechanism's own)."""
 
     round: int
     question: str
@@ -41,7 +41,7 @@ class Spend:
 
 
 WRITTEN = {"min_honest_users": "least", "epsilon_without_shuffler": "alone"}
-"""What a file of results calls a field, where it has another name today."""
+"""Fields that have another name in a file of results."""
 
 
 @attrs.frozen
@@ -53,11 +53,12 @@ class PrivacyStatement:
         epsilon, delta: of the whole run, for one row, under the marker's neighbouring relation.
         spends: every question of every round.
         rows: the public number of rows.
-        seeded: noise that can be repeated: nobody is protected.
+        seeded: the noise can be repeated: nobody is protected.
         private: False when an oracle added no noise.
-        simulated: the rows were in one place, where the trust model says that they are not.
-        least: Shuffled trust: the honest people that the guarantee needs.
-        alone: Shuffled trust: the epsilon that is left without an honest shuffler, or without them; None if nothing is.
+        simulated: the rows were in one place, although the trust model says that they are not.
+        min_honest_users: Shuffled trust: honest people that the guarantee needs.
+        epsilon_without_shuffler: Shuffled trust: the epsilon left without an honest shuffler or without those people;
+            None if nothing is.
     """
 
     trust: str
@@ -102,7 +103,7 @@ class PrivacyStatement:
             )
         if self.delta * self.rows >= 1:
             lines.append(
-                f"WARNING: delta is not below 1 / rows ({1 / self.rows:.2g}): it allows to release some rows outright."
+                f"WARNING: delta is not below 1 / rows ({1 / self.rows:.2g}): it permits releasing some rows outright."
             )
         lines += [
             f"Rows outside the public bounds were clipped to them. {CHECKS.get(self.trust, CHECK)} only the data "
@@ -118,7 +119,7 @@ class PrivacyStatement:
         return "\n".join(lines)
 
     def without(self) -> list[str]:
-        """What the guarantee rests on, under Shuffled trust, and what is left without it."""
+        """What the guarantee rests on under Shuffled trust, and what is left without it."""
         lines = [
             f"It holds if the shuffler is honest (it mixes all messages and forgets who sent them) and at least "
             f"{self.min_honest_users:,} people, whoever they are, follow the protocol and keep their messages to "
@@ -160,7 +161,7 @@ class PrivacyStatement:
 
 
 def _budget(spends: Sequence[Spend]) -> list[str]:
-    """A line per question, in their order; questions of a round that read alike share one."""
+    """A line per question, in order; questions of a round that read alike share one."""
     alike = dict[tuple[int, str, str, str], list[str]]()
     for s in spends:
         own = f", delta {s.delta:.3g}" if s.delta else ""
@@ -188,8 +189,7 @@ def state(
 ) -> PrivacyStatement:
     """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta).
 
-    Args:
-        alone: epsilon of all events without a shuffler, as the accountant adds it up.
+    Args: epsilon_without_shuffler (of all events together, as the accountant adds them up).
     """
     spends = []
     for round in rounds:

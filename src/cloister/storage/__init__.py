@@ -1,1 +1,1 @@
-"""Files that outlive crashes and that processes share. Knows neither what is in them nor why."""
+"""Files that survive crashes and that processes share, independent of their contents."""

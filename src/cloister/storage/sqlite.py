@@ -1,11 +1,11 @@
-"""SQLite files: how a kind of file is opened, made, brought up to date and refused, and what its errors mean.
+"""SQLite files: opening, creating, updating and refusing a kind of file, and translating SQLite's errors.
 
 One connection per transaction, so that threads and forks share nothing. The rollback journal, not WAL: a file at rest
 is one file that can be copied and backed up, and it works where WAL's shared memory does not (network mounts).
 ``synchronous = extra`` is ``full`` and a sync of the directory after the journal is removed: without it, in this mode,
 a power cut right after a commit could undo it.
 
-A file that is there is never opened other than by SQLite: closing any descriptor of it would drop this process's locks.
+An existing file is opened by SQLite alone: closing any other descriptor of it would drop this process's locks.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Store:
     """A kind of file.
 
     Args:
-        name: what error texts call it.
-        application: four letters that tell its files from others (SQLite's ``application_id``).
+        name: the kind, for error texts.
+        application: four letters that mark its files (SQLite's ``application_id``).
         tables: statements that make the tables of an empty file.
         updates: statements that bring a file of version 1 to version 2, one of version 2 to version 3, and so on.
         patience: seconds to wait for other processes.
-        backup: what a backup must not be older than.
+        backup: the event that a backup must not be older than, for error texts.
         pragmas: settings of every connection.
-        personal: a file is made when it is first used, and can be read by its owner alone.
-        undone: what error texts add: what has not happened.
+        personal: make the file on first use, readable by its owner alone.
+        undone: suffix of error texts, naming the step that has not happened (". No report was written").
     """
 
     name: str
@@ -59,9 +59,8 @@ class Store:
     ) -> Iterator[sqlite3.Connection]:
         """A transaction: committed and durable when the block ends, undone when it raises.
 
-        A writing one takes the write lock at once (begin immediate), so that what it reads cannot change before it
-        writes, and brings an older file up to date. A making one makes a file without entries where there is none;
-        processes that do so at the same time agree.
+        "writing" takes the write lock at once (begin immediate), so that what it reads cannot change before it writes,
+        and updates an older file. "making" creates a file without entries if there is none; concurrent processes agree.
 
         Args:
             durable: False for a scratch file that nothing depends on.
@@ -100,7 +99,7 @@ class Store:
             _all(db, *chain.from_iterable(self.updates[version - 1 :]), stamp)
 
     def damaged(self, path: Path, reason: str) -> Damaged:
-        """What to raise of a file that cannot be trusted."""
+        """The error for a file that cannot be trusted."""
         advice = f"restore a backup that is not older than {self.backup}"
         return Damaged(f"the {self.name} {path} cannot be trusted ({reason}): {advice}")
 
@@ -121,15 +120,15 @@ class Store:
 
 
 def _made(path: Path) -> None:
-    """Have the file there, empty, before SQLite makes it for everybody to read: its journals have the file's
-    permissions. What cannot be made here is for SQLite to say."""
+    """Create the file private and empty, before SQLite makes it readable by all; its journals inherit the permissions.
+    Errors are ignored: SQLite reports what it cannot open."""
     with suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER))
 
 
 def _closed(path: Path) -> None:
-    """Nobody but the owner can read the file, also one that an earlier version made."""
-    with suppress(OSError):  # somebody else's file, who let us write it
+    """Restrict the file to its owner, even one that an earlier version made."""
+    with suppress(OSError):  # another owner's file that this process may write
         if os.stat(path).st_mode & 0o077:
             os.chmod(path, OWNER)
 

@@ -174,7 +174,7 @@ def test_a_lifetime_goes_down_and_never_up(state: Path) -> None:
 
 
 def test_a_delta_alone_is_no_lifetime(state: Path) -> None:
-    with pytest.raises(InvalidInput, match="has no lifetime that a delta could stand beside"):
+    with pytest.raises(InvalidInput, match="has no lifetime, so no delta can be limited"):
         encode(planned(), ROWS[:3], USERS[:3], state=state, lifetime_delta=1e-4)
 
 

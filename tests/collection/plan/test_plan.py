@@ -163,7 +163,7 @@ def test_a_plan_whose_method_is_not_private_gets_no_report(folder: Path) -> None
     with pytest.raises(CloisterError, match="Local"):
         PlanEncoder(read(folder))
     rewrite(folder, at(("method", "slots", "sums"), lambda _: exact), sealed=True)
-    with pytest.raises(Refused, match=r"NOT private.*: no report is given"):
+    with pytest.raises(Refused, match=r"NOT private.*: nobody should send"):
         PlanEncoder(read(folder))
 
 
@@ -276,8 +276,8 @@ def test_there_is_no_plan_where_there_is_none(tmp_path: Path) -> None:
         ({"bounds": "ball:nan"}, ["a"], "positive finite radius"),
         ({"options": {"partition": "2"}}, ["a"], "did you mean partitions"),
         ({}, ["a", "a"], "different ones"),
-        ({}, ["a", ""], "columns have names"),
-        ({}, [], "columns have names"),
+        ({}, ["a", ""], "columns must have names"),
+        ({}, [], "columns must have names"),
         ({}, None, "either their names"),
         ({}, 0, "the dimension is 0"),
         ({}, 2**40, "the dimension is"),

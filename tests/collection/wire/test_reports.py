@@ -166,5 +166,5 @@ def test_a_column_that_lies_about_its_nulls_is_refused() -> None:
 def test_reports_that_do_not_travel_are_named() -> None:
     problem = Problem(3, Ball((0.0,) * D, 1.0), N, Budget("pure", 2.0))
     method = compose(registry(), "Method", "su-lloyd", {}, {}).value
-    with pytest.raises(InvalidInput, match="the reports of question 1 do not travel"):
+    with pytest.raises(InvalidInput, match="the reports of question 1 cannot be sent"):
         report_types(next_round(method, problem, PublicRng.from_seed(1)))

@@ -63,7 +63,7 @@ def test_a_spec_takes_the_trust_that_is_listed_and_no_other() -> None:
 
 
 def test_slots_are_filled_by_what_they_prefer() -> None:
-    with pytest.raises(WrongComposition, match="slot 'other' of Thing prefers nothing: give other="):
+    with pytest.raises(WrongComposition, match="slot 'other' of Thing has no preferred component: give other="):
         filled(Thing, counts=None)
     assert filled(Thing, counts=None, other=None, size=4).size == 4
 

@@ -211,7 +211,7 @@ def test_a_journal_changed_in_the_middle_is_damaged(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o077 == 0
     torn.close()
     path.write_bytes(b"something else entirely")
-    with pytest.raises(Damaged, match="no journal"):
+    with pytest.raises(Damaged, match="not a journal"):
         FileJournal(path)
 
 

@@ -116,7 +116,7 @@ def test_no_changed_byte_of_a_signature_is_accepted(agreed: Agreement, certs: Pa
             check_signatures(agreed, folder, authority(certs))
     for text in ("", "{}", "[]", "no JSON", json.dumps({**facts, "certificate": 5}), "x" * 2**17):
         path.write_text(text)
-        with pytest.raises(InvalidInput, match="holds no signature"):
+        with pytest.raises(InvalidInput, match="is not a signature"):
             check_signatures(agreed, folder, authority(certs))
     path.write_text(json.dumps({**facts, "certificate": "no PEM"}))
     with pytest.raises(InvalidInput, match="cannot be read"):

@@ -167,7 +167,7 @@ def test_engines_that_make_no_sense_are_refused(arguments: tuple[Any, ...], mess
 
 def test_rows_in_memory_need_no_engine() -> None:
     for options in ({"engine": "dask"}, {"engine": "processes", "workers": 2}, {"scheduler": "tcp://1:2"}):
-        with pytest.raises(InvalidInput, match="rows in memory are worked on where they are"):
+        with pytest.raises(InvalidInput, match="engine, workers and scheduler apply to files only"):
             source(some_rows(5), None, "refuse", **options)  # type: ignore[arg-type]
 
 

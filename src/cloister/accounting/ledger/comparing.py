@@ -1,9 +1,9 @@
-"""Whether a run goes on with the rows that it began with: marks of them in its ledger, under a secret in a file beside
-it.
+"""Whether a resumed run has the rows that it began with: marks of the rows in its ledger, under a secret in a file
+beside it.
 
-The ledger alone tells nothing of the rows: a run's marks are keyed by its id and ``LEDGER.key``, which its owner alone
-can read and nobody needs elsewhere. A ledger that was moved without it still counts what was spent; it cannot compare
-rows any more, and asks.
+The ledger alone tells nothing about the rows: a run's marks are keyed by its id and ``LEDGER.key``, which its owner
+alone can read and nobody needs elsewhere. A ledger that was moved without the key still counts what was spent; it can
+no longer compare rows, and asks.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ ANYWAY = "if they are the same rows, go on with --same-rows (same_rows=True); wi
 
 
 def marked(ledger: Path, run: str, rows: Marking | None) -> Mapping[str, bytes] | None:
-    """The marks of a run's rows, which may read them once: before any transaction begins, so that nobody waits."""
+    """The marks of a run's rows. May read the rows once, so call it before any transaction begins: nobody waits."""
     return None if rows is None else rows(inside(_secret(ledger), run))
 
 
 def keep(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None) -> None:
-    """Remember these, if there are any to remember, instead of those before."""
+    """Store these marks, if there are any, in place of earlier ones."""
     if marks is None:
         return
     db.execute("delete from marks where run = ?", [run])
@@ -35,11 +35,9 @@ def keep(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None) ->
 
 
 def compare(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None) -> None:
-    """Compare marks with those that the run was reserved with; None: whoever goes on has none, and the run must have
-    none.
+    """Compare marks with those that the run was reserved with. None (no marks) fits only a run without marks.
 
-    Raises:
-        Refused: they differ, or there is nothing to compare.
+    Raises: Refused: they differ, or there is nothing to compare.
     """
     known = {str(what): bytes(mark) for what, mark in db.execute("select what, digest from marks where run = ?", [run])}
     if not known and marks is None:
@@ -55,7 +53,7 @@ def compare(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None)
 
 
 def _secret(ledger: Path) -> bytes:
-    """The ledger's secret, made when it is first needed. The ledger's write lock lets one process at a time make it."""
+    """The ledger's secret, made when first needed. The ledger's write lock lets one process at a time make it."""
     path = ledger.with_name(f"{ledger.name}.key")
     with transaction(ledger, "writing"):
         try:

@@ -1,4 +1,4 @@
-"""What is in the SQLite file behind a ledger."""
+"""The SQLite file of a ledger: its tables, and transactions on it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cloister.core.errors import InvalidInput
 from cloister.storage.sqlite import Store
 
 NOW = "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
-"""The time in SQL: UTC, ISO 8601."""
+"""SQL for the current time: UTC, ISO 8601."""
 
 _TABLES = """
 create table datasets (
@@ -44,10 +44,9 @@ LEDGER = Store(
 
 
 def transaction(path: Path, kind: Literal["reading", "writing"]) -> AbstractContextManager[sqlite3.Connection]:
-    """A transaction on an existing ledger, see ``Store``. An older one is read as it is.
+    """A transaction on an existing ledger, see ``Store``. One of an older version is read as it is.
 
-    Raises:
-        InvalidInput: there is none.
+    Raises: InvalidInput: there is none.
     """
     if not path.is_file():
         raise InvalidInput(f"there is no ledger at {path}: check the path, or create one ('cloister ledger declare')")
@@ -55,22 +54,14 @@ def transaction(path: Path, kind: Literal["reading", "writing"]) -> AbstractCont
 
 
 def create(path: Path) -> None:
-    """Make an empty ledger, unless one is there, and check it.
-
-    Raises:
-        Damaged: there is a file, and it is not a ledger, or a broken one.
-    """
+    """Make an empty ledger, or check the one that is there. Raises: Damaged: not a ledger, or a broken one."""
     with LEDGER.transaction(path, "making"):
         pass
     verify(path)
 
 
 def verify(path: Path) -> None:
-    """Read the whole file and check its structure.
-
-    Raises:
-        Damaged: it is not a ledger, or it is a broken one.
-    """
+    """Read the whole file and check its structure. Raises: Damaged: it is not a ledger, or it is a broken one."""
     with transaction(path, "reading") as db:
         found = str(db.execute("pragma quick_check(1)").fetchone()[0])
         if found != "ok":

@@ -25,14 +25,13 @@ from cloister.core.record import Record
 @final
 @attrs.frozen
 class Ledger:
-    """Reserves a run's whole budget before it starts; returns what is left only when it ends.
+    """Reserves a run's whole budget before it starts, and takes back what is left only when it ends.
 
-    A crash at any point leaves at least what was spent recorded as spent: a reservation counts until ``finish``. Runs
-    that processes reserve at the same time are admitted one after the other. The ledger guards against accidents:
+    A crash at any point leaves at least what was spent recorded as spent: a reservation counts until ``finish``.
+    Processes that reserve runs at the same time are admitted one after the other. The ledger guards against accidents:
     whoever can write the file can also restore an old copy.
 
-    Args:
-        path: the file. ``Ledger.open`` checks it first.
+    Args: path (the file; ``Ledger.open`` checks it first).
 
     Raises (all methods):
         CloisterError: the file cannot be used now (locked, full disk, read-only), with what to do. Damaged: it is no
@@ -43,12 +42,7 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | PathLike[str], create: bool = False) -> Self:
-        """A ledger whose file was read and checked.
-
-        Args:
-            path: the file.
-            create: make an empty one if there is none.
-        """
+        """Read and check a ledger's file. Args: path, create (make an empty ledger if there is none)."""
         ledger = cls(Path(path))
         if create:
             database.create(ledger.path)
@@ -57,7 +51,7 @@ class Ledger:
         return ledger
 
     def declare(self, dataset: str, epsilon: float, delta: float = 0.0, composition: Composition = "basic") -> None:
-        """Give a data set its lifetime budget. Saying the same again is fine; figures never change.
+        """Give a data set its lifetime budget. Repeating the same declaration is fine; figures never change.
 
         Args:
             dataset: a name for the data, whatever file it is in: two names for one data set are two budgets.
@@ -99,13 +93,14 @@ class Ledger:
             rows: marks of the rows, kept for ``resume`` too.
 
         Raises:
-            BudgetExceeded: not enough is left, and how much is. UnknownName: no such data set. Refused: the run spends
-                delta on thresholds, and runs on this data set add up in zCDP, where all of delta pays for the
-                conversion.
+            BudgetExceeded: not enough is left; says how much is.
+            UnknownName: no such data set.
+            Refused: the run spends delta on thresholds, and runs on this data set add up in zCDP, where all of delta
+                pays for the conversion.
         """
         cost = Cost.reserved(total, budget)
         run, owner = secrets.token_hex(6), secrets.token_hex(16)
-        if rows is not None:  # whoever will be refused leaves no key, and no row is read for her
+        if rows is not None:  # admit first: a refused run leaves no key, and none of its rows is read
             with transaction(self.path, "reading") as db:
                 _admit(db, dataset, budget, cost)
         marks = comparing.marked(self.path, run, rows)
@@ -117,19 +112,18 @@ class Ledger:
         return Run(run, dataset, seed, Record(), self.path, owner)
 
     def resume(self, run: str, dataset: str, plan: str, rows: Marking | None = None, same_rows: bool = False) -> Run:
-        """Take over a run that did not finish, with what it has journalled. Whoever held it can write no more.
+        """Take over a run that did not finish, with its journal. The process that held it can write no more.
 
         Args:
             run: its id.
             dataset: the declared name of the data that it goes on with.
             plan: digest of the public plan.
-            rows: marks of the rows that it goes on with; they must be those that it was reserved with, unless
-            same_rows: whoever resumes says that they are the same rows, whatever their marks say (files that were
-                copied, say).
+            rows: marks of the rows that it goes on with, which must equal those that it was reserved with.
+            same_rows: accept other marks: the caller says that the rows are the same (in files that were copied, say).
 
         Raises:
-            UnknownName: no such run. Refused: it is finished, on another data set, its plan is another, or its rows
-                seem to be.
+            UnknownName: no such run.
+            Refused: it is finished, on another data set or of another plan, or its rows seem to be others.
         """
         with transaction(self.path, "reading") as db:
             _found(db, run, dataset, plan, "open")
@@ -143,11 +137,9 @@ class Ledger:
             return Run(run, dataset, seed, recorded(db, run), self.path, owner)
 
     def replay(self, run: str, dataset: str, plan: str) -> Run | None:
-        """A finished run, with all that it has journalled: its result can be computed again from that, for nothing.
-        None: it is open.
+        """A finished run with its journal, from which its result can be computed again at no cost; None: it is open.
 
-        Raises:
-            UnknownName: no such run. Refused: it is on another data set, or its plan is another.
+        Raises: UnknownName: no such run. Refused: it is on another data set or of another plan.
         """
         with transaction(self.path, "reading") as db:
             found = _found(db, run, dataset, plan)
@@ -162,21 +154,13 @@ class Ledger:
             return tuple(status_of(life, declared[name], runs_of(db, name)) for name, life in lifetimes(db).items())
 
     def runs(self, dataset: str | None = None) -> tuple[RunStatus, ...]:
-        """The runs on one data set, or on all, oldest first.
-
-        Raises:
-            UnknownName: no such data set.
-        """
+        """The runs on one data set, or on all, oldest first. Raises: UnknownName: no such data set."""
         with transaction(self.path, "reading") as db:
             return runs_of(db, dataset if dataset is None else lifetime_of(db, dataset).dataset)
 
 
 def _admit(db: sqlite3.Connection, dataset: str, budget: Budget, cost: Cost) -> None:
-    """Let a run in, beside all that were let in before, finished or not.
-
-    Raises:
-        BudgetExceeded, UnknownName, Refused: as ``Ledger.reserve``.
-    """
+    """Check that the lifetime covers a run and all admitted before, finished or not. Raises: as ``Ledger.reserve``."""
     lifetime = lifetime_of(db, dataset)
     if lifetime.composition == "zcdp" and budget.delta > 0:
         raise Refused(
@@ -188,7 +172,7 @@ def _admit(db: sqlite3.Connection, dataset: str, budget: Budget, cost: Cost) -> 
 
 @attrs.frozen
 class _Found:
-    """A run as its row has it. Args: as its columns."""
+    """Columns of a run's row in the database."""
 
     seed: bytes
     state: str
@@ -196,10 +180,9 @@ class _Found:
 
 
 def _found(db: sqlite3.Connection, run: str, dataset: str, plan: str, state: str | None = None) -> _Found:
-    """A run that belongs to this data set and plan, and is in this state, if one is given.
+    """The run, checked to be on this data set, of this plan, and in this state if one is given.
 
-    Raises:
-        UnknownName: no such run. Refused: it is another one.
+    Raises: UnknownName: no such run. Refused: a check fails.
     """
     row = db.execute("select dataset, plan, state, seed, owner from runs where id = ?", [run]).fetchone()
     if row is None:

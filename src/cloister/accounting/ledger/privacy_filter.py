@@ -41,7 +41,7 @@ _rho_of = functools.cache(rho_of)
 @final
 @attrs.frozen
 class Cost:
-    """What runs cost, in both currencies: epsilon (nats) with delta, and rho."""
+    """The cost of runs in both currencies: epsilon (nats) with delta, and rho."""
 
     epsilon: float = 0.0
     delta: float = 0.0
@@ -49,11 +49,10 @@ class Cost:
 
     @classmethod
     def reserved(cls, total: Total, budget: Budget) -> Self:
-        """The most that a run under this total and budget can cost. A pure run costs no delta but what its mechanisms
-        spend.
+        """The most that a run under this total and budget can cost. A pure run costs no delta beyond what its
+        mechanisms spend themselves.
 
-        Raises:
-            InvalidInput: a budget for exact answers, which no lifetime can pay.
+        Raises: InvalidInput: a budget for exact answers, which no lifetime can pay.
         """
         match budget.measure:
             case "pure":
@@ -68,9 +67,9 @@ class Cost:
                 )
 
     def less(self, spent: Spent) -> Cost:
-        """What it did cost, once a run has ended normally: never more than this.
+        """The actual cost of a run that has ended normally: never more than this reservation.
 
-        The least epsilon at this delta; of delta, what mechanisms took themselves, if that epsilon needs no more.
+        Its epsilon is the least at this delta; its delta is the mechanisms' own, if that epsilon needs no more.
         """
         epsilon, own = min(self.epsilon, spent.epsilon(self.delta)), min(self.delta, spent.delta)
         delta = own if spent.epsilon(own) <= epsilon else self.delta
@@ -78,14 +77,14 @@ class Cost:
 
     @classmethod
     def summed(cls, costs: Iterable[Cost]) -> Self:
-        """The sum, in any order the same to the last digit."""
+        """The sum, independent of the order to the last digit."""
         return cls(*(math.fsum(figure) for figure in zip(*map(attrs.astuple, costs), strict=True)))
 
 
 @final
 @attrs.frozen
 class Lifetime:
-    """The figures of one data set.
+    """The lifetime budget of one data set.
 
     Args:
         dataset: its declared name.
@@ -99,15 +98,11 @@ class Lifetime:
 
     @property
     def rho(self) -> float:
-        """What rhos may add up to under ``zcdp``."""
+        """The largest sum of rho under ``zcdp``."""
         return _rho_of(self.total.epsilon, self.total.delta)
 
     def admit(self, before: Cost, asked: Cost) -> None:
-        """Let a run in.
-
-        Raises:
-            BudgetExceeded: the sum would be too large; says what is left.
-        """
+        """Check that a run may be admitted. Raises: BudgetExceeded: the sum would be too large; says what is left."""
         after = Cost.summed((before, asked))
         if self.composition == "zcdp":
             if not after.rho <= self.rho * ROUNDING:
@@ -117,7 +112,7 @@ class Lifetime:
             raise BudgetExceeded(figures, self.left(before), f"data set '{self.dataset}'")
 
     def left(self, spent: Cost) -> str:
-        """What is left, for people."""
+        """The rest of the budget, as text for people."""
         if self.composition == "zcdp":
             rho, delta = max(0.0, self.rho - spent.rho), self.total.delta
             return f"rho {rho:.6g} (alone: epsilon {epsilon_of_rho(rho, delta):.4g} at delta {delta:g})"

@@ -1,4 +1,4 @@
-"""One run in a ledger: what it has released so far, and who may release more."""
+"""One run in a ledger: what it has released so far, and which process may release more."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen
 class Run:
-    """A reserved run, held by whoever took it last. It is the session's journal.
+    """A reserved run, held by the process that took it last. It is the session's journal.
 
     Every method returns only after its entry would survive a crash, and raises ``Refused`` once another process has
-    resumed the run or the run is finished: what an older process has computed but not written is never released.
+    resumed the run or the run is finished: values that an older process computed but did not write are never released.
 
     Args:
         id: for ``Ledger.resume``.
-        dataset: whose lifetime budget pays.
+        dataset: the data set whose lifetime budget pays.
         seed: the run's public seed.
-        record: what was journalled before this process took the run; writing to the run does not change it.
+        record: the journal as it was when this process took the run; writing to the run does not change it.
     """
 
     id: str
@@ -44,10 +44,9 @@ class Run:
     _owner: str = attrs.field(repr=False)
 
     def open_round(self, index: int, digest: str) -> None:
-        """Round ``index`` is about to be asked. Opening it again with the same digest changes nothing.
+        """Journal that round ``index`` is about to be asked. Repeating it with the same digest changes nothing.
 
-        Raises:
-            Refused: it was opened with another digest, or an earlier round was not opened.
+        Raises: Refused: it was opened with another digest, or an earlier round was not opened.
         """
         with self._held() as db:
             known = [row[0] for row in db.execute("select digest from rounds where run = ? order by number", [self.id])]
@@ -62,20 +61,15 @@ class Run:
                 db.execute("insert into rounds (run, number, digest) values (?, ?, ?)", [self.id, index, digest])
 
     def close_round(self, index: int) -> None:
-        """The answers of round ``index`` are in.
-
-        Raises:
-            Refused: it was never opened.
-        """
+        """Journal that the answers of round ``index`` are in. Raises: Refused: it was never opened."""
         with self._held() as db:
             self._opened(db, index)
             db.execute("update rounds set closed = 1 where run = ? and number = ?", [self.id, index])
 
     def write(self, lookup: Lookup) -> None:
-        """These values are about to be released: bit for bit what a resumed run will be given.
+        """Journal values that are about to be released: a resumed run is given them bit for bit.
 
-        Raises:
-            Refused: the look's round was never opened. InvalidInput: one row of values per id is missing.
+        Raises: Refused: the look's round was never opened. InvalidInput: not one row of values per id.
         """
         if lookup.ids.ndim != 1 or lookup.values.ndim not in (1, 2) or len(lookup.values) != len(lookup.ids):
             raise InvalidInput(
@@ -92,14 +86,13 @@ class Run:
             )
 
     def finish(self, events: Iterable[Event] | None = None) -> None:
-        """The run has ended normally: nothing more is asked, and what it did not spend returns to the data set.
+        """End the run normally: nothing more is asked, and what it did not spend returns to the data set.
 
         Args:
             events: of every round that was asked, by this process or those it resumed (``Session.released``). Without
                 them, everything reserved stays spent.
 
-        Raises:
-            InvalidInput: rounds were opened, and no event is given.
+        Raises: InvalidInput: rounds were opened, and the events are empty.
         """
         paid = None if events is None else tuple(events)
         with self._held() as db:
@@ -118,7 +111,7 @@ class Run:
 
     @contextmanager
     def _held(self) -> Iterator[sqlite3.Connection]:
-        """A writing transaction of the run's owner."""
+        """A writing transaction, for the run's owner only."""
         with transaction(self._path, "writing") as db:
             owner, state = db.execute("select owner, state from runs where id = ?", [self.id]).fetchone() or ("", "")
             if owner != self._owner:
@@ -133,11 +126,7 @@ class Run:
 
 
 def recorded(db: sqlite3.Connection, run: str) -> Record:
-    """Everything that a run has journalled.
-
-    Raises:
-        Damaged: an entry whose bytes do not fit its shape.
-    """
+    """A run's whole journal. Raises: Damaged: an entry whose bytes do not fit its shape."""
     rounds = db.execute("select digest, closed from rounds where run = ? order by number", [run]).fetchall()
     closed = max((i + 1 for i, (_, done) in enumerate(rounds) if done), default=0)
     rows = db.execute(

@@ -1,4 +1,4 @@
-"""What a ledger holds, for people and for the filter."""
+"""A ledger's data sets and runs, for people and for the filter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cloister.core.errors import UnknownName
 class RunStatus:
     """One run, for people. epsilon, delta and rho are reserved while it is open, and spent when it is done.
 
-    ``started`` and ``finished`` are UTC, ISO 8601; ``rounds`` counts those opened, ``looks`` those released.
+    ``started`` and ``finished`` are UTC, ISO 8601; ``rounds`` counts those opened, ``lookups`` those released.
     """
 
     id: str
@@ -36,17 +36,14 @@ class RunStatus:
 
     @property
     def cost(self) -> Cost:
-        """What it takes from the lifetime."""
+        """The run's share of the lifetime budget."""
         return Cost(self.epsilon, self.delta, self.rho)
 
 
 @final
 @attrs.frozen
 class DatasetStatus:
-    """One data set, for people.
-
-    ``spent`` counts open runs in full; ``left`` is text in the currency of the composition.
-    """
+    """One data set, for people. ``spent`` counts open runs in full; ``left`` is text in the composition's currency."""
 
     dataset: str
     lifetime: Total
@@ -58,7 +55,7 @@ class DatasetStatus:
 
 
 def status_of(life: Lifetime, declared: str, runs: tuple[RunStatus, ...]) -> DatasetStatus:
-    """A data set with its runs."""
+    """The status of a data set with these runs."""
     spent = Cost.summed(r.cost for r in runs)
     return DatasetStatus(life.dataset, life.total, life.composition, declared, spent, life.left(spent), runs)
 
@@ -70,11 +67,7 @@ def lifetimes(db: sqlite3.Connection) -> dict[str, Lifetime]:
 
 
 def lifetime_of(db: sqlite3.Connection, dataset: str) -> Lifetime:
-    """One declared lifetime.
-
-    Raises:
-        UnknownName: no such data set.
-    """
+    """One declared lifetime. Raises: UnknownName: no such data set."""
     known = lifetimes(db)
     if dataset not in known:
         raise UnknownName("data set", dataset, known, "(declare its lifetime budget first: 'cloister ledger declare')")

@@ -1,10 +1,9 @@
-"""Files of rows to one file of reports: checked whole, charged, encoded a bounded number at a time, written at once.
+"""Encode files of rows into one file of reports, a bounded number of rows at a time.
 
-The order is law 2: everything is checked before anybody is charged, everybody is charged before anything is drawn,
-everything is drawn and remembered before anything is written. What is written depends on a row through the randomiser
-alone: rows of the output stand by ascending user number whatever their order was, names are random, and there is no
-time in it. Files, and a folder that is made for them, can be read by their owner alone: messages for a shuffler are
-next to rows.
+Order of work: everything is checked before anybody is charged, everybody is charged before anything is drawn, and
+everything is drawn and remembered before anything is written. The output depends on a row through the randomiser
+alone: it is sorted by user number whatever the order of the input, file names are random, and no time is recorded.
+Files, and a folder made for them, are readable by their owner only: messages for a shuffler are close to the rows.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ if TYPE_CHECKING:
 Format: TypeAlias = Literal["parquet", "arrow"]
 FORMATS: tuple[Format, ...] = ("parquet", "arrow")
 CELLS, MAX_ROWS = 2**22, 2**18
-"""Cells and rows that are encoded, remembered and written together: 32 MB."""
+"""Most cells and most rows that are encoded, remembered and written at once: 32 MB."""
 
 
 @final
 @attrs.frozen(kw_only=True)
 class Naming:
-    """Who a row's user is. Args: first (user of the first row; position says the rest), column (or a column that holds
-    numbers)."""
+    """How rows get user numbers. Args: first (number of the first row; the others count on), column (takes them from
+    this column instead)."""
 
     first: int = 0
     column: str | None = None
@@ -52,14 +51,14 @@ class Naming:
 
 @final
 class RowTable:
-    """Rows of files with their users, readable again and again.
+    """Rows of files with their user numbers; can be read repeatedly.
 
     Args:
-        encoder: of the plan.
+        encoder: encoder of the plan's open round.
         paths: files, as the population ``files`` reads them.
-        columns: names in the order of the plan's columns; default: the plan's own, or all that hold numbers.
-        missing: refuse, or drop rows with missing or infinite cells.
-        progress: told how many more rows were read.
+        columns: names in the order of the plan's columns; default: the plan's own, or all numeric columns.
+        missing: "refuse" or "drop" rows with missing or infinite cells.
+        progress: called with the number of rows just read.
     """
 
     def __init__(
@@ -70,17 +69,17 @@ class RowTable:
         self._progress = progress or (lambda n: None)
         plan = encoder.plan
         if not 0 <= naming.first < plan.rows:
-            raise InvalidInput(f"the first user's number is {naming.first}: the plan's are 0 to {plan.rows - 1}")
+            raise InvalidInput(f"the first user number is {naming.first}: this plan's are 0 to {plan.rows - 1}")
         wanted = columns or plan.columns
         if naming.column is not None:
-            # a name that is not there is refused before its columns are one too many
+            # report an unknown name before complaining that there is one column too many
             source(paths, [naming.column], missing)
         if wanted is None:
             wanted = [name for name in source(paths, None, missing).columns if name != naming.column]
         if len(wanted) != plan.dimension:
             raise InvalidInput(
-                f"the plan is for {plan.dimension} columns, these are {len(wanted)} ({_few(wanted)}): choose with "
-                f"--columns"
+                f"the plan is for {plan.dimension} columns, these are {len(wanted)} ({_few(wanted)}): choose them "
+                f"with --columns"
             )
         if naming.column in wanted:
             raise InvalidInput(
@@ -89,19 +88,16 @@ class RowTable:
         self._files = source(paths, [*wanted, *([] if naming.column is None else [naming.column])], missing)
 
     def chunks(self) -> Iterator[tuple[Ids, Floats]]:
-        """Users (n,) and their usable rows (n, d), a chunk at a time; it is gone when the next one is asked for.
-
-        Raises:
-            InvalidInput: a file or a number that cannot be used.
-        """
+        """Yield users (n,) and their usable rows (n, d); a chunk is valid until the next one is asked for. Raises:
+        InvalidInput: a file or a user number cannot be used."""
         for start, cells in self._files.chunks():
             if self._naming.column is None:
                 first, rows = start + self._naming.first, cells
                 users = np.arange(first, first + len(cells), dtype=np.uint64)
                 if first + len(cells) > self._encoder.plan.rows:
                     raise InvalidInput(
-                        f"there are rows for user numbers above {self._encoder.plan.rows - 1}, the plan's last one: a "
-                        f"plan is for as many people as it says"
+                        f"there are rows for user numbers above {self._encoder.plan.rows - 1}, the plan's last one: "
+                        f"give at most as many rows as the plan has users, or publish a plan for more"
                     )
             else:
                 users, rows = self._encoder.users(cells[:, -1]), cells[:, :-1]
@@ -117,15 +113,12 @@ class RowTable:
 
     @property
     def ascending(self) -> bool:
-        """Whether rows come in the order of their users' numbers."""
+        """Whether rows come sorted by user number."""
         return self._naming.column is None
 
     def check(self) -> UserSet:
-        """Read everything; who of those whose rows there are is asked in this round.
-
-        Raises:
-            InvalidInput: nothing may be encoded.
-        """
+        """Read everything once. Returns: the users with rows whom this round asks. Raises: InvalidInput: some row,
+        number or file is unusable, so nothing may be encoded."""
         everybody, asked = UserSet(self._encoder.plan.rows), UserSet(self._encoder.plan.rows)
         for users, _ in self.chunks():
             everybody.add(users)
@@ -135,7 +128,7 @@ class RowTable:
         return asked
 
     def pieces(self) -> Iterator[tuple[Ids, Floats]]:
-        """Chunks of those who are asked, put together to pieces of ascending users."""
+        """Yield the users asked in this round with their rows, in pieces that are each sorted by user number."""
         size = piece_rows(self._encoder.plan.dimension, self._encoder.width)
         held, count = list[tuple[Ids, Floats]](), 0
         for users, rows in self.chunks():
@@ -150,23 +143,17 @@ class RowTable:
 
 
 def piece_rows(dimension: int, width: int = 1) -> int:
-    """Rows of a piece. Args: dimension, width (bytes of a record)."""
+    """Rows that are encoded at once. Args: dimension, width (bytes of a record)."""
     return max(1, min(max(1024, min(MAX_ROWS, CELLS // dimension)), BYTES // width))
 
 
 def collect(
     encoder: PlanEncoder, table: RowTable, out: Path, format: Format = "parquet", state: State | None = None
 ) -> tuple[Path | None, int]:
-    """Encode a table into a new file of a folder.
+    """Encode a table into a new file in the folder ``out``, which is created if missing.
 
-    Args:
-        out: the folder; made if it is not there.
-
-    Returns:
-        The file, and how many reports are in it; no file if nobody is asked in this round.
-
-    Raises:
-        CloisterError: and then no report was written.
+    Returns: the file (None if this round asks none of these users) and its number of reports.
+    Raises: CloisterError: no report was written.
     """
     encoder.check_memory(state)
     prepared(out)
@@ -202,11 +189,8 @@ def _batch(encoded: Encoded, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def prepared(folder: Path) -> None:
-    """Make a folder for reports, unless it is there, which its owner alone can read.
-
-    Raises:
-        InvalidInput: it cannot be made or written.
-    """
+    """Create a folder for reports if it is missing, readable by its owner only. Raises: InvalidInput: it cannot be
+    created or written."""
     with writing(f"into {folder}"):
         folder.mkdir(OWNERS_FOLDER, parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -225,8 +209,8 @@ def _kept(encoder: PlanEncoder, roll: UserSet, store: State) -> Iterator[tuple[I
 
 @contextmanager
 def _file(folder: Path, format: Format, schema: pa.Schema) -> Iterator[tuple[Callable[[pa.RecordBatch], None], Path]]:
-    """A new file that its owner alone can read, written under a hidden name that no decoder reads, and renamed when it
-    is whole and on the disk."""
+    """A new file readable by its owner only: written under a hidden name, which decoders skip, and renamed once it is
+    complete and synced."""
     from cloister.collection.wire.files import writer
 
     path = folder / f"part-{secrets.token_hex(8)}.{format}"
@@ -244,7 +228,7 @@ def _file(folder: Path, format: Format, schema: pa.Schema) -> Iterator[tuple[Cal
 
 
 def _joined(held: list[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:
-    """Pieces as one, by ascending users."""
+    """Concatenate chunks and sort them by user number."""
     users, rows = np.concatenate([u for u, _ in held]), np.concatenate([r for _, r in held])
     if (users[1:] < users[:-1]).any():
         order = np.argsort(users)

@@ -1,17 +1,18 @@
-"""A person's side of a plan: her row to her report of the open round. Imports NumPy, attrs and the standard library
-only.
+"""A user's side of a plan: encode her row into her report for the open round. Imports NumPy, attrs and the standard
+library only.
 
     plan = read("plan/")
     reports = encode(plan, rows, users, state="mine.state")
 
-Under Shuffled trust what leaves is messages, for a shuffler, and this holds for what it releases; the plan says what a
-person's messages cost her by themselves.
+Under Shuffled trust the output is messages for a shuffler, and the guarantee holds for what the shuffler releases; the
+plan states what a user's messages cost her without one.
 
-Guarantee: each user's reports of all rounds together are (epsilon, delta)-private, as the plan says, against whoever
-sees all reports, whatever answers he publishes between the rounds: a report depends on her row through the randomiser
-alone, whose secret words come from the system's entropy; she answers a round only if it costs what the plan's schedule
-says, and each round once. Users, their order (ascending) and which of them are there do not depend on rows' values.
-Encoding a row twice costs twice, unless a state remembers (``state``): plans of several rounds need one.
+Guarantee: one user's reports of all rounds together are (epsilon, delta)-private, as the plan says, against anybody who
+sees all reports, whatever answers the publisher chooses between rounds. A report depends on her row through the
+randomiser alone, whose random words come from the system's entropy; she answers a round only if it costs what the
+plan's schedule says, and each round once. User numbers, their ascending order, and which users are present do not
+depend on the values of rows. Encoding a row twice costs twice, unless a ``state`` remembers the report: plans of
+several rounds need one.
 """
 
 from __future__ import annotations
@@ -37,20 +38,20 @@ from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 
 BYTES = 2**24
-"""Of records that are drawn at once."""
+"""Most bytes of records that are drawn at once."""
 
 
 @final
 @attrs.frozen(eq=False)
 class Encoded:
-    """What may leave.
+    """The encoded reports of one round, which may leave the user's machine.
 
     Args:
         plan: hash of the plan.
-        head: name of the round: hash of what was published before it. The plan's in the first round.
-        users: (n,) ascending: those who are asked anything in this round.
-        records: (n, width) bytes, a report each.
-        round: what they answer.
+        head: name of the round: hash of what was published before it (for the first round, the plan's hash).
+        users: (n,) ascending; the users whom this round asks anything.
+        records: (n, width) bytes, one packed report per user.
+        round: the round that they answer.
     """
 
     plan: str
@@ -61,14 +62,14 @@ class Encoded:
 
     @property
     def reports(self) -> tuple[Any, ...]:
-        """One per question, of those users whom it was asked of."""
+        """One report per question, each holding the users who were asked that question."""
         if self.round.trust is Shuffled:
             return tuple(self.messages.report(j, self.round) for j in range(len(self.round.parts)))
         return to_reports(self.records, self.users, self.round)
 
     @property
     def messages(self) -> Messages:
-        """What they send to the shuffler, under Shuffled trust."""
+        """The messages for the shuffler, under Shuffled trust."""
         return to_messages(self.records, self.users, self.round)
 
     def columns(self) -> dict[str, AnyArray]:
@@ -80,14 +81,13 @@ class Encoded:
 
 @final
 class PlanEncoder:
-    """A plan's open round, worked out once for many rows.
+    """Encoder for a plan's open round; prepared once, used for many rows.
 
     Args:
-        plan: from ``read``, if its first round is open; or with the answers that were published since.
-        noise: only for tests. Reports of repeatable noise protect nobody.
+        plan: a plan from ``read`` while its first round is open; later, a transcript with the answers published since.
+        noise: for tests only. Reports made with repeatable noise protect nobody.
 
-    Raises:
-        CloisterError: this plan is not what it says, or cannot be answered here.
+    Raises: CloisterError: the plan does not match its own digests and costs, or cannot be answered here.
     """
 
     def __init__(self, plan: CollectionPlan | Transcript, *, noise: NoiseRng | None = None) -> None:
@@ -97,57 +97,56 @@ class PlanEncoder:
         self.width = record_width(self.round)
 
     def encode(self, rows: Any, users: Any, state: State | None = None) -> Encoded:
-        """Rows to reports.
+        """Encode rows into reports.
 
         Args:
-            rows: (n, d) numbers in the caller's units; those outside the bounds are clipped.
-            users: (n,) whole numbers, 0 <= user < the plan's rows, each once. They are public and name the same person
-                in every plan that a state sees.
-            state: where her reports and her spending are remembered.
+            rows: (n, d) numbers in the caller's units; values outside the bounds are clipped.
+            users: (n,) distinct whole numbers, 0 <= user < the plan's rows. They are public, and one number means the
+                same person in every plan that a state sees.
+            state: remembers reports and spending.
 
         Raises:
-            InvalidInput: rows or users that cannot be used.
-            BudgetExceeded: some user has too little left. No report was made of anybody.
+            InvalidInput: unusable rows or users.
+            BudgetExceeded: some user has too little budget left. No report was made for anybody.
         """
         them = self.users(users)
         table = self._rows(rows, len(them))
         order = np.argsort(them, kind="stable")
         them, table = them[order], table[order]
         if (them[1:] == them[:-1]).any():
-            raise InvalidInput("a user number stands twice: every user reports once")
+            raise InvalidInput("a user number stands twice: give each user one row")
         who = self.asked(them)
         them, table = them[who], table[who]
         self.check_memory(state)
         if state is None:
             return self.encoded(them, self.draw(table, them))
         if self._noise.seeded:
-            raise InvalidInput("reports of repeatable noise are not remembered: nobody may take them for private ones")
+            raise InvalidInput("reports of repeatable noise are not remembered: they are not private. Give no state")
         state.charge(self.transcript, [them])
         return self.encoded(them, self.remembered(them, table, state))
 
     def asked(self, users: Ids) -> Bools:
-        """Who of the users (n,) is asked anything in this round: public. Under Shuffled trust everybody may be, and
-        draws it herself."""
+        """Which users (n,) this round may ask: public. Under Shuffled trust all, as each draws her own questions."""
         if self.round.trust is Shuffled:
             return np.ones(len(users), bool)
         who: Bools = np.logical_or.reduce(asked(self.round, users))
         return who
 
     def check_memory(self, state: State | None) -> None:
-        """Raises: InvalidInput where nothing would remember which rounds a user has answered, and under which
-        answers."""
+        """Raises: InvalidInput: a plan of several rounds needs a state that remembers each user's answered rounds and
+        the published answers that they were given under."""
         if state is None and self.plan.length > 1 and not self._noise.seeded:
             raise InvalidInput(
-                f"this plan has {self.plan.length} rounds: give a state that remembers what was answered in each "
+                f"this plan has {self.plan.length} rounds: give a state that remembers the reports of each "
                 f"(--state FILE)"
             )
 
     def encoded(self, users: Ids, records: Records) -> Encoded:
-        """Records of ascending users (n,) as what may leave."""
+        """Wrap the records of ascending users (n,)."""
         return Encoded(self.plan.hash, self.transcript.head, users, records, self.round)
 
     def draw(self, rows: Floats, users: Ids) -> Records:
-        """Fresh records (n, width) for finite rows (n, d) of ascending users (n,): every call spends."""
+        """Draw fresh records (n, width) for finite rows (n, d) of ascending users (n,). Every call spends budget."""
         records = np.empty((len(users), self.width), np.uint8)
         step = max(1, min(chunk_rows(self.plan.dimension), BYTES // self.width))
         for start in range(0, len(users), step):
@@ -157,24 +156,24 @@ class PlanEncoder:
         return records
 
     def remembered(self, users: Ids, rows: Floats, state: State) -> Records:
-        """Records (n, width) of charged users (n,), ascending: the state's, and fresh ones for users without."""
+        """Records (n, width) of charged ascending users (n,): those in the state, and new ones for the others."""
         return state.fill(self.transcript, users, self.width, lambda which: self.draw(rows[which], users[which]))
 
     def users(self, users: Any) -> Ids:
-        """User numbers (n,) as they are on the wire. Raises: InvalidInput: not whole numbers of this plan."""
+        """User numbers (n,) as uint64. Raises: InvalidInput: they are not whole numbers of this plan."""
         given = np.asarray(users)
         if given.ndim != 1 or given.dtype.kind not in "iuf" or given.dtype.itemsize > 8:
-            raise InvalidInput(f"user numbers are a line of whole numbers, not {given.dtype} of shape {given.shape}")
+            raise InvalidInput(f"user numbers must be a 1-d array of whole numbers, not {given.dtype} {given.shape}")
         whole = np.isfinite(given) & (given >= 0) & (given < self.plan.rows)
         if not (whole.all() and (given == np.floor(given)).all()):
-            raise InvalidInput(f"user numbers are whole numbers from 0 to {self.plan.rows - 1}: some are not")
+            raise InvalidInput(f"user numbers must be whole numbers from 0 to {self.plan.rows - 1}: some are not")
         return given.astype(np.uint64)
 
     def _rows(self, rows: Any, n: int) -> Floats:
         try:
             table = np.asarray(rows, np.float64)
         except (TypeError, ValueError):
-            raise InvalidInput("rows are a table of numbers") from None
+            raise InvalidInput("rows must be a table of numbers, (n, d)") from None
         if table.shape != (n, self.plan.dimension):
             raise InvalidInput(
                 f"the plan takes rows of {self.plan.dimension} columns, one per user: ({n}, {self.plan.dimension}), "
@@ -193,24 +192,24 @@ def encode(
     lifetime_delta: float | None = None,
     noise: NoiseRng | None = None,
 ) -> Encoded:  # fmt: skip
-    """Rows (n, d) of users (n,) to reports of a plan's open round: see ``PlanEncoder.encode``. Warns and refuses as
-    ``cloister encode`` does.
+    """Encode rows (n, d) of users (n,) into reports for a plan's open round, with the checks and warnings of
+    ``cloister encode``; see ``PlanEncoder.encode``.
 
     Args:
-        plan: or the folder that it is in.
-        state: a file that remembers; without it, encoding the same rows again spends again.
-        lifetime, lifetime_delta: the most that a user of this state may ever spend, over all plans: the file keeps it,
+        plan: a plan, a transcript, or the folder that holds them.
+        state: a file that remembers reports; without it, encoding the same rows again spends again.
+        lifetime, lifetime_delta: the most that a user of this state may ever spend over all plans; stored in the file,
             see ``State``.
-        noise: only for tests.
+        noise: for tests only.
 
     Warns:
-        PrivacyWarning: what ``cautions`` has to say. Whoever wants none of it answered makes it an error:
-            ``warnings.simplefilter("error", PrivacyWarning)``. Then nothing is drawn or paid.
+        PrivacyWarning: each of ``cautions``. To refuse instead, before anything is drawn or charged:
+            ``warnings.simplefilter("error", PrivacyWarning)``.
     """
     given = (lifetime, lifetime_delta) != (None, None)
     if given and (state is None or isinstance(state, State)):
         raise InvalidInput(
-            "a lifetime needs a state that remembers what was spent: give state=FILE, or a State that has it"
+            "a lifetime needs a state that remembers what was spent: give state=FILE, or a State with its own lifetime"
         )
     kept = State(state, lifetime, lifetime_delta=lifetime_delta) if isinstance(state, (str, os.PathLike)) else state
     encoder = PlanEncoder(transcript_of(plan), noise=noise)
@@ -221,10 +220,10 @@ def encode(
 
 
 def cautions(transcript: Transcript, state: State | None) -> tuple[str, ...]:
-    """What whoever answers a plan should know first, whatever the plan says of itself: the command line and ``encode``
-    both say it."""
+    """Warnings to give before a plan is answered, whatever the plan says of itself: shown by ``encode`` and the command
+    line."""
     found = loud(transcript.total, transcript.plan.rows)
-    if state is not None or transcript.plan.length > 1:  # several rounds are refused without a state
+    if state is not None or transcript.plan.length > 1:  # several rounds without a state are refused anyway
         return found
     forgotten = (
         "no state: nothing remembers these reports. Encoding the same rows again, under this plan or another, spends "

@@ -1,8 +1,8 @@
-"""What a person sends, as bytes: this is what her state remembers.
+"""A user's report of one round as a fixed number of bytes, the form in which her state remembers it.
 
-The columns of all questions side by side, each question's as ``wire.columns.report_types`` packs them; zeros where she
-is not asked. Who is asked is public under Local trust. Under Shuffled trust she draws it herself: a byte before each
-question's messages is 1 if she is asked. That is her secret until she sends it, and says nothing of her row.
+The columns of all questions stand side by side, packed by ``wire.columns.report_types``; zeros where she is not asked.
+Under Local trust, who is asked is public. Under Shuffled trust she draws it herself: one byte before each question's
+messages is 1 if she is asked. That byte is secret until she sends the messages, and independent of her row.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def record_width(round: Round[Any]) -> int:
 
 
 def to_records(answers: tuple[Owned, ...], users: int, round: Round[Any]) -> Records:
-    """One record per user (users, width) from their reports, or from the messages that they send."""
+    """One record per user (users, width) from their reports or messages."""
     records = np.zeros((users, record_width(round)), np.uint8)
     for answer, (kind, many, start, end) in zip(answers, _places(round), strict=True):
         columns, rows = answer.report.columns(), answer.rows
-        if "users" in columns:  # in whatever order the report has them
+        if "users" in columns:  # the report's own order may differ from that of the answer
             rows = np.empty_like(rows)
             rows[np.argsort(columns["users"], kind="stable")] = answer.rows[np.argsort(answer.numbers, kind="stable")]
         records[rows, start - _stamped(round) : start] = 1
@@ -45,11 +45,8 @@ def to_records(answers: tuple[Owned, ...], users: int, round: Round[Any]) -> Rec
 
 
 def to_reports(records: Records, users: Ids, round: Round[Any]) -> tuple[Any, ...]:
-    """Records of users (n,) back to one report per question, under Local trust.
-
-    Raises:
-        InvalidInput: they have another width than this round's.
-    """
+    """Unpack the records of users (n,) into one report per question, under Local trust. Raises: InvalidInput: the
+    records have another width than this round's."""
     if records.shape != (len(users), record_width(round)):
         raise InvalidInput(f"records of shape {records.shape} are not those of {len(users)} users in this round")
     found = zip(_places(round), asked(round, users), strict=True)
@@ -60,7 +57,7 @@ def to_reports(records: Records, users: Ids, round: Round[Any]) -> tuple[Any, ..
 
 
 def to_messages(records: Records, users: Ids, round: Round[Any]) -> Messages:
-    """The messages of users (n,), under Shuffled trust: each user's together, in the order of the users."""
+    """The messages of users (n,), under Shuffled trust: grouped by user, in the order of the users."""
     senders, questions, bodies = list[AnyArray](), list[AnyArray](), list[AnyArray]()
     for number, (kind, many, start, end) in enumerate(_places(round)):
         who = np.flatnonzero(records[:, start - 1])
@@ -75,12 +72,12 @@ def to_messages(records: Records, users: Ids, round: Round[Any]) -> Messages:
 
 
 def _stamped(round: Round[Any]) -> int:
-    """Bytes of a record that say whether a question is asked of her, for each."""
+    """Bytes before each question's messages that say whether the user is asked it: 1 under Shuffled trust, else 0."""
     return int(round.trust is Shuffled)
 
 
 def _places(round: Round[Any]) -> Iterator[tuple[ReportType, int, int, int]]:
-    """For each question: its report type, how many a user sends, and which bytes of a record they take (start, end)."""
+    """For each question: its report type, the messages per user, and their byte range in a record (start, end)."""
     end = 0
     for part, kind in zip(round.parts, report_types(round), strict=True):
         many, start = messages(part), end + _stamped(round)

@@ -1,19 +1,19 @@
-"""What a person has said and spent, in one SQLite file on her side: no answer is ever drawn twice.
+"""A user's reports and spending, in one SQLite file on her side: no report is ever drawn twice.
 
-For every (plan, user): first the charge of the whole plan, all its rounds, durably and for all users of a call at once.
-For every round: then her report, durably, and only then does it leave. So a crash anywhere loses no spending, and
-encoding again gives the same bytes. Processes agree: a report is drawn under the write lock, by whoever comes first.
+For every (plan, user), first the charge for all rounds of the plan is stored, durably and for all users of a call at
+once; then, for every round, her report, durably; only then does the report leave. So a crash anywhere loses no
+spending, and encoding again gives the same bytes. Processes agree: the first one draws a report under the write lock.
 
-A plan's rounds are named by what was published before them (``Transcript.heads``). The file remembers the names that it
-saw: a plan that shows other answers than before is refused, so that nobody answers two versions of a round. A plan
-costs a user its total, once, however many of its rounds she answers: the schedule that she checks adds up to no more.
+A round is named by everything published before it (``Transcript.heads``), and the file remembers the names it saw: a
+plan that shows other answers than before is refused, so that nobody answers two versions of a round. A plan costs a
+user its total, once, however many of its rounds she answers: the schedule that she checks adds up to no more.
 
-A user's spending adds up over plans (basic composition: epsilons add, for any choice of later plans). Numbers name
-people: the same number in two plans is one person, whose ledger pays for both. A lifetime is a promise of the file:
-from the call that first gives one on, every call keeps it, whether it says so or not, and it only goes down.
+A user's spending adds up over plans (basic composition: epsilons add, for any choice of later plans). A number names a
+person: the same number in two plans is one person, who pays for both. A lifetime is a promise of the file: once a call
+has given one, every later call keeps it, whether it names one or not, and it can only be lowered.
 
-The file can be read by its owner alone: under split-and-mix it holds rows with hardly any noise. Whoever can write the
-file can restore an old copy: it guards against accidents.
+The file is readable by its owner only: under split-and-mix it holds rows with hardly any noise. It guards against
+accidents, not against its owner: whoever can write the file can restore an old copy.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.storage.sqlite import Store
 
 LIFETIME_DELTA = 1e-3
-"""The most delta that whoever has a lifetime may spend, unless more is given: with delta next to 1 a plan of a small
-epsilon could have her row as it is."""
+"""Default limit on a user's total delta once there is a lifetime: with delta near 1, a plan of small epsilon could
+publish her row as it is."""
 
 BATCH = 2**14
-"""Users per look into the file."""
+"""Users per database query."""
 
 _PLANS = (
     "create table plans (id integer primary key, hash text not null unique, epsilon real not null check (epsilon > 0), "
@@ -75,14 +75,14 @@ _OF_LISTED = "from listed cross join reports on reports.plan = ? and reports.use
 
 @final
 class State:
-    """A state file. It is made when it is first used.
+    """A state file, created on first use.
 
     Args:
         path: the file.
         lifetime: the most epsilon that a user may ever spend. The first charge writes it into the file, and all later
-            ones keep it; a lower one can be given at any time. None: what the file says; no limit if it says nothing.
-        lifetime_delta: the most delta beside it. None: what the file says, or ``LIFETIME_DELTA`` with a new lifetime.
-        durable: False for a scratch file that nothing depends on.
+            ones keep it; a lower one can be given at any time. None: the file's, or no limit if it has none.
+        lifetime_delta: the same for delta. None: the file's, or ``LIFETIME_DELTA`` with a new lifetime.
+        durable: False for a scratch file.
 
     Raises (all methods):
         Damaged: the file is something else. CloisterError: it cannot be used now.
@@ -99,15 +99,13 @@ class State:
         self.path, self.lifetime, self.lifetime_delta, self._durable = Path(path), lifetime, lifetime_delta, durable
 
     def charge(self, asking: Transcript, users: Iterable[Ids]) -> None:
-        """Charge a plan's epsilon to all these users who have not paid for it: to all, or, if one cannot pay, to
-        nobody. And note that they are about to answer its open round.
-
-        Args:
-            users: ascending numbers (n,), in one or more pieces.
+        """Charge a plan's (epsilon, delta) to those of these users who have not paid for it yet (all of them or, if one
+        cannot pay, none), and record that they are about to answer its open round. Args: users (pieces of ascending
+        numbers (n,)).
 
         Raises:
-            BudgetExceeded: says how many cannot pay, and what the poorest has left.
-            Refused: other answers of earlier rounds were published before; or the file's lifetime is lower than given.
+            BudgetExceeded: says how many cannot pay, and the least that any of them has left.
+            Refused: earlier rounds now show other answers than before; or the file's lifetime is lower than the given.
         """
         self._promise()
         asked, poor = np.array([asking.total.epsilon, asking.total.delta]), np.zeros(2, int)
@@ -135,12 +133,8 @@ class State:
                     raise BudgetExceeded(f"{asked[i]:g}", f"{max(left[i], 0.0):g}{few}", where)
 
     def fill(self, asking: Transcript, users: Ids, width: int, draw: Callable[[Bools], Records]) -> Records:
-        """The records (n, width) of charged users: those remembered, and for others fresh ones, remembered from now.
-
-        Args:
-            users: (n,) ascending.
-            width: bytes of a record.
-            draw: fresh records for some of the users, given who (n,).
+        """Records (n, width) of charged users: the remembered ones, and for the other users new ones, stored durably.
+        Args: users ((n,) ascending), width (bytes of a record), draw (given a mask (n,), draws these users' records).
         """
         records = np.zeros((len(users), width), np.uint8)
         with self._transaction() as db:
@@ -156,7 +150,7 @@ class State:
         return records
 
     def records(self, asking: Transcript, users: Ids, width: int) -> Records:
-        """The remembered records (n, width) of users (n,), ascending. Raises: Damaged: some user has none."""
+        """The remembered records (n, width) of ascending users (n,). Raises: Damaged: some user has none."""
         with self._transaction() as db:
             _list(db, users)
             who, found = _known(db, _place(db, asking), width)
@@ -165,11 +159,11 @@ class State:
         return found
 
     def spent(self, user: int) -> float:
-        """The epsilon that a user has spent, over all plans."""
+        """Epsilon that a user has spent, over all plans."""
         return self._spent(user, "epsilon")
 
     def spent_delta(self, user: int) -> float:
-        """The delta that a user has spent, over all plans."""
+        """Delta that a user has spent, over all plans."""
         return self._spent(user, "delta")
 
     def _spent(self, user: int, what: str) -> float:
@@ -178,8 +172,7 @@ class State:
             return math.fsum(amount for (amount,) in db.execute(query, [user]))
 
     def _promise(self) -> None:
-        """Have the file keep the lifetime that was given, whatever becomes of the charge that follows: a promise that a
-        refused call made holds for the next one."""
+        """Store the given lifetime in its own transaction: it then holds even if the charge that follows is refused."""
         given = self.lifetime, self.lifetime_delta
         if given == (None, None):
             return
@@ -187,7 +180,7 @@ class State:
             before = _promised(db)
             if before is None and self.lifetime is None:
                 raise InvalidInput(
-                    f"the state {self.path} has no lifetime that a delta could stand beside: give the most epsilon too "
+                    f"the state {self.path} has no lifetime, so no delta can be limited: give the most epsilon too "
                     "(--lifetime)"
                 )
             old = before or (math.inf, LIFETIME_DELTA if self.lifetime_delta is None else self.lifetime_delta)
@@ -195,25 +188,25 @@ class State:
             if any(now > was for was, now in zip(old, new, strict=True)):
                 raise Refused(
                     f"the state {self.path} promises a lifetime of at most epsilon = {old[0]:g} and delta = "
-                    f"{old[1]:g}, and {new[0]:g} and {new[1]:g} were given: a promise can be lowered, never raised: "
-                    "give a lower one, or none"
+                    f"{old[1]:g}, and {new[0]:g} and {new[1]:g} were given: it can be lowered, never raised: give a "
+                    "lower one, or none"
                 )
             if new != before:
                 db.execute("insert or replace into lifetime values (1, ?, ?)", new)
 
     def _transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        """One writing transaction: durable when the block ends, undone when it raises."""
+        """A write transaction: durable when the block ends, rolled back when it raises."""
         return STORE.transaction(self.path, "writing", self._durable)
 
 
 def _promised(db: sqlite3.Connection) -> tuple[float, float] | None:
-    """The most epsilon and delta that a user may ever spend, if anybody has said so."""
+    """The file's lifetime (epsilon, delta), or None."""
     found: tuple[float, float] | None = db.execute("select epsilon, delta from lifetime").fetchone()
     return found
 
 
 def _place(db: sqlite3.Connection, asking: Transcript) -> tuple[int, int]:
-    """A plan's id and the number of its round, if what was published before it is what this file has seen."""
+    """Store a plan and its rounds if new; its id and open round. Raises: Refused: the published answers changed."""
     row = [asking.hash, asking.total.epsilon, asking.total.delta]
     db.execute("insert or ignore into plans (hash, epsilon, delta) values (?, ?, ?)", row)
     plan = int(db.execute("select id from plans where hash = ?", [asking.hash]).fetchone()[0])
@@ -222,21 +215,21 @@ def _place(db: sqlite3.Connection, asking: Transcript) -> tuple[int, int]:
     seen = db.execute("select number, head from rounds where plan = ?", [plan])
     if any(number < len(asking.heads) and head != asking.heads[number] for number, head in seen):
         raise Refused(
-            "the published answers are not those that were published before: whoever publishes this plan has changed "
+            "the published answers are not those that were published before: the publisher of this plan has changed "
             "them. No report was made"
         )
     return plan, len(asking.heads) - 1
 
 
 def _list(db: sqlite3.Connection, users: Ids) -> None:
-    """Say whom the next look is for: users (n,), however far apart their numbers are."""
+    """Fill the temporary table that the next query joins with users (n,)."""
     db.execute("create temp table if not exists listed (user integer primary key)")
     db.execute("delete from listed")
     db.executemany("insert into listed values (?)", ((user,) for user in users.tolist()))
 
 
 def _spent(db: sqlite3.Connection, plan: int, users: Ids) -> Floats:
-    """The epsilon and delta (n, 2) that each listed user (n,), ascending, has spent on other plans."""
+    """Epsilon and delta (n, 2) that each listed user (n,), ascending, has spent on other plans."""
     query = (
         "select listed.user, sum(plans.epsilon), sum(plans.delta) from listed cross join plans where plans.id != ? and "
         "exists (select 1 from reports where plan = plans.id and user = listed.user) group by listed.user"
@@ -248,17 +241,17 @@ def _spent(db: sqlite3.Connection, plan: int, users: Ids) -> Floats:
 
 
 def _paid(db: sqlite3.Connection, plan: int) -> Ids:
-    """The listed users who are charged for a plan, in whatever round."""
+    """The listed users who have been charged for a plan, in any round."""
     query = "select user from listed where exists (select 1 from reports where plan = ? and user = listed.user)"
     return np.fromiter((user for (user,) in db.execute(query, [plan])), np.uint64)
 
 
 def _known(db: sqlite3.Connection, at: tuple[int, int], width: int) -> tuple[Ids, Records]:
-    """The listed users whose records are remembered, ascending, and these (m, width)."""
+    """The listed users with a remembered record, ascending, and their records (m, width)."""
     query = f"select listed.user, report {_OF_LISTED} where report is not null order by listed.user"
     found = db.execute(query, at).fetchall()
     if any(len(report) != width for _, report in found):
-        raise Damaged("the state file holds a report that is no report of its plan: restore a backup")
+        raise Damaged("the state file holds a report that is no report of its plan: restore a backup of the file")
     who = np.fromiter((user for user, _ in found), np.uint64, len(found))
     return who, np.frombuffer(b"".join(report for _, report in found), np.uint8).reshape(len(found), width)
 

@@ -1,1 +1,1 @@
-"""Files that anybody may have sent: what counts, and what is refused."""
+"""Intake of untrusted files: what counts, and what is refused."""

@@ -1,4 +1,4 @@
-"""What became of files that were sent: how much of it counts, and how much was refused for which reason."""
+"""Statistics of an intake: how much was accepted, and how much was refused for which reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cloister.core.errors import Refused
 @final
 @attrs.frozen
 class InputKind:
-    """What was sent. Args: name, reasons (with what is refused), errors (with what a strict intake says of a file)."""
+    """A kind of input. Args: name, reasons (what each refuses), errors (ends of the error texts of a strict intake)."""
 
     name: str
     reasons: Mapping[str, str]
@@ -50,25 +50,25 @@ _MESSAGES = {
 REPORTS = InputKind("reports", _REPORTS, _errors(_REPORTS))
 SHUFFLED = InputKind("messages", _REPORTS, _errors(_SHUFFLED))
 MESSAGES = InputKind("messages", _MESSAGES, {reason: f": refused {what}" for reason, what in _MESSAGES.items()})
-"""Reports of users; messages that a shuffler has released; messages of users, on their way to the shuffler."""
+"""Reports of users; messages released by a shuffler; messages of users on their way to the shuffler."""
 
 
 @final
 @attrs.define
 class Intake:
-    """What became of what was sent. All of it is public: reports are, and messages have no sender here.
+    """How much of an input was accepted and refused. All of it is public: reports are, messages have no sender here.
 
     Args:
         kind: what was sent.
-        strict: fail at the first refusal.
-        files: how many were read.
-        others: files in the folders that have another extension; they were left alone.
-        earlier: files of reports of rounds that are closed; they were left alone too, and are not in ``files``.
-        accepted: people who count.
-        questions: how many reports or messages that count answer each question.
-        refused: files, and reports, messages or people, per reason.
-        first: the file where each reason was met first.
-        doubts: what of the accepted ones chance does not explain (``core.shares``), and was accepted all the same.
+        strict: raise at the first refusal.
+        files: number of files read.
+        others: files in the folders with another extension; skipped.
+        earlier: files of reports of closed rounds; skipped, and not in ``files``.
+        accepted: number of users who count.
+        questions: accepted reports or messages per question.
+        refused: number of files, reports, messages or users refused, per reason.
+        first: the first file with each reason.
+        doubts: shares that chance does not explain (``core.shares``), accepted all the same.
     """
 
     kind: InputKind
@@ -83,7 +83,7 @@ class Intake:
     doubts: list[str] = attrs.field(factory=list)
 
     def refuse(self, reason: str, count: int, path: str) -> None:
-        """Count so many. Raises: Refused: nothing may be refused."""
+        """Count refusals. Raises: Refused: the intake is strict."""
         self.refused[reason] += count
         self.first.setdefault(reason, path)
         if self.strict:
@@ -91,11 +91,11 @@ class Intake:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """How much was refused, for every reason there is."""
+        """Number of refusals for every reason, zeros included."""
         return {reason: self.refused[reason] for reason in self.kind.reasons}
 
     def as_dict(self, planned: int) -> dict[str, Any]:
-        """Plain data. Args: planned (users of the plan)."""
+        """Plain data. Args: planned (number of users in the plan)."""
         return {
             "accepted": self.accepted, "share of the planned users": self.accepted / planned,
             "per question": self.questions, "files": self.files, "refused": self.reasons,
@@ -103,7 +103,7 @@ class Intake:
         }  # fmt: skip
 
     def lines(self) -> list[str]:
-        """One line per reason, for people."""
+        """For people: a line for each reason, kind of skipped file and doubt."""
         words, left = self.kind.reasons, {"of another kind": self.others, "of rounds that are closed": self.earlier}
         found = [f"refused {n:,} {words[r]} (the first: '{self.first[r]}')" for r, n in self.reasons.items() if n]
         found += [f"left alone {count:,} files {what}" for what, count in left.items() if count]

@@ -1,10 +1,10 @@
-"""The intake of untrusted files: the laws that users' reports, users' messages and shuffled messages share.
+"""The intake of untrusted files: the laws shared by users' reports, users' messages and shuffled messages.
 
 * A file counts only if it can be read to its end and answers this plan.
-* Whatever is refused is counted per reason, with the first file it was met in. A strict intake fails at once.
-* Invalid rows do not stop valid ones: a batch that is refused is divided until each invalid row is alone.
-* A user number counts once: the first possible thing that it sent, files being read in the order of their names. What
-  is refused does not use the number up, unless ``TRIES`` of it are sent at once.
+* Refusals are counted per reason, with the first file that caused each. A strict intake fails at the first.
+* Invalid rows do not stop valid ones: a refused batch is divided until each invalid row is alone.
+* A user number counts once, for its first possible entry; files are read in the order of their names. A refused entry
+  does not use the number up, unless ``TRIES`` of that number are sent at once.
 """
 
 from __future__ import annotations
@@ -28,32 +28,31 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Origin: TypeAlias = str | Callable[[int], str]
-"""The file that all rows came from, or that of each."""
+"""The file that all rows came from, or a function from a row to its file."""
 
 SPLIT = 4
 """Parts that a refused batch is divided into. More: fewer checks if most rows are invalid, more sums if few are."""
 
 TRIES = 64
 """Most invalid entries per user number that are checked one by one in a batch: the cap keeps a flood of forgeries
-linear in cost. Whoever can send so many before her could as well send one that counts."""
+linear in cost. An attacker who can send that many before the user could as well send one that counts."""
 
 
 class SentFiles:
-    """Files that were sent.
+    """Files of untrusted reports or messages.
 
     Args:
         paths: folders, files or patterns; .parquet and .arrow.
-        plan: name of the round, as files bear it: the plan's hash, or that of the answers that were published last.
-        users: how many are planned; numbers are 0 <= user < users.
+        plan: name of the round that the files must carry: hash of the plan, or of the last published answers.
+        users: planned number of users; their numbers are 0 <= user < users.
         strict: fail at the first refusal.
-        progress: told how many more reports or messages were looked at.
-        earlier: names of the rounds before.
+        progress: called with the number of reports or messages just read.
+        earlier: names of the earlier rounds.
 
     Attributes:
-        intake: what became of them.
+        intake: how much was accepted and refused.
 
-    Raises:
-        InvalidInput: there are no such files. MissingExtra: pyarrow is not installed.
+    Raises: InvalidInput: there are no such files. MissingExtra: pyarrow is not installed.
     """
 
     kind: InputKind
@@ -73,15 +72,15 @@ class SentFiles:
 
     @property
     def people(self) -> int | None:
-        """Who count, once there are any."""
+        """Number of users who count, or None while there are none."""
         return self.intake.accepted or None
 
     def _nothing(self, questions: int) -> Intake:
-        """What is known before the first file is read."""
+        """Statistics before the first file is read."""
         return Intake(self.kind, self._strict, len(self._files), self._others, questions=[0] * questions)
 
     def _batches(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """A file's rows, a bounded number at a time; none of a file that does not count."""
+        """A file's rows, a bounded number at a time; none if the file is refused or of an earlier round."""
         from cloister.collection.wire.files import Unusable, batches
 
         try:
@@ -94,7 +93,7 @@ class SentFiles:
                 self.intake.refuse(error.reason if error.reason in self.kind.reasons else "no messages", 1, path)
 
     def _kept(self, rows: Ints, good: Bools, reason: str, origin: Origin) -> Ints:
-        """The good rows (n,); the others are refused."""
+        """The good rows (n,); the others are counted as refused."""
         if not good.all():
             path = origin if isinstance(origin, str) else origin(int(rows[~good][0]))
             self.intake.refuse(reason, int((~good).sum()), path)
@@ -108,11 +107,12 @@ class SentFiles:
         possible: Callable[[Ints], Iterable[tuple[Ints, T]]],
         origin: Origin,
     ) -> Iterator[T]:
-        """What is possible of the rows that are left, each user number once.
+        """Yield what the possible ones among the remaining rows say, each user number once.
 
         Args:
-            seen: numbers that count already; a number is entered before anything else is checked.
-            users: (n,) of all rows.
+            seen: user numbers that count already; a number is added before further rows are checked.
+            users: (n,) user number of every row.
+            left: the remaining rows.
             possible: given rows of different users, yields those that an encoder could have sent, with what they say,
                 and refuses the others.
         """
@@ -126,12 +126,12 @@ class SentFiles:
                 seen.add(users[rows])
                 self.intake.accepted += len(rows)
                 yield found
-        left = self._kept(left, ~seen.has(users[left]), "duplicate", origin)  # of more than there are tries
+        left = self._kept(left, ~seen.has(users[left]), "duplicate", origin)  # what remains after all tries
         self._kept(left, np.zeros(len(left), bool), "impossible", origin)
 
 
 def isolated(rows: Ints, read: Callable[[Ints], T]) -> Iterator[tuple[Ints, T | None]]:
-    """Parts of the rows with what is read of each. Refused parts are divided; a single refused row has None."""
+    """Yield parts of the rows with what ``read`` made of each. Refused parts are divided; a refused row gives None."""
     found: T | None = None
     with suppress(Refused):
         found = read(rows)

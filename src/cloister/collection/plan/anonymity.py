@@ -1,5 +1,5 @@
-"""What a plan of trust Shuffled rests on beside its epsilon: how many must hide each other, what a report alone costs,
-what is sent."""
+"""The public facts of a Shuffled plan beside its epsilon: how many users must hide each other, what a report costs
+without a shuffler, and how much is sent."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from cloister.core.questions import Round
 from cloister.core.shuffling import messages, min_honest_users, roles
 
 MAX_MESSAGES, MAX_MESSAGE_BYTES = 2**16, 2**22
-"""What a plan may ask a person to send."""
+"""Most messages and bytes that a plan may ask of a user."""
 
 QUESTION_BYTES = 2
-"""That say which question a message answers."""
+"""Bytes of a message that name its question."""
 
 
 @final
@@ -27,11 +27,11 @@ class Crowd:
     """Public facts of a round of trust Shuffled.
 
     Args:
-        least: people who must have reported honestly; the shuffler releases nothing of fewer.
-        alone: epsilon of what one person sends, against a shuffler who is not honest or where nobody else is; infinite:
-            nothing holds.
-        messages: most that a person sends.
-        bytes: most that her messages have, without the envelope.
+        min_honest_users: users who must have reported honestly; the shuffler releases nothing for fewer.
+        epsilon_without_shuffler: epsilon of one user's messages if the shuffler is dishonest or nobody else reports;
+            infinite: no guarantee.
+        messages: most messages of a user.
+        bytes: most bytes of a user's messages, without the envelope.
     """
 
     min_honest_users: int
@@ -41,11 +41,8 @@ class Crowd:
 
     @classmethod
     def of(cls, round: Round[Any]) -> Self:
-        """Of a round. Questions that share the users cost a person the largest, any other comes on top.
-
-        Raises:
-            InvalidInput: no person can be asked to send so much.
-        """
+        """The facts of a round. Of questions that split the users between them the largest counts; others add up.
+        Raises: InvalidInput: a user would have to send too much."""
         count, size, kinds = 0, 0, report_types(round)
         for numbers in roles(round):
             parts = [(round.parts[j], kinds[j].bytes) for j in numbers]
@@ -60,12 +57,12 @@ class Crowd:
         return cls(min_honest_users(round), Spent.on(round.events).epsilon_without_shuffler, count, size)
 
     def lines(self) -> list[str]:
-        """For people."""
+        """The facts for people, as text lines."""
         several = f"{self.messages:,} messages" if self.messages > 1 else "one message"
         return [f"A person sends {several} at most, of {self.bytes:,} bytes in all."]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data; None where nothing holds."""
+        """Plain data; None for an infinite epsilon."""
         return {
             "least honest people": self.min_honest_users,
             "epsilon alone": self.epsilon_without_shuffler if self.epsilon_without_shuffler < math.inf else None,
@@ -74,7 +71,7 @@ class Crowd:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Self:
-        """What ``as_dict`` gave."""
+        """The inverse of ``as_dict``."""
         alone = given["epsilon alone"]
         names = "least honest people", "messages per user", "message bytes per user"
         few, count, size = (int(given[name]) for name in names)

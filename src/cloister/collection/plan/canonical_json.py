@@ -1,4 +1,4 @@
-"""Public facts as JSON under a hash of themselves: what a plan and the answers of its rounds are written in."""
+"""Plans and published answers as JSON that holds its own hash, and durable writing of files."""
 
 from __future__ import annotations
 
@@ -17,27 +17,25 @@ from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
 T = TypeVar("T")
 
 OWNER, OWNERS_FOLDER = 0o600, 0o700
-"""Permissions of what people remember and send: their owner reads it, nobody else."""
+"""Permissions of files and folders that only their owner may read."""
 
 
 def hash_of(facts: Mapping[str, Any]) -> str:
-    """SHA-256 of facts, in hex, however they are laid out."""
+    """SHA-256 of facts, in hex; independent of layout and key order."""
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def with_hash(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts with their hash."""
+    """The facts and their hash, under "hash"."""
     return {**facts, "hash": hash_of(facts)}
 
 
 def check_seal(given: Mapping[str, Any], format: int) -> None:
-    """Raises: Refused for facts of another format, or with a hash that is not theirs."""
+    """Raises: Refused: another format, or a hash that does not match the facts."""
     facts = {name: value for name, value in given.items() if name != "hash"}
     if given["format"] != format:
-        raise Refused(
-            f"it has format {given['format']!r}, this cloister reads format {format}: use the version that made it"
-        )
+        raise Refused(f"it has format {given['format']!r}, this cloister reads {format}: use the version that made it")
     if given["hash"] != hash_of(facts):
         raise Refused(
             "it was changed after it was published: its hash does not fit. Get it again from whoever published it"
@@ -45,7 +43,7 @@ def check_seal(given: Mapping[str, Any], format: int) -> None:
 
 
 def laid_out(facts: Mapping[str, Any]) -> str:
-    """JSON for people: a name per line, lists of plain values in one. A raw line break is never inside a value."""
+    """Readable JSON: a name per line, lists of plain values on one line. Line breaks never occur inside values."""
     text = json.dumps(facts, indent=1, allow_nan=False)
     return re.sub(
         r"\[\n[^\[\]{}]*?\n *\]", lambda m: re.sub(r"\n *", " ", m.group()).replace("[ ", "[").replace(" ]", "]"), text
@@ -53,11 +51,8 @@ def laid_out(facts: Mapping[str, Any]) -> str:
 
 
 def read(path: Path, what: str, most: int, build: Callable[[bytes], T], again: str) -> T:
-    """What a file holds. Args: what (its kind), most (bytes), build (from its content), again (error if that fails).
-
-    Raises:
-        InvalidInput: it cannot be read. Damaged: it is not as it was published.
-    """
+    """Read and build what a file holds. Args: what (its kind), most (bytes), build (from its content), again (text of
+    the error if it cannot be parsed). Raises: InvalidInput: unreadable file. Damaged: not as it was published."""
     try:
         with path.open("rb") as file:
             content = file.read(most + 1)
@@ -74,13 +69,13 @@ def read(path: Path, what: str, most: int, build: Callable[[bytes], T], again: s
 
 
 def beside(target: Path) -> Path:
-    """A new hidden name beside a file or folder, which is written under it and renamed when it is whole."""
+    """A new hidden name beside a target, for writing it before it is renamed into place."""
     return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
 
 
 @contextmanager
 def writing(what: object, otherwise: str = "") -> Iterator[None]:
-    """Raises: InvalidInput if the disk cannot be written. Args: what (is written), otherwise (what was not done)."""
+    """Turns OSError into InvalidInput. Args: what (is written), otherwise (appended: what was not done)."""
     try:
         yield
     except OSError as error:
@@ -88,24 +83,24 @@ def writing(what: object, otherwise: str = "") -> Iterator[None]:
 
 
 def write(file: BinaryIO, text: str) -> None:
-    """A text and a line break, durably."""
+    """Write a text and a line break, durably."""
     file.write(text.encode() + b"\n")
     flush(file)
 
 
 def private(path: Path) -> BinaryIO:
-    """A new file that its owner alone can read, to be written."""
+    """Create a file for writing that only its owner can read."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER), "wb")
 
 
 def flush(file: BinaryIO) -> None:
-    """Have what was written on the disk."""
+    """Flush a file to the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def sync(folder: Path) -> None:
-    """Have new names on the disk too, where a folder can be synced."""
+    """Flush a folder's entries to the disk, where the system allows it."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -115,14 +110,14 @@ def sync(folder: Path) -> None:
 
 
 def whole(value: Any) -> int:
-    """A number that JSON had as a whole one. Raises TypeError."""
+    """The value, if JSON had a whole number here. Raises TypeError."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError("not a whole number")
     return value
 
 
 def text(value: Any) -> str:
-    """What JSON had as text. Raises TypeError."""
+    """The value, if JSON had text here. Raises TypeError."""
     if not isinstance(value, str):
         raise TypeError("not text")
     return value

@@ -1,7 +1,7 @@
-"""What each round of a plan costs a person, in privacy and in bytes: public, and fixed before the first round.
+"""The privacy and bytes that each round of a plan costs a user: public, and fixed before the first round.
 
-A schedule does not depend on answers. So a person who has it knows, before she says anything, what all rounds together
-cost her; in each round she compares what she is asked with it.
+A schedule does not depend on answers. So a user knows the total cost of all rounds before she sends anything, and in
+each round she compares what she is asked with the schedule.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ USER_BYTES = 8.0
 @final
 @attrs.frozen
 class Size:
-    """Bytes of one report, on average over the users. Args: answers (what she says), stamps (which question it
-    answers), user (number)."""
+    """Mean bytes of one user's report. Args: answers, stamps (which question it answers), user (her number)."""
 
     answers: float
     stamps: float
@@ -34,8 +33,8 @@ class Size:
 
     @classmethod
     def of(cls, round: Round[Any]) -> Size:
-        """What a user sends. Columns of one dimension say which question is answered; who is not asked sends nothing.
-        Of messages, the stamp and her private number say so, and two bytes."""
+        """The mean size for a round; users who are not asked send nothing. Under Local trust the one-dimensional
+        columns say which question is answered; under Shuffled trust, two bytes and the private number do."""
         answers, stamps, mixed = 0.0, 0.0, round.trust is Shuffled
         for part, kind in zip(round.parts, report_types(round), strict=True):
             share = messages(part) * part.fraction
@@ -67,9 +66,9 @@ class Step:
     """One round of a schedule.
 
     Args:
-        events: what it costs those who are asked, as plain data, in the order of the questions.
+        events: privacy cost for the users asked, as plain data, in the order of the questions.
         asked: share of the users who are asked anything.
-        size: of a report, had all answers before been zero; answers can change it.
+        size: size of a report if all earlier answers are zero; real answers can change it.
     """
 
     events: tuple[Mapping[str, Any], ...]
@@ -82,7 +81,7 @@ class Step:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Step:
-        """What ``as_dict`` gave. Raises: ValueError, TypeError, KeyError."""
+        """The inverse of ``as_dict``. Raises: ValueError, TypeError, KeyError."""
         events, asked = tuple(dict(e) for e in given["events"]), float(given["asked"])
         if not 0 < asked <= 1 or not all(isinstance(e["mechanism"], str) for e in events):
             raise ValueError("a step asks some of the users, by mechanisms that have names")
@@ -92,12 +91,12 @@ class Step:
         return {"events": [dict(e) for e in self.events], "asked": self.asked, "bytes": self.size.as_dict()}
 
     def fits(self, round: Round[Any]) -> bool:
-        """Whether a round costs what was planned, of those whom it was planned to be asked of."""
+        """Whether a round has the planned privacy cost and asks the planned share of the users."""
         return self.events == tuple(_plain(event) for event in round.events) and self.asked == asked_share(round)
 
 
 def asked_share(round: Round[Any]) -> float:
-    """Share of the users (expected, over keys) who are asked anything in a round."""
+    """Expected share (over random keys) of the users who are asked anything in a round."""
     shares = dict[PublicRng, list[Share]]()
     for part in round.parts:
         if part.user_share is None:

@@ -1,14 +1,13 @@
-"""A published plan: everything that a person needs to answer its rounds, and a server to make sense of the answers. All
-public.
+"""A published plan: all that users need to answer its rounds, and a server to decode the answers. All public.
 
-A folder with ``plan.json`` and the same in words. Components stand in it by name, never as code: whoever reads it
-composes the method from what she has installed, works the round out herself and compares digests, so that a person and
-a server who accept one plan mean the same round. ``hash`` covers all the rest; reports carry it.
+A plan is a folder with ``plan.json`` and the same in words. Components stand in it by name, never as code: each reader
+composes the method from the installed components, derives the round and compares digests, so that a user and a server
+who accept one plan mean the same round. ``hash`` covers everything else in the file; reports carry it.
 
-A plan of one round has format 1. One of several rounds has format 2 and holds what each round will cost; what is asked
-in later rounds depends on the answers that the server publishes beside it (``transcript``).
+A plan of one round has format 1. A plan of several rounds has format 2 and holds the cost of each round; what later
+rounds ask depends on the answers that the server publishes beside it (``transcript``).
 
-Reading is light: NumPy, attrs and the standard library, unless the plan names a stranger's component.
+Reading needs NumPy, attrs and the standard library only, unless the plan names a component that is not built in.
 """
 
 from __future__ import annotations
@@ -42,19 +41,19 @@ from cloister.core.strict_json import parsed
 FORMAT, FORMAT_OF_ROUNDS = 1, 2
 FILE, WORDS = "plan.json", "README.txt"
 MAX_PLAN_BYTES = 2**26
-"""Bytes of a plan file; more is no plan."""
+"""Largest plan file that is read."""
 
 LOUD = 8.0
-"""Above this epsilon a report hides little."""
+"""Epsilon above which a plan is announced as hiding little."""
 
 TRUSTS = ("Local", "Shuffled")
-"""Trust models of rounds that people answer by themselves."""
+"""Trust models under which users randomise their own rows, as a plan needs."""
 
 
 @final
 @attrs.frozen
 class Outlook:
-    """How well the method will do. Args: error (v of ``PredictsError``), rows_needed (for v = 0.1, at most: v falls as
+    """Expected accuracy. Args: error (v of ``PredictsError``), rows_needed (for v = 0.1; an upper bound, as v falls as
     1 / n or faster)."""
 
     error: float
@@ -62,31 +61,30 @@ class Outlook:
 
     @property
     def excess(self) -> float:
-        """What noise adds to the mean squared distance, over the squared radius: v / (1 + v), since centres are
-        shrunk."""
+        """Mean squared distance added by noise, over the squared radius: v / (1 + v), since centres are shrunk."""
         return self.error / (1 + self.error)
 
 
 @final
 @attrs.frozen(kw_only=True, eq=False)
 class CollectionPlan:
-    """One round or several, planned.
+    """A plan of one round or several.
 
     Args:
         method: names and options of the method and everything in its slots, as ``Composed.config`` has them.
         k: number of centres.
         rows: public number of users; their numbers are 0 <= user < rows.
-        domain: where rows can be.
-        columns: names of the columns, or None for any that are as many.
+        domain: domain of the rows.
+        columns: column names, or None: any columns, as many as the domain's dimension.
         total: (epsilon, delta) that all rounds together cost a user.
-        seed: of the public choices.
-        digest: of the first round.
-        outlook: what to expect; None if the method cannot say.
-        size: of a user's reports, of all rounds together.
-        warnings: what is wrong with the plan, in words.
-        version: of cloister, where it was made.
-        schedule: what each of several rounds costs; empty for a plan of one.
-        crowd: what it rests on, if its trust is Shuffled; None: Local.
+        seed: seed of the public randomness.
+        digest: digest of the first round.
+        outlook: expected accuracy; None if the method cannot say.
+        size: mean size of a user's reports of all rounds together.
+        warnings: texts for people.
+        version: the cloister version that made the plan.
+        schedule: cost of each round, for several; empty for one round.
+        crowd: facts of the shuffled round; None under Local trust.
     """
 
     method: Mapping[str, Any]
@@ -108,17 +106,17 @@ class CollectionPlan:
 
     @property
     def trust(self) -> str:
-        """Name of the trust marker."""
+        """Name of the trust marker: Local or Shuffled."""
         return "Local" if self.crowd is None else "Shuffled"
 
     @property
     def hash(self) -> str:
-        """SHA-256 of everything else, in hex: the plan's name."""
+        """SHA-256 of everything else, in hex; the plan's name."""
         return canonical_json.hash_of(self._facts())
 
     @property
     def length(self) -> int:
-        """How many rounds there are."""
+        """Number of rounds."""
         return len(self.schedule) or 1
 
     @property
@@ -127,15 +125,15 @@ class CollectionPlan:
 
     @property
     def problem(self) -> Problem:
-        """What is asked for, with the budget that (epsilon, delta) buys."""
+        """The clustering problem, with the budget that (epsilon, delta) buys."""
         return self._problem(self.compose())
 
     def compose(self) -> Composed:
-        """The method, from what is installed.
+        """The method, composed from the installed components.
 
         Raises:
-            CloisterError: something that it names is not installed, or it does not fit.
-            Refused: it is not private, or not for people who answer by themselves.
+            CloisterError: a component is not installed, or does not fit its slot.
+            Refused: the method is not private, or has another trust model than the plan.
         """
         components, values = dict[str, str](), dict[str, Any]()
         for path, part in _walk(self.method, ""):
@@ -146,19 +144,14 @@ class CollectionPlan:
         )
         if not composed.private or composed.trust != self.trust:
             kind = f"{composed.trust}, which the plan is not" if composed.private else "NOT private"
-            raise Refused(f"this plan's method is {kind}: no report is given to it")
+            raise Refused(f"this plan's method is {kind}: nobody should send a report to it")
         return composed
 
     def round(self, record: Record | None = None) -> Round[Any]:
-        """The round that is asked next, worked out anew.
-
-        Args:
-            record: the rounds before, and the digest that this one was published with; by default nothing, and the
-                first round.
+        """Derive the next round to answer. Args: record (earlier rounds and this one's digest; default: first round).
 
         Raises:
-            Refused: a round is not the one that was published, the schedule is not the plan's, or the answers lead
-                nowhere.
+            Refused: a round or the schedule differs from what was published, or the method fails on the answers.
             BudgetExceeded: all rounds together cost more than the plan says.
         """
         published = Record([self.digest]) if record is None else record
@@ -170,21 +163,16 @@ class CollectionPlan:
             raise Refused(f"this plan was made by cloister {self.version}: {error}. No report was made") from error
         except CloisterError:
             raise
-        except Exception as error:  # published answers can lie: a method may stumble over them in any way
+        except Exception as error:  # published answers can be lies, on which a method may fail in any way
             raise Refused("the method cannot go on from the published answers: no report was made") from error
         if self.crowd is not None and (self.schedule or self.crowd != Crowd.of(found)):
-            raise Refused(
-                "this plan says something else of its messages and their crowd than its round: no report was made"
-            )
+            raise Refused("this plan states other messages or another crowd than its round has: no report was made")
         self.accountant(composed, found if not self.schedule else None).charge(found.index, found.events)
         return found
 
     def rounds(self) -> tuple[Round[Any], ...]:
-        """Every round as it would be, had all answers been zero: their events are those of the real ones.
-
-        Raises:
-            Refused: the schedule comes out differently here.
-        """
+        """All rounds as they would be if every answer were zero: their events equal those of the real rounds. Raises:
+        Refused: their costs differ from the plan's schedule."""
         if self._rounds:
             return self._rounds
         composed = self.compose()
@@ -199,30 +187,20 @@ class CollectionPlan:
         return found
 
     def accountant(self, composed: Composed | None = None, only: Round[Any] | None = None) -> Accountant:
-        """Who adds up all rounds, and has found them to be within what the plan says.
-
-        Args:
-            composed: the method, if it was composed already.
-            only: the one round of a plan that has one, which needs no forecast.
-        """
+        """An accountant whose forecast of all rounds is within the plan's total. Args: composed (the method, if already
+        composed), only (the round of a plan that has one; it replaces the forecast)."""
         problem = self._problem(composed or self.compose())
         accountant = Accountant(self.total, problem.budget)
         accountant.forecast([round.events for round in ([only] if only is not None else self.rounds())])
         return accountant
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON, with its hash."""
+        """Plain data for JSON, with its hash."""
         return canonical_json.with_hash(self._facts())
 
     def write(self, folder: str | os.PathLike[str], words: str) -> None:
-        """Make the folder, all at once: a crash leaves none.
-
-        Args:
-            words: the plan for people.
-
-        Raises:
-            InvalidInput: there is something, or it cannot be written.
-        """
+        """Create the plan's folder atomically: a crash leaves none. Args: words (the plan as text for people). Raises:
+        InvalidInput: the folder is not empty, or cannot be written."""
         target = checked_folder(folder)
         temporary = canonical_json.beside(target)
         try:
@@ -295,7 +273,7 @@ read = CollectionPlan.read
 
 
 def loud(total: Total, rows: int) -> tuple[str, ...]:
-    """Warnings of a report that hides little, whatever its plan says of itself. Args: rows (public number of users)."""
+    """Warnings that a report hides little, whatever its plan says of itself. Args: rows (public number of users)."""
     epsilon, delta = total.epsilon, total.delta
     times = f"e^{epsilon:g} = {math.exp(epsilon):,.0f}" if epsilon < 20 else f"e^{epsilon:g}"
     found = list[str]()
@@ -313,7 +291,7 @@ def loud(total: Total, rows: int) -> tuple[str, ...]:
 
 
 def checked_folder(folder: str | os.PathLike[str]) -> Path:
-    """The path, if a plan could be written there. Raises: InvalidInput: something is there already."""
+    """The absolute path, if a plan can be written there. Raises: InvalidInput: it is a file, or not empty."""
     target = Path(os.path.abspath(folder))
     if target.exists() and not target.is_dir():
         raise InvalidInput(f"cannot write {target}: it is a file")
@@ -325,7 +303,7 @@ def checked_folder(folder: str | os.PathLike[str]) -> Path:
 
 
 def _registry(names: set[str]) -> Registry:
-    """What is built in, if it has all these names; else everything that is installed."""
+    """The built-in components if they include all these names, else all installed ones."""
     known = built_in()
     return known if names <= {spec.name for spec in known.specs()} else registry()
 
@@ -338,7 +316,7 @@ def _walk(config: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[s
 
 
 def _method(config: Any) -> dict[str, Any]:
-    """A configuration, if it is one all the way down."""
+    """A configuration whose structure was checked recursively."""
     if not isinstance(config, dict) or set(config) != {"name", "options", "slots"}:
         raise TypeError("not a component")
     canonical_json.text(config["name"])

@@ -1,4 +1,4 @@
-"""Making a plan: check a request, forecast it, say what to expect of it."""
+"""Publishing a plan: check the request, forecast its rounds, and describe costs and expected accuracy."""
 
 from __future__ import annotations
 
@@ -26,25 +26,24 @@ from cloister.run.fit import PreparedRun, Request, prepare
 from cloister.run.statement import state
 
 WELL = 0.1
-"""An expected error that is worth having: noise adds a tenth of the squared radius."""
+"""Expected error that counts as good: noise adds a tenth of the squared radius."""
 
 MAX_DIMENSIONS = 2**20
 
 
 def publish(request: Request, columns: Sequence[str] | None = None, dimension: int | None = None) -> CollectionPlan:
-    """The plan of a request.
+    """Make the plan of a request.
 
     Args:
-        columns: their names; or
-        dimension: how many there are, whatever they are called.
+        columns: names of the columns; or
+        dimension: their number, for any names.
 
-    Raises:
-        CloisterError: the request does not make sense, or is not for people who answer by themselves.
+    Raises: CloisterError: the request is invalid, or its method is not for users who randomise their own rows.
     """
     called, name = _names(columns, dimension), request.method
     composed = compose(registry(), "Method", name, request.components, request.options)
     if not composed.private:
-        raise InvalidInput(f"'{name}' as composed is NOT private: nobody can be asked to answer that")
+        raise InvalidInput(f"'{name}' as composed is NOT private: nobody can be asked to answer it")
     if composed.trust not in TRUSTS:
         raise InvalidInput(
             f"'{name}' as composed is {composed.trust}: a plan is answered by people who randomise their own rows. "
@@ -101,7 +100,7 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
 
 
 def _promise(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
-    """What answering costs, in rounds and over plans."""
+    """What answering costs a user, in one round, all rounds and over several plans, for people."""
     if plan.length == 1:
         return (
             "A person answers once. Two answers under one plan, or one under each of two plans, cost her the sum of "
@@ -118,7 +117,7 @@ def _promise(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
 
 
 def _sizes(plan: CollectionPlan) -> str:
-    """How many bytes a person sends."""
+    """How many bytes a user sends, for people."""
     s = plan.size
     if plan.length == 1:
         return (
@@ -136,7 +135,7 @@ def _sizes(plan: CollectionPlan) -> str:
 
 
 def expectation(plan: CollectionPlan) -> str:
-    """What noise will do to the centres, in one or two sentences."""
+    """How much noise will move the centres, for people."""
     o = plan.outlook
     if o is None:
         return f"'{plan.method['name']}' cannot say beforehand how well it will do."
@@ -154,7 +153,7 @@ def expectation(plan: CollectionPlan) -> str:
 
 
 def warnings(plan: PreparedRun, outlook: Outlook | None) -> tuple[str, ...]:
-    """What is wrong with a plan, in words."""
+    """Warnings about a plan, for people."""
     found = list[str]()
     epsilon, n, d = plan.total.epsilon, plan.problem.rows, plan.problem.domain.dimension
     if outlook is not None and not outlook.error < 1:
@@ -172,15 +171,15 @@ def _outlook(plan: PreparedRun) -> Outlook | None:
         return None
     error = float(method.expected_error(plan.problem))
     if not 0 <= error < math.inf:
-        raise InvalidInput(f"the expected error of '{plan.composed.spec.name}' is {error}: this plan makes no sense")
-    # the larger a crowd, the more each of its people may say: under Shuffled trust fewer rows than in proportion are
-    # needed for less error
+        raise InvalidInput(f"the expected error of '{plan.composed.spec.name}' must be finite and >= 0, not {error}")
+    # in a larger crowd each user may say more, so under Shuffled trust v falls faster than 1 / n: n v / WELL bounds the
+    # rows needed from above only if it is at least n
     least = 1.0 if plan.composed.trust == Shuffled.__name__ else 0.0
     return Outlook(error, _round_figure(math.ceil(plan.problem.rows * max(error / WELL, least))))
 
 
 def _round_figure(value: float) -> int:
-    """Rounded up to two digits."""
+    """Rounded up to two significant digits."""
     whole = math.ceil(value)
     step = int(10 ** max(0, len(str(whole)) - 2))
     return -(-whole // step) * step
@@ -188,23 +187,21 @@ def _round_figure(value: float) -> int:
 
 def _names(columns: Sequence[str] | None, dimension: int | None) -> list[str]:
     if (columns is None) == (dimension is None):
-        raise InvalidInput(
-            "say what the columns are: give either their names (--columns a,b,c) or how many they are (--dimension 100)"
-        )
+        raise InvalidInput("give the columns: either their names (--columns a,b,c) or their number (--dimension 100)")
     if columns is not None:
         if not columns or not all(columns) or len(set(columns)) != len(columns):
-            raise InvalidInput("columns have names, and different ones")
+            raise InvalidInput("columns must have names, and different ones")
         return list(columns)
     if dimension is None or not 1 <= dimension <= MAX_DIMENSIONS:
-        raise InvalidInput(f"the dimension is {dimension}: give a number of columns, at least 1")
+        raise InvalidInput(f"the dimension is {dimension}: give a number of columns from 1 to {MAX_DIMENSIONS:,}")
     return [str(i) for i in range(dimension)]
 
 
 def _as_read(made: CollectionPlan) -> CollectionPlan:
-    """What a reader will have: a plan that does not survive its own file is not published."""
+    """The plan as its readers will parse it, with its rounds checked. Raises: InvalidInput: it differs."""
     read = CollectionPlan.from_dict(json.loads(json.dumps(made.as_dict(), allow_nan=False)))
     if read.hash != made.hash:
-        raise InvalidInput("this plan cannot be written down: some option is not plain data")
+        raise InvalidInput("this plan cannot be written as JSON: some option is not plain data")
     read.round()
     read.rounds()
     return read

@@ -1,15 +1,15 @@
-"""A published plan and the answers of its rounds that were closed: a folder that only grows. All public.
+"""A published plan and the answers of its closed rounds: a folder that only grows. All public.
 
-Beside ``plan.json`` stands ``round-1.json``, ``round-2.json``, ... for each closed round: what the method looked at and
-saw, the digest of the round that comes next, and the hash of the file before (of the plan, for the first). So the hash
-of the last file, the *head*, names everything that was published, and names the open round: reports bear it.
+Beside ``plan.json`` stands ``round-1.json``, ``round-2.json``, ... for each closed round: the method's lookups and
+their results, the digest of the next round, and the hash of the previous file (for the first round, of the plan). So
+the hash of the last file, the *head*, names everything that was published and names the open round: reports carry it.
 
-A file appears whole or not at all, and never twice: it is linked under its name, which fails if the name is taken.
-Whoever reads refuses a gap, a broken chain and any byte that the publisher would not have written.
+A file appears whole or not at all, and only once: it is hard-linked to its name, which fails if the name is taken.
+Readers refuse a gap, a broken chain and any byte that differs from the canonical text.
 
-A publisher can lie. He can publish other answers than those he was given, or show different people different ones:
-people do not trust answers, they compare heads with those that they saw before, rounds with digests, and costs with the
-plan's schedule (``state``, ``CollectionPlan.round``). What lies can do is to spoil the result.
+A publisher can lie: publish other answers than those reported, or show different users different ones. Users do not
+trust answers. They compare heads with those that they saw before, rounds with digests, and costs with the plan's
+schedule (``state``, ``CollectionPlan.round``). All that lies can do is spoil the result.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cloister.core.types import AnyArray
 
 FORMAT = 1
 MAX_ROUND_BYTES = 2**28
-"""Bytes of a file of answers; more is none."""
+"""Largest file of answers that is read."""
 
 _NAME = re.compile(r"round-([1-9][0-9]*)\.json")
 
@@ -43,16 +43,16 @@ _NAME = re.compile(r"round-([1-9][0-9]*)\.json")
 @final
 @attrs.frozen(kw_only=True, eq=False)
 class RoundAnswers:
-    """One closed round, as it is published.
+    """The published answers of one closed round.
 
     Args:
         plan: hash of the plan.
-        round: its index, from 0.
+        round: index of the round, from 0.
         previous: hash of the answers before, or of the plan.
-        digest: of this round.
+        digest: digest of this round.
         following: digest of the next round; None after the last.
-        looks: every look that the method took before it asked the next round, in order.
-        reports: what became of the reports that were sent, as ``Intake.as_dict`` has it.
+        lookups: every lookup that the method made before it asked the next round, in order.
+        reports: how many reports were accepted and refused, as ``Intake.as_dict`` has it.
     """
 
     plan: str
@@ -70,7 +70,7 @@ class RoundAnswers:
 
     @property
     def content(self) -> str:
-        """What the file says: the only way of saying it."""
+        """The file's text; canonical, so that equal answers are equal bytes."""
         return canonical_json.laid_out(canonical_json.with_hash(self._facts()))
 
     @classmethod
@@ -78,7 +78,7 @@ class RoundAnswers:
         canonical_json.check_seal(given, FORMAT)
         following = given["next"]
         if not canonical_json.whole(given["reports"]["accepted"]) >= 0:
-            raise ValueError("so many reports cannot have counted")
+            raise ValueError("the number of accepted reports is negative")
         return cls(
             plan=canonical_json.text(given["plan"]), round=canonical_json.whole(given["round"]) - 1,
             previous=canonical_json.text(given["previous"]),
@@ -98,25 +98,25 @@ class RoundAnswers:
 @final
 @attrs.frozen(eq=False)
 class Transcript:
-    """What has been published so far. Args: plan, closed (answers of the closed rounds, in order)."""
+    """A plan and its published answers. Args: plan, closed (answers of the closed rounds, in order)."""
 
     plan: CollectionPlan
     closed: tuple[RoundAnswers, ...] = ()
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """Name of every round up to the open one (or, when all are closed, of the end): hash of what was published
-        before it."""
+        """Names of the rounds up to the open one (or of the end, if all are closed): the hash of what was published
+        before each."""
         return (self.plan.hash, *(answers.hash for answers in self.closed))
 
     @property
     def head(self) -> str:
-        """Name of the open round: its reports bear it. The first one's is the plan's."""
+        """Name of the open round, which its reports carry; for the first round, the plan's hash."""
         return self.heads[-1]
 
     @property
     def index(self) -> int:
-        """Of the open round, from 0."""
+        """Index of the open round, from 0."""
         return len(self.closed)
 
     @property
@@ -126,36 +126,30 @@ class Transcript:
 
     @property
     def hash(self) -> str:
-        """Of the plan: the charge of all its rounds is made under this name."""
+        """The plan's hash: the charge for all its rounds is made under this name."""
         return self.plan.hash
 
     @property
     def total(self) -> Total:
-        """What all rounds together cost a user."""
+        """The (epsilon, delta) that all rounds together cost a user."""
         return self.plan.total
 
     def record(self) -> Record:
-        """The closed rounds and the open one, for a replay."""
+        """The closed rounds and the open one, for replay by a session."""
         digests = [self.plan.digest, *(a.following for a in self.closed if a.following is not None)]
         return Record(digests, self.index, [lookup for answers in self.closed for lookup in answers.lookups])
 
     def round(self) -> Round[Any]:
-        """The open round, worked out anew from the plan and the answers.
-
-        Raises:
-            Refused: there is none; or it, or what it costs, is not what was published.
-        """
+        """The open round, derived from the plan and the published answers. Raises: Refused: there is none, or the round
+        or its cost differs from what was published."""
         if self.done:
             raise Refused(f"all {self.plan.length} rounds of this plan are closed: nobody is asked any more")
         return self.plan.round(self.record())
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str]) -> Transcript:
-        """Everything in a folder.
-
-        Raises:
-            InvalidInput: there is no plan. Damaged: something is not as it was published.
-        """
+        """Read a plan's folder. Raises: InvalidInput: there is no plan. Damaged: something is not as it was
+        published."""
         found = cls(CollectionPlan.read(folder))
         place, count = Path(folder), len(_numbers(Path(folder)))
         if _numbers(place) != set(range(1, count + 1)):
@@ -167,27 +161,24 @@ class Transcript:
         return found
 
     def grown(self, answers: RoundAnswers) -> Transcript:
-        """With the answers of the open round.
-
-        Raises:
-            Damaged: they are of another round or plan, or of other answers before.
-        """
+        """The transcript extended by the answers of the open round. Raises: Damaged: they belong to another round or
+        plan, or follow other answers."""
         a, opened = answers, self.record().digests
         last = self.index + 1 == self.plan.length
         if self.done or (a.plan, a.round, a.previous) != (self.plan.hash, self.index, self.head):
             raise Damaged(f"the answers of round {a.round + 1} do not belong to this plan and the rounds before")
         if a.digest != opened[self.index] or (a.following is None) != last:
-            raise Damaged(f"the answers of round {a.round + 1} are not of the round that was published")
+            raise Damaged(f"the answers of round {a.round + 1} answer another round than the one that was published")
         return attrs.evolve(self, closed=(*self.closed, answers))
 
     def publish(self, folder: str | os.PathLike[str], answers: RoundAnswers) -> Transcript:
-        """Add the answers of the open round to the folder: whole, durably, and once, whoever else tries.
+        """Add the answers of the open round to the folder: whole, durably, and once, even if several servers try.
 
         Returns:
-            What is published now: if somebody else was first with the very same answers, that is no error.
+            The new transcript, also if another server has just published exactly the same answers.
 
         Raises:
-            Refused: other answers of this round are published already. InvalidInput: the folder cannot be written.
+            Refused: other answers of this round are already published. InvalidInput: the folder cannot be written.
         """
         target = Path(folder) / name(answers.round + 1)
         grown = self.grown(answers)
@@ -200,7 +191,7 @@ class Transcript:
         except FileExistsError:
             if _read(target).hash != answers.hash:
                 raise Refused(
-                    f"round {answers.round + 1} was closed with other reports in the meantime: these were not counted"
+                    f"round {answers.round + 1} was closed with other reports in the meantime: yours were not counted"
                 ) from None
         except OSError as error:
             raise InvalidInput(f"cannot write {target}: {error.strerror or error}. Nothing was published") from error
@@ -210,7 +201,7 @@ class Transcript:
 
 
 def name(number: int) -> str:
-    """The file of a round's answers. Args: number (from 1, as people count)."""
+    """File name of a round's answers. Args: number (from 1, as people count)."""
     return f"round-{number}.json"
 
 
@@ -226,7 +217,7 @@ def _read(path: Path) -> RoundAnswers:
 def _answers(content: bytes) -> RoundAnswers:
     found = RoundAnswers.from_dict(parsed(content))
     if content != found.content.encode() + b"\n":
-        raise Refused("it is not written as cloister writes it")
+        raise Refused("its text is not the one that cloister writes")
     return found
 
 
@@ -241,7 +232,7 @@ def _look(given: Mapping[str, Any]) -> Lookup:
     shape = tuple(canonical_json.whole(n) for n in given["shape"])
     ids, values = _unpacked(given["ids"], "<i8"), _unpacked(given["values"], "<f8").reshape(shape)
     if len(shape) not in (1, 2) or len(ids) != shape[0] or not isinstance(given["error"], bool):
-        raise ValueError("a look has ids (m,) and values (m,) or (m, d)")
+        raise ValueError("a lookup has ids (m,) and values (m,) or (m, d)")
     at = (
         canonical_json.whole(given["round"]) - 1,
         canonical_json.whole(given["question"]) - 1,
@@ -251,7 +242,7 @@ def _look(given: Mapping[str, Any]) -> Lookup:
 
 
 def _packed(array: AnyArray, dtype: str) -> str:
-    """The very bits: text of decimals would be twice as long, and readers may round."""
+    """The exact bits in base64: decimal text would be twice as long, and readers may round it."""
     return base64.b64encode(np.ascontiguousarray(array, dtype).tobytes()).decode()
 
 
@@ -261,7 +252,7 @@ def _unpacked(text: Any, dtype: str) -> AnyArray:
 
 
 def transcript_of(plan: Transcript | CollectionPlan | str | os.PathLike[str]) -> Transcript:
-    """A plan with what is published of it: of the folder that it is in, or nothing yet."""
+    """The transcript of a plan: read from its folder, or without answers for a ``CollectionPlan``."""
     if isinstance(plan, Transcript):
         return plan
     return Transcript(plan) if isinstance(plan, CollectionPlan) else Transcript.read(plan)

@@ -1,1 +1,1 @@
-"""The server's side: reports to answers and centres."""
+"""The server's side of a plan: reports to answers, next rounds and centres."""

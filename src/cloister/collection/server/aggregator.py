@@ -1,13 +1,13 @@
-"""The server's side of a plan: reports to answers, answers to the next round, and after the last one to centres. It
-never sees a row.
+"""The server's side of a plan: it turns reports into answers, answers into the next round or, after the last one, into
+centres. It never sees a row.
 
     decode("plan/", "reports/")                    # a plan of one round
     advance("plan/", "reports/")                   # closes the open round of a plan of several and publishes the next
 
-Closing a round is a pure function of the plan, the published answers and the reports that count. It becomes true at one
-moment, when the file of its answers gets its name: whoever is killed before has closed nothing and may start again, and
-whoever is killed later has closed it. A closed round is never closed again: who runs ``advance`` after the last round
-computes the result from what is published.
+Closing a round is a pure function of the plan, the published answers and the accepted reports. It takes effect at one
+moment, when the file of its answers gets its name: a process killed before has closed nothing and may start again; one
+killed later has closed the round. A round is closed once: after the last, ``advance`` computes the result from what is
+published.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Paths: TypeAlias = str | Path | Sequence[str | Path]
 @final
 @attrs.frozen(eq=False)
 class Decoded:
-    """What a server has. Args: result, intake (what became of the reports)."""
+    """The result of a plan of one round. Args: result, intake (how many reports were accepted and refused)."""
 
     result: Result
     intake: Intake
@@ -50,13 +50,8 @@ class Decoded:
 @final
 @attrs.frozen(eq=False)
 class Advanced:
-    """Where a plan stands.
-
-    Args:
-        transcript: what is published now.
-        intake: what became of the reports; None if no round was closed.
-        result: once all rounds are closed.
-    """
+    """A plan after ``advance``. Args: transcript (the plan and its published answers), intake (how many reports were
+    accepted and refused; None if no round was closed), result (once all rounds are closed)."""
 
     transcript: Transcript
     intake: Intake | None
@@ -67,31 +62,30 @@ def decode(
     plan: CollectionPlan | str | os.PathLike[str], reports: Paths, *, strict: bool = False, accept_shares: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Decoded:  # fmt: skip
-    """Cluster the people who have reported under a plan of one round. Under Shuffled trust, ``reports`` is what the
+    """Cluster the users who have reported under a plan of one round. Under Shuffled trust, ``reports`` is what the
     shuffler released.
 
-    Counts and weights are of those who reported: people who did not are missing from them, and from nothing else. Where
+    Counts and weights describe the users who reported; the others are missing from them, and have no other effect. If
     half of the planned users report, whoever they are, weights add up to about half of the planned rows, centres are
-    those of these people, and noise moves them by sqrt 2 times as much as planned; standard errors of local oracles are
-    those of the reports that came, so that what counts as significant goes with them. If who reports depends on her
-    row, so do the centres: nothing can tell. If it depends on what her number is asked, something can: people who chose
-    their numbers count for many (``core.shares``).
+    those of the users who reported, and noise moves them by sqrt 2 times as much as planned; standard errors of local
+    oracles follow the number of reports, so significance does too. If whether a user reports depends on her row, so do
+    the centres, and nothing can detect it. If it depends on the questions that her number is asked, it can be detected:
+    users who chose their numbers count for many (``core.shares``).
 
-    The result is a pure function of the plan and the accepted reports. Whoever computes it from the same reports gets
-    the same.
+    The result is a pure function of the plan and the accepted reports, so anybody can recompute it.
 
     Args:
-        plan: or the folder that it is in.
+        plan: a plan, or its folder.
         reports: folders, files or patterns, see ``Collected``.
-        strict: fail at the first refusal.
-        accept_shares: go on where the numbers who answered a question or a level are further from the planned share
-            than chance explains; ``intake.doubts`` says so.
-        progress: told how many more reports were looked at.
+        strict: fail at the first refused file or report.
+        accept_shares: go on even if the share of users who answered a question or a level differs from the planned
+            share by more than chance explains; ``intake.doubts`` says so.
+        progress: called with the number of reports just read.
 
     Raises:
-        InvalidInput: no report can be used, a file or plan cannot be read, or the plan has several rounds.
-        Damaged, Refused: the plan is not as it was published, or its round comes out differently here; or ``strict``;
-            or people chose their numbers.
+        InvalidInput: no usable report, an unreadable file or plan, or a plan of several rounds.
+        Damaged, Refused: the plan is not as it was published, or its round comes out differently here; something was
+            refused under ``strict``; or users chose their numbers.
     """
     start = Transcript(plan if isinstance(plan, CollectionPlan) else CollectionPlan.read(plan))
     if start.plan.length > 1:
@@ -109,20 +103,20 @@ def advance(
     plan: str | os.PathLike[str], reports: Paths = (), *, only: int | None = None, least: int = 1, strict: bool = False,
     accept_shares: bool = False, progress: Callable[[int], None] | None = None,
 ) -> Advanced:  # fmt: skip
-    """Close the open round with these reports, and publish its answers and with them the next round.
+    """Close the open round with these reports, and publish its answers, which open the next round.
 
-    Two servers may try at once: one publishes, the other is refused unless it has the very same answers.
+    If two servers try at once, one publishes and the other is refused unless its answers are the very same.
 
     Args:
         plan: the folder.
-        reports: as for ``decode``; files of earlier rounds are left alone.
-        only: index of the round to close, from 0: if it is closed already, nothing happens. By default the open one.
-        least: reports that must count, or nothing is published.
+        reports: as for ``decode``; files of earlier rounds are skipped.
+        only: index of the round to close, from 0; a closed one is left as it is. Default: the open round.
+        least: least number of accepted reports; with fewer, nothing is published.
         strict, accept_shares, progress: as for ``decode``.
 
     Raises:
         InvalidInput: too few reports, or a file that cannot be read or written. Nothing was published.
-        Damaged, Refused: as for ``decode``; or the method looks at a round that is closed.
+        Damaged, Refused: as for ``decode``; or the method makes another lookup in a closed round.
     """
     transcript, intake = Transcript.read(plan), None
     if only is not None and not 0 <= only <= min(transcript.index, transcript.plan.length - 1):
@@ -171,16 +165,14 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
 def _closed(
     transcript: Transcript, collected: Collected | ShuffledMessages, accept_shares: bool
 ) -> tuple[RoundAnswers, Session[Any], Clustering | None]:
-    """The answers of the open round, from its reports, and the run that found them; its clustering after the last
+    """The answers of the open round from its reports, the session that found them, and the clustering after the last
     round."""
     index, before = transcript.index, transcript.record()
     session, found = _run(transcript, _Open(index, collected, accept_shares))
     record = session.record
     following = None if found is not None else record.digests[index + 1]
     if (following is None) != (index + 1 == transcript.plan.length):
-        raise Refused(
-            "the method asks another number of rounds than was planned: a schedule must not depend on answers"
-        )
+        raise Refused("the method asks another number of rounds than planned: a schedule must not depend on answers")
     answers = RoundAnswers(
         plan=transcript.plan.hash, round=index, previous=transcript.head, digest=before.digests[index],
         following=following,
@@ -190,7 +182,7 @@ def _closed(
 
 
 def _run(transcript: Transcript, population: Any) -> tuple[Session[Any], Clustering | None]:
-    """The method, from the start: to its next unanswered round, or to its end."""
+    """Run the method from the start, to its next unanswered round or to its end."""
     plan, composed = transcript.plan, transcript.plan.compose()
     session: Session[Any] = Session(
         plan.problem, plan.seed, population, accountant=plan.accountant(composed), record=transcript.record()
@@ -204,7 +196,7 @@ def _run(transcript: Transcript, population: Any) -> tuple[Session[Any], Cluster
 @final
 @attrs.frozen
 class _Open:
-    """The reports of one round as a population. Args: index (of the round), collected, accept_shares (as for
+    """A population of the open round's reports. Args: index (of the round), collected, accept_shares (as for
     ``decode``)."""
 
     index: int
@@ -213,24 +205,24 @@ class _Open:
 
     @property
     def people(self) -> int | None:
-        """Who count, once the reports are gathered."""
+        """Number of users who count, once the reports are gathered."""
         return self.collected.people
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
-        """Raises: Pending for a later round. Refused for an earlier one, whose reports may be others by now; or if
-        people chose numbers."""
+        """Raises: Pending: a later round. Refused: an earlier round, whose reports may have changed; or users chose
+        their numbers."""
         if round.index > self.index:
             raise Pending(round)
         if round.index < self.index:
             raise Refused(
-                f"the method looks further at round {round.index + 1}, which is closed: what it wants to see of a "
-                f"round it must look at before it asks the next one"
+                f"the method looks further at round {round.index + 1}, which is closed: all lookups in a round must "
+                f"come before the method asks the next one"
             )
         summaries = self.collected.gather(round, rng)
         found = doubts(round, self.collected.intake.questions, summaries)
         if found and not self.accept_shares:
             raise Refused(
-                f"{found[0]}: nothing was released. Find out whose numbers are whose, or take the reports as they are "
+                f"{found[0]}: nothing was released. Find out who uses these numbers, or take the reports as they are "
                 f"(--accept-shares)"
             )
         self.collected.intake.doubts = found

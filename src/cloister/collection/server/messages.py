@@ -1,4 +1,4 @@
-"""People whose messages a shuffler released: files of them, without senders, are all that the server has."""
+"""A population of users whose messages a shuffler released, read from its files, which name no sender."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ from cloister.core.types import Ints
 
 @final
 class ShuffledMessages(SentFiles):
-    """Shuffled messages in files, added up as they are read.
+    """Shuffled messages in files, summed as they are read.
 
-    Memory: what the oracles' summaries take and a bounded number of messages.
+    Memory: the oracles' summaries and a bounded number of messages.
 
     Guarantee: files count only if all those of one shuffle are there, each once and readable to its end. A message
-    counts only if an encoder of this round could have sent it. Nobody can tell any more who sent it or whether she sent
-    two, which was for the shuffler to check; people are counted by how many messages each sends. Summaries are exact
+    counts only if an encoder of this round could have sent it. Whether one user sent two was for the shuffler to check:
+    senders are unknown here, and users are counted by the number of messages that each sends. Summaries are exact
     integers, so the order of messages does not matter.
     """
 
     kind = SHUFFLED
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
-        """Draws nothing.
+        """Sum the messages of the round; draws no randomness.
 
-        Raises:
-            InvalidInput: files are missing, too many, damaged, or of another plan; or no message can be used.
-            Refused: something was refused, and ``strict`` does not allow that.
+        Raises: InvalidInput: files are missing, too many, damaged, or of another plan; or no message can be used.
+            Refused: something was refused under ``strict``.
         """
         from cloister.collection.wire.files import Unusable, batches
 
@@ -64,7 +63,7 @@ class ShuffledMessages(SentFiles):
         return tuple(totals)
 
     def _absorbed(self, round: Round[Any], messages: Messages, rows: Ints, j: int, path: str) -> Iterator[Any]:
-        """Summaries of these messages to question j, without those that no encoder sends."""
+        """Yield summaries of these messages to question j, without the impossible ones."""
 
         def read(some: Ints) -> Any:
             return round.parts[j].channel.absorb(messages.of(some).report(j, round))
@@ -85,7 +84,7 @@ _UNUSABLE = {
 
 
 def _whole(files: Sequence[str], plan: str) -> None:
-    """Raises: InvalidInput unless these are the files of one shuffle of a plan's messages, each once."""
+    """Raises: InvalidInput unless these are all the files of one shuffle of the plan's messages, each once."""
     found = dict[int, str]()
     name = count = None
     for path in files:
@@ -112,10 +111,10 @@ def _metadata(path: str) -> Any:
 
     try:
         return pyarrow.parquet.read_schema(path)
-    except Exception:  # a foreign decoder: whatever it raises, the file cannot be read
+    except Exception:  # a foreign decoder may raise anything: the file cannot be read
         raise InvalidInput(f"'{path}' is {_UNUSABLE['damaged']}: get the shuffler's files again") from None
 
 
 def _people(round: Round[Any], messages: Sequence[int]) -> int:
-    """How many people have sent these: each has one of the roles of a group of questions."""
+    """Number of users who sent these messages: in each group of questions, every user sends those of one role."""
     return max(sum(messages[j] // each(round.parts[j]) for j in numbers) for numbers in roles(round))

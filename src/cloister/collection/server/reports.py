@@ -1,4 +1,4 @@
-"""People who have sent reports: files of them are all that the server has."""
+"""A population of users who have sent reports, read from files."""
 
 from __future__ import annotations
 
@@ -24,34 +24,32 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PIECE = 2**17
-"""Reports that are added up at once, whatever files they are in: a summary costs K d, however few its reports are."""
+"""Reports that are summed at once, across files: a summary takes K d numbers, however few its reports are."""
 
 
 @final
 class Collected(SentFiles):
-    """Users' reports in files, added up as they are read: memory does not grow with the files.
+    """Users' reports in files, summed as they are read: memory does not grow with the files.
 
-    Memory: what the oracles' summaries take, which is O(K d) for those that can list their buckets, one bit per planned
-    user, and a bounded number of reports. Oracles that cannot list their buckets (explicit-histogram) keep every
-    report.
+    Memory: the oracles' summaries, which are O(K d) for oracles that can list their buckets, one bit per planned user,
+    and a bounded number of reports. Oracles that cannot list their buckets (explicit-histogram) keep every report.
 
     Guarantee: a file counts only if it can be read to its end; a report counts only if an encoder of this round could
     have sent it, and at most one per user does. Summaries are exact integers, so the result does not depend on the
-    order of files or reports, or on how these are divided over files, as long as two reports of one user are equal.
-    Where they differ, the first possible one counts: somebody else used her number, and nobody can tell who.
+    order of files or reports, or on how reports are divided over files, as long as all reports of one user are equal.
+    If they differ, the first possible one counts: somebody else used her number, and nobody can tell who.
 
-    Parquet pages have their checksums checked if they were written with them. Arrow files have none: there, a flipped
-    bit inside an answer is another answer.
+    Parquet pages that carry checksums are verified. Arrow files have none: a bit flipped inside an answer changes the
+    answer unnoticed.
     """
 
     kind = REPORTS
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
-        """Draws nothing.
+        """Sum the reports of the round; draws no randomness.
 
-        Raises:
-            InvalidInput: no report can be used; or a file changes while it is read.
-            Refused: something was refused, and ``strict`` does not allow that.
+        Raises: InvalidInput: no report can be used; or a file changes while it is read. Refused: something was refused
+            under ``strict``.
         """
         keep_memory()
         self.intake = self._nothing(len(round.parts))
@@ -64,7 +62,7 @@ class Collected(SentFiles):
         return total
 
     def _pieces(self, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, Origin]]:
-        """Batches of files put together to pieces, with the files that they came from."""
+        """Merge batches of files into larger pieces; yields each with the file of every row."""
         held, count = list[tuple[str, Any]](), 0
         for path in self._files:
             for batch in self._batches(path, schema):
@@ -79,7 +77,7 @@ class Collected(SentFiles):
     def _counted(
         self, round: Round[Any], piece: pa.RecordBatch, origin: Origin, seen: UserSet
     ) -> Iterator[tuple[Any, ...]]:
-        """Summaries of the reports of a piece that count."""
+        """Yield summaries of the reports in a piece that count."""
         users, left = numbers(piece.column(0)), np.arange(piece.num_rows)
         left = self._kept(left, valid(piece.column(0)) & (users < self._users), "out of range", origin)
         left = self._kept(left, wire.sound(_taken(piece, left), round), "not as asked", origin)
@@ -89,7 +87,7 @@ class Collected(SentFiles):
     def _absorbed(
         self, round: Round[Any], piece: pa.RecordBatch, rows: Ints, origin: Origin
     ) -> Iterator[tuple[Ints, tuple[Any, ...]]]:
-        """Summaries of these rows of different users, without those that no encoder sends."""
+        """Yield rows and summaries of these rows of different users, without the impossible ones."""
 
         def read(some: Ints) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
             reports = wire.from_batch(_taken(piece, some), round)
@@ -111,8 +109,8 @@ class Collected(SentFiles):
 
 
 def _possible(round: Round[Any], batch: pa.RecordBatch) -> Bools:
-    """Which rows (n,), of different users, an encoder could have sent. Question by question, since a round may have
-    fifty and she answers one."""
+    """Which rows (n,) of different users an encoder could have sent. Checked by question: a round may have fifty, of
+    which a user answers one."""
     bad = [numbers(batch.column(0))[:0]]
     for part, kind, given in zip(round.parts, report_types(round), wire.columns_of(batch, round), strict=True):
 
@@ -131,7 +129,7 @@ def _taken(piece: Any, rows: Ints) -> Any:
 
 
 def _joined(held: Sequence[tuple[str, Any]]) -> tuple[Any, Origin]:
-    """One batch of several, and the file of each of its rows."""
+    """One batch of several, and a function from its rows to their files."""
     pa, ends = with_arrow(), np.cumsum([batch.num_rows for _, batch in held])
     plain = [pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names) for _, batch in held]
     whole = plain[0] if len(plain) == 1 else pa.Table.from_batches(plain).combine_chunks().to_batches()[0]

@@ -1,1 +1,1 @@
-"""Who takes the senders off, and puts all messages in random order."""
+"""The shuffler: it removes the senders of messages and puts all messages in random order."""

@@ -1,13 +1,13 @@
-"""A uniformly random order for more messages than memory holds.
+"""Uniformly random permutation of more messages than fit into memory.
 
-Every message goes to one of B files, each with the same probability and independently; then every file is read,
+Every message goes to one of B files, each with the same probability and independently; then each file is read and
 permuted uniformly in memory, and the files follow one another. All n! orders are equally likely (Rao 1961; Sandelius
 1962): an order comes out if, for some sizes n_1 + .. + n_B = n, its first n_1 messages went to the first file and so
-on, which has probability B^-n, and each file was put in just that order, 1 / (n_1! .. n_B!). The sum over the sizes
-does not depend on the order.
+on, which has probability B^-n, and each file was put in just that order, which has probability 1 / (n_1! .. n_B!). The
+sum over the sizes does not depend on the order.
 
-Exact: B is a power of two, so that bits of a secret word choose the file; within one, messages are sorted by secret
-64-bit words, which are drawn anew if two are equal, and distinct ones are in uniform order.
+Exact: B is a power of two, so that bits of a secret word choose the file; within a file, messages are sorted by secret
+64-bit words, drawn anew if two are equal; distinct words are in uniform order.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ids, Ints
 
 FILES = 128
-"""B: of 1e8 messages, 800,000 are in one file. Some systems let a process open no more than 256."""
+"""B. With 1e8 messages a file holds 800,000. Some systems let a process open no more than 256 files."""
 
 
 @final
 class Scattered:
-    """Records of one width, on their way through files.
+    """Records of one width, scattered over files.
 
     Args:
-        folder: an empty one, which nobody else writes. What is in it tells nearly the order that they came in: remove
-            it afterwards.
+        folder: an empty folder that nobody else writes. Its content nearly reveals the order of arrival: remove it
+            afterwards.
         width: bytes of a record.
-        rng: secret, unless a test says otherwise.
+        rng: secret, except in tests.
         files: B, a power of two.
     """
 
     def __init__(self, folder: Path, width: int, rng: NoiseRng, files: int = FILES) -> None:
         if not 1 <= files <= 2**16 or files & (files - 1):
-            raise InvalidInput(f"records are scattered over a power of two of files, at most 2^16, not {files}")
+            raise InvalidInput(f"the number of files to scatter over must be a power of two up to 2^16, not {files}")
         self.count, self._width, self._files, self._rng = 0, width, files, rng
         self._paths = [folder / f"{i:04}" for i in range(files)]
         self._open: list[BinaryIO] = [path.open("xb") for path in self._paths]
@@ -61,8 +61,7 @@ class Scattered:
         self.count += len(records)
 
     def shuffled(self) -> Iterator[Packed]:
-        """All records, in uniformly random order, a file's worth at a time. Each file is gone when the next one is
-        read."""
+        """Yield all records in uniformly random order, one file's at a time; each file is removed once it is read."""
         self.close()
         for number, path in enumerate(self._paths):
             data = np.fromfile(path, np.uint8).reshape(-1, self._width)
@@ -71,7 +70,7 @@ class Scattered:
                 yield data[self._order(len(data), number)]
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         for file in self._open:
             file.close()
 
@@ -83,7 +82,7 @@ class Scattered:
             ascending = keys[order]
             if not (ascending[1:] == ascending[:-1]).any():
                 return np.asarray(order, np.int64)
-        raise AssertionError("secret words are equal again and again: they are not random")
+        raise AssertionError("secret words were equal 1000 times: they are not random")
 
     def _words(self, purpose: str, positions: Ids) -> Ids:
         drawn: Ids = self._rng.child(purpose).words(positions, 1)[:, 0]

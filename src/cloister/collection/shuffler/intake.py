@@ -1,4 +1,4 @@
-"""People's messages, read once, person by person: whose count, and what is refused."""
+"""Intake of users' messages, read once, sender by sender: who counts, and what is refused."""
 
 from __future__ import annotations
 
@@ -23,12 +23,10 @@ from cloister.core.types import Bools, Ids, Ints
 
 @final
 class Senders(SentFiles):
-    """Files of messages of a plan, whose senders stand together.
+    """Files of a plan's messages, in which each sender's messages stand together.
 
-    A person counts once: the first time that she has sent what the plan asks for.
-
-    Args:
-        round: of the plan; the others as for ``SentFiles``.
+    A user counts once: for the first complete set of messages that the plan asks of her. Args: round (the plan's); the
+    others as for ``SentFiles``.
     """
 
     kind = MESSAGES
@@ -44,17 +42,14 @@ class Senders(SentFiles):
         self._seen = UserSet(plan.rows)
 
     def accepted(self) -> Iterator[Messages]:
-        """The messages of everybody who counts, a bounded number at a time.
-
-        Raises: InvalidInput: a file changes while it is read. Refused: something was refused, and ``strict`` does not
-            allow that.
-        """
+        """Yield the messages of all users who count, a bounded number at a time. Raises: InvalidInput: a file changes
+        while it is read. Refused: something was refused under ``strict``."""
         for path in self._files:
             for messages, good in self._whole_senders(path):
                 yield from self._counted(messages, good, path)
 
     def _whole_senders(self, path: str) -> Iterator[tuple[Messages, Bools]]:
-        """A file's messages, in pieces that part no sender from her messages, and which of them could be messages."""
+        """Yield a file's messages in pieces that split no sender, and which of them have the form of a message."""
         held, goods = list[Messages](), list[Bools]()
         for batch in self._batches(path, self._schema):
             messages, good = from_batch(batch, self._round)
@@ -63,9 +58,7 @@ class Senders(SentFiles):
                 continue
             last = int(np.flatnonzero(_starts(messages))[-1])
             if held and last == 0 and _senders(held[-1])[-1] == _senders(messages)[0]:
-                if (
-                    sum(map(len, held)) <= self._most
-                ):  # of whoever has sent too many already, the rest says nothing more
+                if sum(map(len, held)) <= self._most:  # a sender of too many is refused whatever the rest holds
                     held.append(messages)
                     goods.append(good)
                 continue
@@ -76,7 +69,7 @@ class Senders(SentFiles):
             yield Messages.joined(held), np.concatenate(goods)
 
     def _counted(self, messages: Messages, good: Bools, path: str) -> Iterator[Messages]:
-        """The messages of those who count, among whole senders."""
+        """Yield the messages of the senders who count, given complete senders."""
         if not len(messages):
             return
         people = _People.of(messages)
@@ -92,9 +85,10 @@ class Senders(SentFiles):
         yield from self._once(self._seen, people.numbers, left, possible, path)
 
     def _as_asked(self, messages: Messages, good: Bools, people: _People) -> Bools:
-        """Who has sent one of her roles' messages for every group of questions, and nothing else."""
+        """Which senders sent the messages of exactly one role in every group of questions that asks everybody, at most
+        one in other groups, and nothing else."""
         count, questions = len(people.numbers), len(self._round.parts)
-        # what is no message counts for a question that nobody has
+        # malformed messages are counted under a question number that does not exist
         which = np.where(good, messages.questions, questions).astype(np.int64)
         sent = np.bincount(people.of_message * (questions + 1) + which, minlength=count * (questions + 1))
         sent = sent.reshape(count, questions + 1)
@@ -108,11 +102,8 @@ class Senders(SentFiles):
         return answered
 
     def _possible(self, messages: Messages, people: _People, who: Ints) -> Bools:
-        """Which of those people (n,), who sent as many messages as asked, could have sent them, where one could spoil
-        the others'.
-
-        An impossible message that means something by itself is refused by the server.
-        """
+        """Which of the given senders (n,) could have sent their messages, in questions that need whole sets: there one
+        impossible message spoils those of others. All other impossible messages are refused by the server."""
         good = np.ones(len(people.numbers), bool)
         theirs = people.rows(who)
         for j, part in enumerate(self._round.parts):
@@ -123,8 +114,8 @@ class Senders(SentFiles):
         return good[who]
 
     def _whole(self, j: int, messages: Messages, mine: Ints) -> Bools:
-        """Which people's messages to question j, at the positions (n, each), are a whole set. Divided until what cannot
-        even be read together with others' is alone: nobody's nonsense stops the others."""
+        """Which senders' messages to question j, at the positions (n, each), are a whole set. Unreadable ones are
+        isolated by division, so that they do not affect others."""
         channel: Any = self._round.parts[j].channel
 
         def read(some: Ints) -> Any:
@@ -136,7 +127,7 @@ class Senders(SentFiles):
 @final
 @attrs.frozen(eq=False)
 class _People:
-    """The senders of a piece of messages. Args: numbers (p,), of_message (m,) the sender of each, by position."""
+    """The senders of some messages. Args: numbers (p,), of_message (m,): the position of each message's sender."""
 
     numbers: Ids
     of_message: Ints
@@ -147,7 +138,7 @@ class _People:
         return cls(_senders(messages)[starts], np.cumsum(starts) - 1)
 
     def rows(self, who: Ints) -> Bools:
-        """Which messages (m,) are of these people."""
+        """Mask (m,) of the messages of these senders."""
         there = np.zeros(len(self.numbers), bool)
         there[who] = True
         return there[self.of_message]
@@ -159,12 +150,12 @@ def _senders(messages: Messages) -> Ids:
 
 
 def _starts(messages: Messages) -> Bools:
-    """Which messages (m,), of which there is one at least, are the first of their sender."""
+    """Mask (m,), m >= 1: which messages are the first of their sender."""
     senders = _senders(messages)
     return np.concatenate([[True], senders[1:] != senders[:-1]])
 
 
 def _everybody(round: Round[Any], numbers: tuple[int, ...]) -> bool:
-    """Whether everybody is asked one of these questions."""
+    """Whether every user is asked one of these questions."""
     shares = [share for share in (round.parts[j].user_share for j in numbers) if share is not None]
     return len(shares) < len(numbers) or covered(shares) >= 1.0

@@ -1,17 +1,17 @@
-"""The shuffler: people's messages in, the same messages out, without senders and in an order that says nothing.
+"""The shuffler: takes users' messages and releases them without senders, in uniformly random order.
 
     done = shuffle("plan/", ["reports/"], "shuffled/")
 
-What it sees: who sent which messages, as they are; under split-and-mix and the like that is everything, so it must be
-trusted not to keep or tell. What it checks is form: that files are whole and of this plan, that everybody sends as many
-messages as the plan asks for, each of the form of its question, and sends them once. What it releases: the messages of
-everybody who is accepted, in uniformly random order (``cloister.collection.shuffler.external_shuffle``), in files of
-fixed shape that are all there or not there at all. Of fewer people than the plan's guarantee needs it releases nothing.
+It sees who sent which messages; under split-and-mix and the like these reveal everything, so it must be trusted not to
+keep or tell. It checks form: that files are whole and of this plan, and that each user sends, once, as many messages as
+the plan asks for, each of the form of its question. It releases the messages of all accepted users, in uniformly random
+order (``cloister.collection.shuffler.external_shuffle``), in files of fixed shape, all of them or none. For fewer users
+than the plan's guarantee needs it releases nothing.
 
-Guarantee (given that it is honest): what is released is a uniformly random permutation of the multiset of accepted
-messages; which people are accepted depends on what they sent, whole, and on nothing else.
+Guarantee (if the shuffler is honest): the release is a uniformly random permutation of the multiset of accepted
+messages; who is accepted depends on what users sent as a whole, and on nothing else.
 
-A plan is shuffled once. Whoever sees two releases of one plan, with one person more in the second, sees that person's
+A plan is shuffled once. Given two releases of one plan, the second with one more user, anybody can tell that user's
 messages apart.
 """
 
@@ -41,7 +41,7 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 
 GROUP, FILE = 2**17, 2**23
-"""Messages of a row group, and of a file: fixed, so that they tell nothing."""
+"""Messages per row group and per file: fixed, so that they reveal nothing."""
 
 QUESTION = np.dtype("<u2")
 
@@ -49,7 +49,7 @@ QUESTION = np.dtype("<u2")
 @final
 @attrs.frozen
 class ShuffleResult:
-    """What became of the messages. Args: plan (hash), folder, people (accepted), messages (released), files, tally
+    """Outcome of a shuffle. Args: plan (hash), folder, people (accepted users), messages (released), files, tally
     (what was refused)."""
 
     plan: str
@@ -72,28 +72,28 @@ def shuffle(
     out: str | os.PathLike[str], *,
     strict: bool = False, progress: Callable[[int], None] | None = None, rng: NoiseRng | None = None,
 ) -> ShuffleResult:  # fmt: skip
-    """Shuffle what people have sent into a new folder.
+    """Shuffle users' messages into a new folder.
 
-    Killed at any point it leaves no folder or the whole one; run again, it starts over and clears away what the killed
-    run left behind. Memory does not grow with the messages: a bit per planned user, one piece of messages, and a share
-    of them (``FILES``) that is put in order at once. The disk holds all messages twice, uncompressed.
+    If killed, it leaves no folder or the complete one; run again, it removes the remains and starts over. Memory does
+    not grow with the messages: a bit per planned user, one piece of messages, and one of the ``FILES`` parts of all
+    messages, which is permuted at once. The disk holds all messages twice, uncompressed.
 
     Args:
-        plan: or the folder that it is in. Its trust is Shuffled.
+        plan: a plan of trust Shuffled, or its folder.
         reports: folders, files or patterns of what 'cloister encode' wrote under this plan.
-        out: the folder to make. Its parent is where messages are scattered: nobody else may read it.
+        out: the folder to create. Messages are scattered in its parent: nobody else may read that.
         strict: fail at the first refusal.
-        progress: told how many more messages were read or written.
-        rng: only for tests. An order that can be repeated hides nothing.
+        progress: called with the number of messages just read or written.
+        rng: for tests only. A repeatable order hides nothing.
 
     Raises:
-        InvalidInput: there are no such files, or the folder cannot be written, or was written before.
-        Refused: fewer people than the plan needs, and then nothing is released; another shuffle of this folder runs; or
-            ``strict``.
+        InvalidInput: there are no such files, or the folder cannot be written or is in use.
+        Refused: fewer users than the plan needs, and then nothing is released; another shuffle into this folder runs;
+            or something was refused under ``strict``.
     """
     opened = plan if isinstance(plan, CollectionPlan) else CollectionPlan.read(plan)
     if opened.crowd is None:
-        raise Refused("this plan is of trust Local: its reports go to the server as they are, no shuffler takes them")
+        raise Refused("this plan has trust Local: send its reports straight to the server, without a shuffler")
     round, target, noise = opened.round(), Path(os.path.abspath(out)), NoiseRng.secret() if rng is None else rng
     told = progress or (lambda n: None)
     with _workshop(target) as folder:
@@ -118,7 +118,7 @@ def shuffle(
 
 
 def _records(messages: Messages) -> Packed:
-    """Messages (m, 2 + widest): the question, then what is said."""
+    """Messages as bytes (m, 2 + widest): the number of the question, then the body."""
     questions = messages.questions.astype(QUESTION).view(np.uint8).reshape(-1, QUESTION.itemsize)
     return np.concatenate([questions, messages.bodies], axis=1)
 
@@ -131,7 +131,7 @@ def _messages(records: Packed) -> Messages:
 def _write(
     scattered: Scattered, folder: Path, plan: CollectionPlan, round: Round[Any], told: Callable[[int], None]
 ) -> int:
-    """Write all messages in random order; how many files there are."""
+    """Write all messages in random order. Returns: the number of files."""
     from cloister.collection.wire.files import writer
 
     folder.mkdir()
@@ -152,7 +152,7 @@ def _write(
 
 
 def _cut(pieces: Iterable[Packed], size: int) -> Iterator[Packed]:
-    """The same records in pieces of one size, the last one perhaps shorter."""
+    """Yield the same records in pieces of one size, the last one perhaps shorter."""
     held, count = list[Packed](), 0
     for piece in pieces:
         held.append(piece)
@@ -169,9 +169,8 @@ def _cut(pieces: Iterable[Packed], size: int) -> Iterator[Packed]:
 
 @contextmanager
 def _workshop(target: Path) -> Iterator[Path]:
-    """A new folder beside the target, which this process alone works in and which is gone afterwards. What killed runs
-    have left is cleared away first: the order in which messages came in can nearly be read from it.
-    """
+    """A new folder beside the target for this process only, removed afterwards. Remains of killed runs are removed
+    first, since they nearly reveal the order of arrival."""
     _free(target)
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -188,14 +187,13 @@ def _workshop(target: Path) -> Iterator[Path]:
 
 
 def _workshops(target: Path) -> str:
-    """A pattern of this target's folders alone: a name may hold what patterns read as something else, or begin like
-    another one."""
+    """A pattern of this target's working folders only; its name may hold wildcards or begin like another target's."""
     return f".{glob.escape(target.name)}.{'[0-9a-f]' * 16}.tmp"
 
 
 @contextmanager
 def _held(folder: Path, target: Path) -> Iterator[None]:
-    """Hold a folder, as long as the process lives."""
+    """Lock a folder for as long as the block or the process runs."""
     import fcntl
 
     with (folder / "held").open("ab") as file:
@@ -209,13 +207,13 @@ def _held(folder: Path, target: Path) -> Iterator[None]:
 def _free(target: Path) -> None:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InvalidInput(
-            f"{target} is there already. If it holds this plan's messages, they were released, whole: a plan is "
-            f"shuffled once, since two releases would show who is in one of them only. Otherwise choose another folder"
+            f"{target} exists already. If it holds this plan's messages, all of them were released, whole: a plan is "
+            f"shuffled once, since two releases would show who is in only one of them. Otherwise choose another folder"
         )
 
 
 def _publish(folder: Path, target: Path) -> None:
-    """Everything at once, on the disk."""
+    """Rename the finished folder into place, durably."""
     sync(folder)
     _free(target)
     if target.exists():

@@ -1,12 +1,12 @@
-"""The columns that files of reports and files of messages share: one for each thing that is said about each question.
+"""The columns shared by files of reports and of messages.
 
 For question j of the round and each column c of its reports, ``q{j}.{c}`` holds the answer, and is null in rows that do
-not answer question j. A column of one dimension has its own unsigned type; one of width w is little-endian
-``fixed_size_binary(w * itemsize)``. The columns before these say whose row it is (``reports``, ``messages``). The
-schema's metadata names the plan.
+not answer question j. A one-dimensional column has its own unsigned type; a column of width w is little-endian
+``fixed_size_binary(w * itemsize)``. The columns before these name the sender or the question (``reports``,
+``messages``). The schema's metadata names the plan.
 
-The shape of a round is found from the reports of nobody, so that no component says it twice. Importing this module is
-light: pyarrow is loaded by the functions that need it.
+The columns of a round are derived from its reports for zero users, so that no component declares them. Importing this
+module is light: pyarrow is loaded by the functions that need it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Packed = NDArray[np.uint8]
 @final
 @attrs.frozen
 class Column:
-    """A column of a report. Args: name, dtype (unsigned, little-endian), width (numbers per person; None: plain)."""
+    """A column of a report. Args: name, dtype (unsigned, little-endian), width (numbers per report; None: a scalar)."""
 
     name: str
     dtype: str
@@ -48,18 +48,18 @@ class Column:
 
     @property
     def bytes(self) -> int:
-        """Per person who is asked."""
+        """Bytes per report."""
         return np.dtype(self.dtype).itemsize * (1 if self.width is None else self.width)
 
     @property
     def arrow_type(self) -> Any:
-        """In a file."""
+        """The Arrow type of this column in a file."""
         pa = with_arrow()
         kept = np.dtype(self.dtype).newbyteorder("=")
         return pa.from_numpy_dtype(kept) if self.width is None else pa.binary(self.bytes)
 
     def unpacked(self, data: Packed) -> AnyArray:
-        """Numbers (n,) or (n, width) from the bytes that are sent, in this machine's byte order."""
+        """Numbers (n,) or (n, width) in native byte order, from their bytes in a file or record."""
         values = np.ascontiguousarray(data).view(np.dtype(self.dtype))
         values = values.reshape(-1) if self.width is None else values
         return values.astype(values.dtype.newbyteorder("="), copy=False)
@@ -68,35 +68,35 @@ class Column:
 @final
 @attrs.frozen
 class ReportType:
-    """The reports of one question. Args: load (columns to reports), columns, in order."""
+    """The form of one question's reports. Args: load (builds a report from columns), columns (in order)."""
 
     load: Any
     columns: tuple[Column, ...]
 
     @property
     def bytes(self) -> int:
-        """Per person who is asked."""
+        """Bytes per report."""
         return sum(column.bytes for column in self.columns)
 
     @property
     def places(self) -> list[tuple[Column, slice]]:
-        """Every column, and which bytes of a packed report are its own."""
+        """Every column, with its byte range in a packed report."""
         ends = np.cumsum([0, *(column.bytes for column in self.columns)]).tolist()
         return [(column, slice(*ends)) for column, ends in zip(self.columns, pairwise(ends), strict=True)]
 
     def packed(self, columns: Mapping[str, AnyArray]) -> Packed:
-        """Columns with n entries side by side: (n, bytes)."""
+        """Pack columns of n entries side by side: (n, bytes)."""
         sent = [
             np.ascontiguousarray(columns[c.name], np.dtype(c.dtype)).reshape(-1, c.width or 1) for c in self.columns
         ]
         return np.concatenate([values.view(np.uint8) for values in sent], axis=1)
 
     def unpacked(self, records: Packed) -> dict[str, AnyArray]:
-        """Columns from what ``packed`` made."""
+        """The inverse of ``packed``."""
         return {column.name: column.unpacked(records[:, place]) for column, place in self.places}
 
     def to_arrow(self, packed: Packed, rows: Ints, count: int) -> list[Any]:
-        """An Arrow array (count,) for each column: what is packed, in its rows, and null elsewhere."""
+        """One Arrow array (count,) per column: packed values at the given rows, null elsewhere."""
         pa, where, arrays = with_arrow(), np.zeros(count, bool), list[Any]()
         where[rows] = True
         present = None if where.all() else pa.py_buffer(np.packbits(where, bitorder="little"))
@@ -109,11 +109,8 @@ class ReportType:
 
 @lru_cache(maxsize=4)
 def report_types(round: Round[Any]) -> tuple[ReportType, ...]:
-    """What the reports of each question look like; of Shuffled trust, each of its messages, private number included.
-
-    Raises:
-        InvalidInput: some report does not travel.
-    """
+    """The report type of each question; under Shuffled trust, that of one message, private number included. Raises:
+    InvalidInput: some report cannot be sent."""
     nobody = np.empty((0, round.domain.dimension), np.int64), np.empty(0, np.uint64)
     reports = encode_lattice(round, *nobody, NoiseRng.secret())
     left_out = () if round.trust is Shuffled else ("users",)
@@ -121,20 +118,17 @@ def report_types(round: Round[Any]) -> tuple[ReportType, ...]:
 
 
 def type_of(number: int, report: Any, left_out: tuple[str, ...] = ("users",)) -> ReportType:
-    """What such a report of a question looks like. Args: left_out (columns that do not travel with it).
-
-    Raises:
-        InvalidInput: it does not travel.
-    """
+    """The type of a question's report. Args: left_out (columns that are not sent). Raises: InvalidInput: the report
+    cannot be sent."""
     if not (hasattr(report, "columns") and hasattr(type(report), "load")):
         raise InvalidInput(
-            f"the reports of question {number + 1} do not travel: {type(report).__name__} has no columns"
+            f"the reports of question {number + 1} cannot be sent: {type(report).__name__} lacks columns() or load()"
         )
     columns = list[Column]()
     for name, values in report.columns().items():
         if values.dtype.kind != "u" or values.ndim not in (1, 2):
             raise InvalidInput(
-                f"column '{name}' of question {number + 1} has type {values.dtype}: reports are unsigned integers"
+                f"column '{name}' of question {number + 1} has type {values.dtype}: give 1-d or 2-d unsigned integers"
             )
         if name not in left_out:
             width = values.shape[1] if values.ndim == 2 else None
@@ -143,7 +137,7 @@ def type_of(number: int, report: Any, left_out: tuple[str, ...] = ("users",)) ->
 
 
 def schema(round: Round[Any], plan_hash: str, heads: Mapping[str, Any]) -> pa.Schema:
-    """The schema of a plan's files. Args: heads (names and types of the columns that say whose row it is)."""
+    """The schema of a plan's files. Args: heads (names and types of the columns before the answers)."""
     pa = with_arrow()
     fields = [pa.field(name, kind, nullable=False) for name, kind in heads.items()]
     for j, kind in enumerate(report_types(round)):
@@ -152,7 +146,7 @@ def schema(round: Round[Any], plan_hash: str, heads: Mapping[str, Any]) -> pa.Sc
 
 
 def plan_of(schema: pa.Schema) -> str | None:
-    """The hash of the plan that a file says it answers; None if it is no file of this format."""
+    """The plan's hash in a file's metadata; None if the file has another format."""
     found: Mapping[bytes, bytes] = schema.metadata or {}
     if found.get(FORMAT_KEY) != FORMAT.encode() or PLAN_KEY not in found:
         return None
@@ -160,7 +154,7 @@ def plan_of(schema: pa.Schema) -> str | None:
 
 
 def by_question(batch: pa.RecordBatch, round: Round[Any]) -> Iterator[tuple[ReportType, Sequence[Any]]]:
-    """For every question what its reports look like, and its columns of a batch: the last ones."""
+    """Yield every question's report type and its columns of a batch."""
     kinds = report_types(round)
     at = batch.num_columns - sum(len(kind.columns) for kind in kinds)
     for kind in kinds:
@@ -176,14 +170,14 @@ def valid(array: Any) -> Bools:
 
 
 def numbers(array: Any, missing: int = 0) -> Ids:
-    """Unsigned numbers (n,), and what stands for those that are not there."""
+    """Unsigned numbers (n,), with ``missing`` for null."""
     values = array.fill_null(0) if array.null_count else array
     wide = np.asarray(values.to_numpy(zero_copy_only=False), np.uint64)
     return np.where(valid(array), wide, np.uint64(missing)) if array.null_count else wide
 
 
 def raw(array: Any, size: int) -> Packed:
-    """The bytes (n, size) of every entry; whatever there is for null. Raises: Refused: there are fewer."""
+    """The bytes (n, size) of every entry, arbitrary for null. Raises: Refused: the buffer is too short."""
     data, start = array.buffers()[1], array.offset * size
     if not len(array):  # pyarrow leaves the buffer of an empty array out
         return np.empty((0, size), np.uint8)

@@ -1,4 +1,4 @@
-"""Files of reports, found and read: whole or not at all."""
+"""Finds files of reports, and reads them whole or not at all."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ Reason: TypeAlias = Literal["another plan", "no reports", "damaged"]
 EXTENSIONS = (".parquet", ".arrow")
 
 BATCH = 2**17
-"""Rows that are read at once."""
+"""Rows read at once."""
 
 MAX_BATCH_BYTES = 2**28
-"""Bytes of one batch of an Arrow file, in memory: its writer chose how many rows it has. Ours have a sixteenth of it.
-"""
+"""Largest batch of an Arrow file in memory, in bytes; its writer chose the rows. Ours take a sixteenth of this."""
 
 MAX_GROUP_BYTES = 2**29
-"""Bytes of a row group of a Parquet file, in memory, as it says itself: its pages can be as large as it is."""
+"""Largest row group of a Parquet file in memory, in bytes, as the file states it: one page can be as large."""
 
 HELD = 2**25
-"""Bytes of a file that are kept until its end is reached; larger files are read twice."""
+"""Bytes of a file that are kept in memory until its end is reached; larger files are read twice."""
 
 
 @final
 class Unusable(Exception):
-    """A file that counts for nothing. Args: reason, plan (the name that it bears, if it is of another one)."""
+    """A file that cannot count. Args: reason, plan (the name that the file carries, if another plan's)."""
 
     def __init__(self, reason: Reason, plan: str | None = None) -> None:
         super().__init__(reason)
@@ -45,14 +44,11 @@ class Unusable(Exception):
 
 
 def listed(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
-    """Files in the order of their names, each once, and how many others there are in the folders.
+    """Find files. Returns: their paths sorted by file name, each once, and the number of other files in the folders.
 
-    Args:
-        paths: files, folders (their .parquet and .arrow files; hidden ones and *.tmp are not finished and left out) or
-            patterns.
-
-    Raises:
-        InvalidInput: there is none, or one that was named is not there.
+    Args: paths (files, patterns, or folders: their .parquet and .arrow files, without hidden ones and *.tmp, which are
+        unfinished).
+    Raises: InvalidInput: there is no file, or a named one cannot be opened.
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found, others = list[str](), 0
@@ -74,12 +70,8 @@ def listed(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
 
 
 def batches(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, a bounded number at a time, after it was found to be readable to its end.
-
-    Raises:
-        Unusable: before the first batch.
-        InvalidInput: the file changed while it was read.
-    """
+    """Yield a file's rows, a bounded number at a time, once it was found readable to its end. Raises: Unusable: before
+    the first batch. InvalidInput: the file changed while it was read."""
     stamp, held, size = _stamp(path), list[pa.RecordBatch](), 0
     try:
         for batch in _read(path, schema):
@@ -90,7 +82,7 @@ def batches(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
                 held.clear()
     except Unusable:
         raise
-    except Exception:  # a foreign decoder: whatever it raises, the file cannot be read
+    except Exception:  # a foreign decoder may raise anything: the file cannot be read
         raise Unusable("damaged") from None
     if size <= HELD:
         yield from held
@@ -104,7 +96,7 @@ def batches(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def writer(file: BinaryIO, format: str, schema: pa.Schema) -> Any:
-    """What writes batches into an open file. Args: format (parquet or arrow)."""
+    """A writer of batches into an open file. Args: format (parquet or arrow)."""
     if format == "arrow":
         return pyarrow.ipc.new_file(file, schema, options=pyarrow.ipc.IpcWriteOptions(compression="zstd"))
     pages = {"compression": "zstd", "write_statistics": False, "write_page_checksum": True}
@@ -121,20 +113,20 @@ def _read(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def _parquet(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Page by page; where pages have checksums, these are checked. Not with a row group that memory may not hold."""
+    """Read page by page, with checksums verified where there are any; refuse row groups that memory may not hold."""
     options = {"pre_buffer": False, "buffer_size": 2**18, "page_checksum_verification": True}
     with pyarrow.parquet.ParquetFile(path, **options) as file:
         _fits(file.schema_arrow, schema)
         groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
-        # of the group as a whole: to look at a damaged column's own facts would end the process
+        # checks the group's total: reading the metadata of a damaged column could crash the process
         if any(group.total_byte_size > MAX_GROUP_BYTES for group in groups):
             raise Unusable("damaged")
         yield from _whole(file.iter_batches(batch_size=BATCH, use_threads=False), file.metadata.num_rows)
 
 
 def _arrow(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Without a memory map: a file that another program cuts short would end the process. Without a batch that memory
-    does not hold."""
+    """Read without a memory map, as a file cut short by another program would crash the process, and refuse batches
+    that memory may not hold."""
     with pa.OSFile(path) as file:
         reader = pyarrow.ipc.open_file(file, options=pyarrow.ipc.IpcReadOptions(use_threads=False))
         _fits(reader.schema, schema)
@@ -157,7 +149,7 @@ def _whole(pieces: Iterator[Any], rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def _fits(found: pa.Schema, schema: pa.Schema) -> None:
-    """Raises: Unusable unless this is the schema of the plan's reports."""
+    """Raises: Unusable: this is not the schema of the plan's files."""
     plan = plan_of(found)
     if plan is None:
         raise Unusable("no reports")
@@ -172,7 +164,7 @@ def _finished(name: str) -> bool:
 
 
 def _openable(path: str) -> None:
-    """Raises: InvalidInput for a file that is not there or not for us to read: that is nobody's report's fault."""
+    """Raises: InvalidInput: the file is missing or not ours to read, which is no fault of any report."""
     try:
         with open(path, "rb"):
             pass

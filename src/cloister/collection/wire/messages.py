@@ -1,9 +1,8 @@
-"""Messages on their way from people to a shuffler, and from there to a server: one row per message, in Parquet or
-Arrow.
+"""Messages from users to a shuffler, and from there to a server: one row per message, in Parquet or Arrow.
 
 ``question`` is the number of the question that a message answers; the columns of other questions (``columns``) are
-null. What a person sends also has a column ``sender``, her public number: the envelope, which the shuffler takes off.
-Nothing in the message itself is public of her (``core.encoding``). The metadata of shuffled files names the shuffle and
+null. What a user sends also has a column ``sender``, her public number: the envelope, which the shuffler removes. The
+message itself holds nothing public about her (``core.encoding``). The metadata of shuffled files names the shuffle and
 the file's place in it.
 """
 
@@ -26,17 +25,17 @@ if TYPE_CHECKING:
 SENDER, QUESTION = "sender", "question"
 SHUFFLE_KEY, FILE_KEY = b"cloister.shuffle", b"cloister.file"
 NOBODY = 2**64 - 1
-"""Stands where a message has no sender. No plan has a user of this number."""
+"""Sender number of a message without one. No plan has a user of this number."""
 
 
 @final
 @attrs.frozen(eq=False)
 class Messages:
-    """Messages, side by side.
+    """A batch of messages.
 
     Args:
         questions: (m,) uint16.
-        bodies: (m, ``widest``) what each says, as ``ReportType.packed`` has it, filled up with zeros.
+        bodies: (m, ``widest``) contents as ``ReportType.packed`` has them, padded with zeros.
         senders: (m,), or None once they are shuffled.
     """
 
@@ -48,13 +47,13 @@ class Messages:
         return len(self.questions)
 
     def of(self, rows: Ints | Bools | slice) -> Messages:
-        """Some of them, by position or mask."""
+        """The messages at these positions, or of this mask."""
         senders = None if self.senders is None else self.senders[rows]
         return Messages(self.questions[rows], self.bodies[rows], senders)
 
     @classmethod
     def joined(cls, some: list[Messages]) -> Messages:
-        """All of them, one after the other. Either all have senders or none."""
+        """Concatenate messages. Either all have senders or none."""
         if len(some) == 1:
             return some[0]
         senders = [one.senders for one in some if one.senders is not None]
@@ -64,7 +63,7 @@ class Messages:
         )  # fmt: skip
 
     def report(self, question: int, round: Round[Any]) -> Any:
-        """What answers one question, as its channel absorbs it."""
+        """The report of one question, as its channel absorbs it."""
         kind = report_types(round)[question]
         return kind.load(kind.unpacked(self.bodies[self.questions == question, : kind.bytes]))
 
@@ -75,14 +74,14 @@ def widest(round: Round[Any]) -> int:
 
 
 def schema(round: Round[Any], plan_hash: str, senders: bool) -> pa.Schema:
-    """The schema of every file of a plan's messages. Args: senders (whether the envelopes are on)."""
+    """The schema of every file of a plan's messages. Args: senders (whether there is a column of senders)."""
     pa = with_arrow()
     envelope = {SENDER: pa.uint64()} if senders else {}
     return columns.schema(round, plan_hash, {**envelope, QUESTION: pa.uint16()})
 
 
 def to_batch(messages: Messages, round: Round[Any], schema: pa.Schema) -> pa.RecordBatch:
-    """Messages as rows of a schema that ``schema`` made."""
+    """Messages as rows of a schema from ``schema``."""
     pa = with_arrow()
     arrays = [] if messages.senders is None else [pa.array(messages.senders, pa.uint64())]
     arrays.append(pa.array(messages.questions, pa.uint16()))
@@ -93,11 +92,10 @@ def to_batch(messages: Messages, round: Round[Any], schema: pa.Schema) -> pa.Rec
 
 
 def from_batch(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Messages, Bools]:
-    """Rows of a file whose columns and types were found to be those of ``schema``, and which of them (m,) could be a
-    message.
+    """Rows of a checked ``schema`` as messages, and a mask (m,) of those that have the form of one.
 
-    One could be if it says exactly what messages of its question say, and if its private number, where it has one, is
-    among those that are asked that question. Whether what it says is possible is for ``absorb`` to say.
+    They fill exactly the columns of their question, and their private number, if any, is one that is asked that
+    question. Whether the answer itself is possible is checked by ``absorb``.
     """
     named = batch.schema.names[0] == SENDER
     senders = numbers(batch.column(0), NOBODY) if named else None
@@ -115,7 +113,7 @@ def from_batch(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Messages, Bool
 
 
 def shuffle_of(metadata: Mapping[bytes, bytes]) -> tuple[str, int, int] | None:
-    """Which shuffle a file is of, which of its files it is, and how many there are; None if it does not say."""
+    """Name of a file's shuffle, the file's number in it, and the number of files; None if the metadata lacks them."""
     name, place = metadata.get(SHUFFLE_KEY, b""), metadata.get(FILE_KEY, b"").split(b"/")
     if not name or len(place) != 2 or not all(one.isdigit() and len(one) < 10 for one in place):
         return None

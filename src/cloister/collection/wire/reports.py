@@ -1,6 +1,6 @@
-"""Reports on their way from people to the server: one row per person, in Parquet or Arrow.
+"""Reports from users to the server: one row per user, in Parquet or Arrow.
 
-``user`` is her public number; the other columns are those of ``columns``, and who is asked which question is public.
+``user`` is her public number; the other columns are those of ``columns``. Who is asked which question is public.
 """
 
 from __future__ import annotations
@@ -22,25 +22,20 @@ USER = "user"
 
 
 def asked(round: Round[Any], users: Ids) -> list[Bools]:
-    """Who of the users (n,) is asked each question: public."""
+    """For each question, which users (n,) are asked it: public."""
     return [
         np.ones(len(users), bool) if part.user_share is None else part.user_share.holds(users) for part in round.parts
     ]
 
 
 def schema(round: Round[Any], plan_hash: str) -> pa.Schema:
-    """The schema of every report file of a plan."""
+    """The schema of every file of a plan's reports."""
     return columns.schema(round, plan_hash, {USER: with_arrow().uint64()})
 
 
 def to_batch(reports: tuple[Any, ...], users: Ids, schema: pa.Schema) -> pa.RecordBatch:
-    """Reports as one row per user.
-
-    Args:
-        reports: one per question, each of those users whom it was asked of, in any order.
-        users: (n,) distinct; the rows come in this order.
-        schema: the plan's.
-    """
+    """Reports as one row per user. Args: reports (one per question, each holding the users who were asked it, in any
+    order), users ((n,) distinct; rows come in this order), schema (the plan's)."""
     pa = with_arrow()
     order, arrays = np.argsort(users, kind="stable"), [pa.array(users, pa.uint64())]
     for number, report in enumerate(reports):
@@ -51,11 +46,8 @@ def to_batch(reports: tuple[Any, ...], users: Ids, schema: pa.Schema) -> pa.Reco
 
 
 def sound(batch: pa.RecordBatch, round: Round[Any]) -> Bools:
-    """Which rows (n,) answer exactly the questions that their users are asked.
-
-    Raises:
-        Refused: the batch has other columns or types than this round's, or a row has no user.
-    """
+    """Which rows (n,) answer exactly the questions that their users are asked. Raises: Refused: the batch has other
+    columns or types than this round's, or a row has no user."""
     _checked(batch, round)
     good = np.ones(batch.num_rows, bool)
     for (_, arrays), who in zip(by_question(batch, round), asked(round, numbers(batch.column(0))), strict=True):
@@ -65,21 +57,14 @@ def sound(batch: pa.RecordBatch, round: Round[Any]) -> Bools:
 
 
 def from_batch(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Any, ...]:
-    """Rows back to one report per question, by each report type's own ``load``. Whether an answer is possible is for
-    ``absorb`` to say.
-
-    Raises:
-        Refused: no encoder of this round sends such rows.
-    """
+    """Rows back to one report per question, by each type's ``load``. Whether answers are possible, ``absorb`` checks.
+    Raises: Refused: no encoder of this round sends such rows."""
     return tuple(kind.load(said) for kind, said in zip(report_types(round), columns_of(batch, round), strict=True))
 
 
 def columns_of(batch: pa.RecordBatch, round: Round[Any]) -> list[dict[str, AnyArray]]:
-    """What each question's reports are loaded from, in the order of the rows.
-
-    Raises:
-        Refused: as for ``from_batch``, but for what ``load`` refuses.
-    """
+    """The columns that each question's report is loaded from, in the order of the rows. Raises: Refused: as for
+    ``from_batch``, except what ``load`` refuses."""
     if not sound(batch, round).all():
         raise Refused("a row answers a question that its user is not asked, or leaves one out: no encoder sends that")
     users, found = numbers(batch.column(0)), list[dict[str, AnyArray]]()

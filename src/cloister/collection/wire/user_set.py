@@ -1,4 +1,4 @@
-"""Which user numbers were seen: one bit per planned user."""
+"""A set of user numbers: one bit per planned user."""
 
 from __future__ import annotations
 
@@ -11,19 +11,13 @@ from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Bools, Ids
 
 BLOCK = 2**20
-"""Numbers that are listed at once."""
+"""Numbers that ``pieces`` unpacks at once."""
 
 
 @final
 class UserSet:
-    """A set of numbers 0 <= user < size, in size / 8 bytes.
-
-    Attributes:
-        count: how many there are.
-
-    Raises:
-        InvalidInput: there is not so much memory.
-    """
+    """A set of numbers 0 <= user < size, in size / 8 bytes. ``count``: how many are in it. Raises: InvalidInput: not
+    enough memory."""
 
     def __init__(self, size: int) -> None:
         self.size, self.count = size, 0
@@ -33,27 +27,24 @@ class UserSet:
             raise InvalidInput(f"a bit for each of the plan's {size:,} users is more memory than there is") from None
 
     def has(self, users: Ids) -> Bools:
-        """Which of these (n,), all below size, are there."""
+        """Which of these (n,), all below size, are in the set."""
         place, bit = _bits(users)
         there: Bools = (self._bits[place] & bit) != 0
         return there
 
     def add(self, users: Ids) -> None:
-        """Enter these (n,).
-
-        Raises:
-            InvalidInput: one is out of range, or there already; then nothing is known of what was entered.
-        """
+        """Add these (n,). Raises: InvalidInput: one is out of range or in the set already; then nothing is known of
+        what was added."""
         if len(users) and int(users.max()) >= self.size:
-            raise InvalidInput(f"user numbers are whole numbers from 0 to {self.size - 1}: some are not")
+            raise InvalidInput(f"user numbers must be whole numbers from 0 to {self.size - 1}: some are not")
         place, bit = _bits(users)
         if (self._bits[place] & bit).any() or not first_of(users).all():
-            raise InvalidInput("a user number stands twice: every user reports once")
+            raise InvalidInput("a user number stands twice: give each user one row")
         np.bitwise_or.at(self._bits, place, bit)
         self.count += len(users)
 
     def pieces(self, most: int) -> Iterator[Ids]:
-        """All numbers, ascending, at most so many at a time."""
+        """Yield all numbers, ascending, at most ``most`` at a time."""
         for start in range(0, len(self._bits), BLOCK // 8):
             found = np.flatnonzero(np.unpackbits(self._bits[start : start + BLOCK // 8], bitorder="little"))
             users = (found + 8 * start).astype(np.uint64)
@@ -62,7 +53,7 @@ class UserSet:
 
 
 def first_of(users: Ids) -> Bools:
-    """Where each user (n,) stands first."""
+    """Mask (n,) of each user's first position."""
     if (users[1:] > users[:-1]).all():
         return np.ones(len(users), bool)
     first = np.zeros(len(users), bool)
@@ -71,5 +62,5 @@ def first_of(users: Ids) -> Bools:
 
 
 def _bits(users: Ids) -> tuple[Ids, AnyArray]:
-    """Which byte each number is in, and its bit there."""
+    """The byte that holds each number, and its bit in there."""
     return users >> np.uint64(3), (np.uint8(1) << (users & np.uint64(7)).astype(np.uint8)).astype(np.uint8)

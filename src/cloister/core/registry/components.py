@@ -1,8 +1,7 @@
-"""Components and their options, declared once: from here come constructor, validation, flags, config files and
-``describe``.
+"""Components and their options, declared once: constructor, validation, flags, config files and ``describe`` follow.
 
 A component is a frozen attrs class with ``option`` and ``slot`` fields. A ``Spec`` says where it is found, so that
-listing what is installed imports nothing heavy.
+listing the installed components imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ ROLES: tuple[Role, ...] = (
 )
 
 ANY_TRUST = "any trust"
-"""What ``cloister list`` calls the trust of a component that works under any."""
+"""How ``cloister list`` shows the trust of a component that works under any."""
 
 C = TypeVar("C")
 
@@ -45,17 +44,17 @@ def _marker(name: str | None) -> str | None:
 
 @attrs.frozen
 class Spec:
-    """What a plugin offers, without importing it.
+    """One component that a plugin offers, described without importing it.
 
     Args:
         name: kebab-case; unique in its role; API.
         role: one of ``ROLES``.
         target: "module:Class".
         summary: one line.
-        trust: name of the trust marker, or None for what works under any ('any trust', as ``cloister list`` shows it).
-        paper: where it comes from.
-        presets: option values, and component names for slots, that make this name differ from the class's defaults.
-        private: False for what gives no guarantee and must be asked for by an explicit flag.
+        trust: name of the trust marker; None (or 'any trust', as ``cloister list`` shows it) for any.
+        paper: the source of the algorithm.
+        presets: option values, and component names for slots, where this name differs from the class's defaults.
+        private: False for a component without a guarantee, which must be asked for by an explicit flag.
 
     Raises:
         InvalidInput: there is no such trust marker.
@@ -114,20 +113,20 @@ class Option:
             number: Any = value
             if not low <= number <= high or (
                 self.above and not number > low
-            ):  # also of whole numbers beyond every float
+            ):  # also for integers too large for a float
                 raise InvalidInput(f"option '{name}' is {value!r}: it must be {self.range or 'a number'}")
 
 
 def own_number(value: Any) -> Any:
-    """A number of any library, as NumPy's scalars are, as Python's own, which compares, prints and is saved alike; all
-    else as it is."""
+    """A number of any library (NumPy scalars, say) as a Python int or float; any other value unchanged. So equal
+    numbers compare, print and are saved alike."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return value
     return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of an option's type: whole numbers are numbers, truth values are not."""
+    """Whether a value is of an option's type: integers count as floats, booleans as neither."""
     if get_origin(hint) in (Union, UnionType):
         return any(_fits(value, part) for part in get_args(hint))
     if get_origin(hint) is Literal:
@@ -139,7 +138,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 @cache
 def _hints(cls: Any) -> dict[str, Any]:
-    """A class's annotations; none where they name what only a type checker imports."""
+    """A class's annotations; none if they name types that only a type checker imports."""
     try:
         return get_type_hints(cls)
     except NameError:
@@ -155,7 +154,7 @@ class Slot:
 
 
 def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
-    """The attrs fields of a class; none of one that declares none, as populations do."""
+    """The attrs fields of a class; none of a class that is not attrs (populations, say)."""
     return tuple(attrs.fields(cls)) if attrs.has(cls) else ()
 
 
@@ -174,7 +173,7 @@ def option(
 
 
 EMPTY = object()
-"""In a slot that nothing fills."""
+"""Marks an unfilled slot."""
 
 
 def slot(prefer: str | None = None, *, help: str) -> Any:
@@ -188,13 +187,13 @@ def _full(component: object, attribute: attrs.Attribute[Any], value: Any) -> Non
         empty = [slot for slot in slots_of(type(component)) if getattr(component, slot) is EMPTY]
         raise TypeError(
             f"{name} has empty slots: {', '.join(empty)}. Fill them, as in {name}({empty[0]}=...): "
-            f"cloister.plugin.filled({name}) takes the components that they prefer, cloister.plugin.make(role, name) "
-            f"makes one by its registry name"
+            f"cloister.plugin.filled({name}) uses the preferred components, cloister.plugin.make(role, name) makes one "
+            f"by its registry name"
         )
 
 
 FACTS: dict[str, Any] = {"uses_delta": False, "asks_all_users": False, "biased": False}
-"""What a component says of itself unless its class has another attribute: see ``core.roles.FrequencyOracle``."""
+"""Class attributes that default to False: see ``core.roles.FrequencyOracle``."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option, slot))
@@ -221,7 +220,7 @@ def component(cls: type[C]) -> type[C]:
 
 
 def trust_of(cls: type[Any]) -> str | None:
-    """The name of a class's own trust marker; None for what has that of its slots, or works under any."""
+    """The name of a class's own trust marker; None if it takes that of its slots, or works under any."""
     marker = getattr(cls, "trust", None)
     return marker.__name__ if isinstance(marker, type) else None
 
@@ -236,8 +235,8 @@ def options_of(cls: type[Any]) -> dict[str, tuple[Option, Any]]:
 
 
 def renamed(cls: type[Any]) -> Mapping[str, str]:
-    """Today's names of options and slots by those of the last release, which plans and scripts may still use: what a
-    class says by ``formerly``."""
+    """Today's names of options and slots by those of the last release, which plans and scripts may still use: a class's
+    ``formerly``."""
     return getattr(cls, "formerly", {})
 
 

@@ -1,4 +1,4 @@
-"""Composing components by name, with the checks that the editor makes for those who write Python.
+"""Composing components by name, with the checks that an editor makes on Python code.
 
 ``--with slot=name`` and ``--with slot.inner=name`` fill slots; ``--set option=value`` and ``--set slot.option=value``
 set options. Trust is read from the same annotations that mypy reads.
@@ -34,13 +34,13 @@ C = TypeVar("C")
 
 @attrs.frozen
 class Composed:
-    """A component with everything in it.
+    """A component with all its slots filled.
 
     Args:
         value: the instance.
         spec: what it was made from.
-        inner: what fills its slots, by slot name.
-        trust: the trust model that all its slots share; None if it has no say.
+        inner: the components in its slots, by slot name.
+        trust: the trust model that all its slots share; None if it works under any.
     """
 
     value: Any
@@ -50,15 +50,14 @@ class Composed:
 
     @property
     def currencies(self) -> frozenset[Currency]:
-        """In what the oracles in here count privacy, asked or not. An oracle inside another one spends what the outer
-        one declares."""
+        """How the oracles in here count privacy, asked or not. An inner oracle spends what the outer one declares."""
         if hasattr(self.value, "measure"):
             return frozenset({Currency.of(self.value)})
         return frozenset[Currency]().union(*(part.currencies for part in self.inner.values()))
 
     @property
     def measures(self) -> frozenset[Measure]:
-        """Those of all slots. What a run pays in depends on what it asks: ``cloister.accounting.budgeting``."""
+        """Measures of all slots. The one a run pays in depends on its questions: ``cloister.accounting.budgeting``."""
         return frozenset(currency.measure for currency in self.currencies)
 
     @property
@@ -68,14 +67,13 @@ class Composed:
 
     @property
     def private(self) -> bool:
-        """Whether every part claims a guarantee, and none of them counts its budget as 'exact'."""
+        """Whether every part claims a guarantee, and no oracle counts its budget as 'exact'."""
         return self.spec.private and "exact" not in self.measures and all(part.private for part in self.inner.values())
 
     def config(self, *, formerly: bool = False) -> dict[str, Any]:
-        """Names and options all the way down, as plain data: what a plan or a result says of its method.
+        """Names and options of all components, nested, as plain data: how a plan or a result records its method.
 
-        Args:
-            formerly: under the names of the last release, which runs that it began are compared by.
+        Args: formerly, to use the names of the last release, by which runs begun under it are compared.
         """
         cls = type(self.value)
         names = {new: old for old, new in renamed(cls).items()} if formerly else {}
@@ -92,7 +90,7 @@ def compose(registry: Registry, role: Role, name: str, wires: Mapping[str, str],
         values: value, or text to be parsed, per option path ("rounds", "counts.levels").
 
     Raises:
-        UnknownName: a component, slot or option that is not there, with the nearest names.
+        UnknownName: no such component, slot or option, with the nearest names.
         WrongComposition: trust models that do not fit, or an empty slot.
         InvalidInput: an option value out of its bounds.
     """
@@ -106,24 +104,20 @@ def compose(registry: Registry, role: Role, name: str, wires: Mapping[str, str],
 
 
 def make(role: Role, name: str, wires: Mapping[str, str] = {}, values: Mapping[str, Any] = {}) -> Any:
-    """An installed component by name, as in
-    ``make("Method", "fastlloyd", {"sums": "discrete-laplace"}, {"rounds": 5})``.
+    """An installed component by name: ``make("Method", "fastlloyd", {"sums": "discrete-laplace"}, {"rounds": 5})``.
 
-    Slots that are not named hold what their declarations and the name's presets say. Args and errors: as ``compose``.
+    Slots not named take the name's presets, else the declared defaults. Args and errors: as ``compose``.
     """
     return compose(registry(), role, name, wires, values).value
 
 
 def filled(cls: type[C], **given: Any) -> C:
-    """A component of this class; slots that are not given hold what they prefer, by registry name.
-
-    Raises:
-        WrongComposition: a slot prefers nothing.
-    """
+    """A component of this class; slots not given take their preferred one. Raises: WrongComposition if a slot has
+    none."""
     hints = get_type_hints(cls)
     for name, facts in slots_of(cls).items():
         if name not in given and facts.default is None:
-            raise WrongComposition(f"slot '{name}' of {cls.__name__} prefers nothing: give {name}=...")
+            raise WrongComposition(f"slot '{name}' of {cls.__name__} has no preferred component: give {name}=...")
         if name not in given:
             given[name] = make(slot_role(hints[name]), str(facts.default))
     return cls(**given)
@@ -165,11 +159,7 @@ def _compose(
 
 
 def _rename(given: dict[str, Any], old: str, new: str) -> None:
-    """Have what was given for a path of the last release stand under today's.
-
-    Raises:
-        WrongComposition: both are given.
-    """
+    """Move values given under an earlier path to today's path. Raises: WrongComposition if both are given."""
     for path in [path for path in given if path == old or path.startswith(f"{old}.")]:
         today = new + path[len(old) :]
         if today in given:
@@ -181,7 +171,7 @@ def slot_role(hint: Any) -> Role:
     """The role that a slot's annotation names."""
     role = getattr(get_origin(hint) or hint, "__name__", "")
     if role not in ROLES:
-        raise TypeError(f"a slot is annotated with a role, not {hint!r}")
+        raise TypeError(f"a slot must be annotated with a role ({', '.join(ROLES)}), not {hint!r}")
     return cast(Role, role)
 
 
@@ -194,10 +184,10 @@ def slot_trust(hint: Any) -> str | None:
 def _agreed(
     registry: Registry, name: str, path: str, hints: dict[str, Any], inner: Mapping[str, Composed]
 ) -> str | None:
-    """The one trust model of the slots; WrongComposition names the slot, what it needs, what it got, what there is."""
+    """The one trust model of the slots. WrongComposition names the slot, what it needs, what it got and the choices."""
     agreed: tuple[str, Composed] | None = None
     for field, part in inner.items():
-        if not get_args(hints[field]) or part.trust is None:  # what asks nothing goes with any trust model
+        if not get_args(hints[field]) or part.trust is None:  # a component without questions fits any trust model
             continue
         need, via = slot_trust(hints[field]), ""
         if need is None and isinstance(get_args(hints[field])[0], TypeVar) and agreed is not None:
@@ -226,11 +216,8 @@ def _check_path(composed: Composed, path: str, kind: str) -> None:
 
 
 def parse(name: str, value: Any, hint: Any) -> Any:
-    """An option's value from text, by its annotation; values that are not text pass through.
-
-    Raises:
-        InvalidInput: the text does not say such a value.
-    """
+    """An option's value from text, by its annotation; other values pass through. Raises: InvalidInput for other
+    text."""
     if not isinstance(value, str):
         return value
     if get_origin(hint) in (Union, types.UnionType):

@@ -12,7 +12,7 @@ from cloister.core.registry.registry import Registry
 
 
 def describe(registry: Registry, spec: Spec) -> dict[str, Any]:
-    """What ``cloister describe`` prints."""
+    """The data that ``cloister describe`` prints."""
     cls = registry.load(spec)
     options, slots = [], []
     for name, facts, default, hint in describe_fields(cls):

@@ -1,4 +1,4 @@
-"""The hook that plugins implement, and asking one of them. The only module that knows pluggy."""
+"""The hook that plugins implement, and calling it on one plugin. The only module that knows pluggy."""
 
 from __future__ import annotations
 
@@ -22,11 +22,8 @@ class Hooks:
 
 
 def offered(module: object, name: str) -> tuple[Spec, ...]:
-    """What one plugin offers, asked in a manager of its own so that it can only break itself.
-
-    Raises:
-        Exception: whatever the plugin does wrong.
-    """
+    """The components of one plugin, asked in a plugin manager of its own, so that it can only break itself. Raises:
+    whatever the plugin raises, and TypeError for a value that is not a Spec or has no known role."""
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(Hooks)
     manager.register(module, name=name)
@@ -34,7 +31,7 @@ def offered(module: object, name: str) -> tuple[Spec, ...]:
     specs = tuple(spec for found in manager.hook.cloister_components() for spec in found)
     for spec in specs:
         if not isinstance(spec, Spec):
-            raise TypeError(f"cloister_components returned {spec!r}, which is not a Spec")
+            raise TypeError(f"cloister_components returned {spec!r}, which is not a Spec: return Specs")
         if spec.role not in ROLES:
             raise TypeError(f"'{spec.name}' has the role '{spec.role}': roles are {', '.join(ROLES)}")
     return specs

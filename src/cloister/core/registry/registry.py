@@ -1,7 +1,7 @@
-"""What is installed: built-ins and strangers' plugins, through one pluggy hook. Imports nothing heavy.
+"""The registry of installed components: built-ins and third-party plugins, through one hook. Imports nothing heavy.
 
-A broken plugin is reported, never fatal. Two components with one name are an error, raised when the name is used, that
-names both plugins. A person's encoder composes from what is built in alone, without pluggy: ``built_in``.
+A broken plugin is reported, never fatal. Two components with one name are an error that names both plugins, raised when
+the name is used. A client's encoder composes built-in components alone, without pluggy: ``built_in``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BUILT_IN = "cloister.plugins.hook"
 
 @attrs.frozen
 class Plugin:
-    """One plugin as found. Args: name, origin (distribution or module), specs, error (None if it loaded)."""
+    """One installed plugin. Args: name, origin (distribution or module), specs, error (None if it loaded)."""
 
     name: str
     origin: str
@@ -42,12 +42,7 @@ class Registry:
         return tuple(sorted(every, key=lambda s: (ROLES.index(s.role), s.name)))
 
     def spec(self, role: Role, name: str) -> Spec:
-        """The component of that name.
-
-        Raises:
-            UnknownName: with the nearest names.
-            WrongComposition: two plugins offer this name.
-        """
+        """The component of that name. Raises: UnknownName with near names; WrongComposition if two plugins offer it."""
         found = [(p, s) for p in self.plugins for s in p.specs if (s.role, s.name) == (role, name)]
         if len(found) > 1:
             owners = " and ".join(f"'{p.name}' ({p.origin})" for p, _ in found)
@@ -66,11 +61,7 @@ class Registry:
         return found
 
     def load(self, spec: Spec) -> type[Any]:
-        """Import a component's class.
-
-        Raises:
-            InvalidInput: it cannot be imported, or it is not what its spec says.
-        """
+        """Import a component's class. Raises: InvalidInput if that fails, or the class is not as its spec says."""
         module, _, name = spec.target.partition(":")
         try:
             cls: type[Any] = getattr(importlib.import_module(module), name)
@@ -83,7 +74,7 @@ class Registry:
         return cls
 
     def faults(self, plugin: Plugin) -> tuple[str, ...]:
-        """What is wrong with the components that a plugin offers, each loaded: a line for each that cannot be used."""
+        """A line for each of a plugin's components that cannot be used, after loading all of them."""
         found = list[str]()
         for spec in plugin.specs:
             try:
@@ -98,13 +89,13 @@ def _plugin(name: str, origin: str, load: Any) -> Plugin:
 
     try:
         return Plugin(name, origin, offered(load(), name))
-    except Exception as error:  # a stranger's code: whatever it raises is reported, not spread
+    except Exception as error:  # third-party code: report whatever it raises
         return Plugin(name, origin, error=f"{type(error).__name__}: {error}".splitlines()[0])
 
 
 @cache
 def built_in() -> Registry:
-    """What cloister itself offers: all that most plans need."""
+    """The built-in components, enough for most plans."""
     return Registry((Plugin("cloister", "built in", tuple(importlib.import_module(MANIFEST).components())),))
 
 

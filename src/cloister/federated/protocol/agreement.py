@@ -1,4 +1,4 @@
-"""What all sides must agree on before anything is masked, and the names that follow from it. All of it public."""
+"""The agreement: all that must be equal at all sides before anything is masked, and names derived from it. Public."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cloister.core.errors import InvalidInput
 from cloister.federated.protocol.collusion import Masks
 
 COORDINATOR_NAME = "coordinator"
-"""The name in the coordinator's certificate, wherever it listens: no party's certificate may hold it."""
+"""Common name of the coordinator's certificate, wherever it listens: no party's certificate may hold it."""
 MAX_PARTIES = 1024
 NONCE = 32
-"""Bytes of a hello's nonce: a public X25519 key that the party makes for this session alone, for its secret with the
-coordinator."""
+"""Bytes of a hello's nonce: the public half of an X25519 key that the party makes for this session alone, for its
+secret with the coordinator."""
 KEY = 32
 HASH = 32
 
@@ -40,8 +40,7 @@ class Agreement:
         masks: how messages are hidden.
         coordinator_key: the coordinator's public X25519 key: every message carries a mask that it alone takes off.
 
-    Raises:
-        InvalidInput: fewer than two parties, two of one name or one of the coordinator's, or a missing key.
+    Raises: InvalidInput: fewer than two parties, two of one name or one of the coordinator's, or a missing key.
     """
 
     plan: str
@@ -72,7 +71,7 @@ class Agreement:
 
     @property
     def hash(self) -> bytes:
-        """32 bytes: the name of exactly this agreement. A party or coordinator with another one is refused."""
+        """32 bytes that name exactly this agreement. A party or coordinator with another one is refused."""
         h = hashlib.sha256(b"cloister agreement 2\0")
         for part in (
             self.plan.encode(),
@@ -89,21 +88,17 @@ class Agreement:
 
 
 def journal_name(agreement: Agreement, owner: str) -> bytes:
-    """32 bytes that a journal begins with: whose it is, and under which agreement.
+    """32 bytes at the head of a journal: its owner and the agreement.
 
     Args:
-        owner: a party's name; empty for the coordinator, whose journal is public to whoever reads its messages: taken
-            for a party's, it would give that party keys that everybody knows.
+        owner: a party's name; empty for the coordinator. The coordinator's journal can be read off its messages: were
+            it accepted as a party's, that party would use keys that everybody knows.
     """
     return hashlib.sha256(b"cloister journal 1\0" + agreement.hash + owner.encode()).digest()
 
 
 def check_journal(entry: bytes, agreement: Agreement, owner: str) -> None:
-    """A journal's first entry begins with its name.
-
-    Raises:
-        InvalidInput: it is another one's.
-    """
+    """Check that a journal's first entry begins with its name. Raises: InvalidInput: it belongs to somebody else."""
     if entry[:HASH] != journal_name(agreement, owner):
         raise InvalidInput(
             "the journal belongs to another plan, or to somebody else in this one: choose another file, or the plan "
@@ -112,8 +107,8 @@ def check_journal(entry: bytes, agreement: Agreement, owner: str) -> None:
 
 
 def session_of(agreement: bytes, hellos: tuple[bytes, ...]) -> bytes:
-    """32 bytes: the name of one session. Every party's whole hello is in it, with its fresh nonce, so that whoever
-    relays the others' (a coordinator that replays an old session) cannot make a party derive a mask twice."""
+    """32 bytes that name one session. They cover every party's whole hello with its fresh nonce, so that whoever relays
+    the hellos (a coordinator that replays an old session) cannot make a party derive a mask twice."""
     return hashlib.sha256(
         b"cloister session 1\0" + agreement + b"".join(hashlib.sha256(h).digest() for h in hellos)
     ).digest()

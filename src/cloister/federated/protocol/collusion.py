@@ -1,4 +1,4 @@
-"""Who learns what if whom colludes with whom: the statement of every mode, in the words of the paper's section 3.
+"""Who learns what under which collusion: the statement of every mode, in the words of the paper's section 3.
 
 "Semi-honest" parties follow the protocol and try to learn what they can from what they see (Diaa et al. 2024, section
 3). A party that lies about its rows, or leaves out a share of noise that it promised, is outside every mode's
@@ -31,7 +31,7 @@ PUBLISHED = (
 
 
 def statement(masks: Masks, shares: int, colluding: int) -> tuple[str, ...]:
-    """Sentences for people.
+    """The statement in sentences for people.
 
     Args:
         masks: how messages are hidden.
@@ -60,7 +60,7 @@ def statement(masks: Masks, shares: int, colluding: int) -> tuple[str, ...]:
 
 
 def _together(masks: Masks, shares: int) -> str:
-    """What the coordinator and a party see of the others before the noise that neither knows."""
+    """What the coordinator and a party together see of the others, before noise that neither knows."""
     if masks == "shared":
         left = "without any noise" if shares == 1 else "with that party's own share of the noise alone"
         return (

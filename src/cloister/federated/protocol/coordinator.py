@@ -1,8 +1,9 @@
 """The coordinator's half, free of I/O: it collects every party's masked vector, adds them up with noise, and answers.
 
-It holds uniform words, nonces, noise and its own key, which takes off what hides a message from everybody else on the
-wire and leaves it under the group's mask. This module may not import what takes that off (a contract in
-``pyproject.toml``). Every refusal says why and names the party; none changes what was accepted before.
+It holds uniform words, nonces, noise and its own key. That key takes off the mask that hides a message from everybody
+else on the wire, and leaves the message under the group's mask. This module may not import the code that takes the
+group's mask off (a contract in ``pyproject.toml``). Every refusal says why and names the party; none changes what was
+accepted before.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ Noise: TypeAlias = Callable[[], tuple[Ids, ...]]
 @final
 @attrs.frozen
 class Due:
-    """What a sender waits for. Args: round (-1 for the opening), attempt."""
+    """The reply that a sender waits for. Args: round (-1 for the opening), attempt."""
 
     round: int
     attempt: int = 0
@@ -57,15 +58,13 @@ class Coordinator:
 
     Args:
         agreement: what all parties must have agreed on.
-        journal: entries of an earlier process resume it: what was answered is answered the same again, and no noise is
-            drawn twice.
+        journal: its entries resume an earlier process's session: answers stay the same, and no noise is drawn twice.
         private: its X25519 key, which no journal holds.
 
     Attributes:
         failed: why the session ended, if it did.
 
-    Raises:
-        InvalidInput: the key is not the agreement's.
+    Raises: InvalidInput: the key is not the agreement's.
     """
 
     def __init__(self, agreement: Agreement, journal: SessionJournal | None = None, *, private: bytes) -> None:
@@ -90,7 +89,7 @@ class Coordinator:
 
     @property
     def attempt(self) -> int:
-        """The attempt of that round that is open."""
+        """The open attempt of that round."""
         return self._attempt
 
     @property
@@ -100,22 +99,18 @@ class Coordinator:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Whose hello, or vector of the current round, is not here yet."""
+        """Parties whose hello, or vector of the current round, has not arrived."""
         here = self._received if self._opening else self._hellos
         return tuple(m.name for i, m in enumerate(self.agreement.members) if i not in here)
 
     def expect(self, shape: Shape, noise: Noise) -> None:
-        """Announce the next round: what vectors it takes, and what is added to them."""
+        """Announce the next round: the shape of its vectors, and the noise added to them."""
         self._rounds.append((shape, noise))
 
     def receive(self, sender: str, data: bytes) -> Due:
-        """Accept one message.
+        """Accept one message. Args: sender (the name that the transport has authenticated).
 
-        Args:
-            sender: the name that the transport has authenticated.
-
-        Raises:
-            Rejected: it is not accepted; the reason names the party.
+        Raises: Rejected: it is not accepted; the error names the party.
         """
         index = self.agreement.index(sender)
         if index < 0:
@@ -134,11 +129,7 @@ class Coordinator:
         return self._ask(sender, message) if message.kind is Kind.ASK else self._vector(index, sender, message)
 
     def outcome(self, due: Due) -> bytes | None:
-        """The message that a sender waits for; None while others are missing.
-
-        Raises:
-            Rejected: it will never come.
-        """
+        """The message that a sender waits for; None while others are missing. Raises: Rejected: it will never come."""
         if due.round < 0:
             if self._opening:
                 return self._opening
@@ -156,17 +147,14 @@ class Coordinator:
         return None
 
     def abort(self) -> tuple[str, ...]:
-        """Give up the current attempt: what came of it is forgotten, and the next one takes fresh masks.
-
-        Returns:
-            Who was missing.
-        """
+        """Give up the current attempt: its vectors are forgotten, and the next one takes fresh masks. Returns the
+        missing parties."""
         gone = self.missing
         self._next_attempt()
         return gone
 
     def fail(self, why: str) -> Rejected:
-        """End the session. What was answered stays answered."""
+        """End the session. Answered rounds stay answered."""
         self.failed = Rejected(Reason.TIMEOUT, why, ", ".join(self.missing))
         return self.failed
 
@@ -266,7 +254,7 @@ class Coordinator:
         self._attempt, self._received = 0, {}
 
     def _check_tags(self) -> None:
-        """All parties mean the same round: their tags are one."""
+        """Check that all parties mean the same round: their tags must be equal."""
         tags = {i: body[:TAG] for i, body in self._received.items()}
         common, times = Counter(tags.values()).most_common(1)[0]
         odd = [self.agreement.members[i].name for i, tag in sorted(tags.items()) if tag != common]

@@ -1,12 +1,12 @@
-"""The mask that a party shares with the coordinator alone: what hides a message from everybody else who reads the wire.
+"""The mask that a party shares with the coordinator alone: it hides a message from everybody else who reads the wire.
 
-Pairwise masks cancel in the sum of all messages and every party can take the group's masks off: a party that read all
+Pairwise masks cancel in the sum of all messages, and every party can take the group's masks off: a party that read all
 messages would have the others' exact sums. So each message carries a third mask, which only the coordinator takes off,
-before it adds its noise: the others see uniform words, and the answer alone is left to them.
+before it adds its noise: other readers see uniform words, and learn the answer alone.
 
-Its secret is X25519 of the coordinator's key, whose public half is in the agreement, and of one that the party makes
-for the session: the public half of that is the nonce of its hello. So it is fresh in every session, a party's own keys
-open no old message, and the coordinator has nothing to remember but its key and the hellos.
+The mask's secret is X25519 of the coordinator's key, whose public half is in the agreement, and of a key that the party
+makes for the session, whose public half is the nonce of its hello. It is thus fresh in every session, a party's own
+keys open no old message, and the coordinator has nothing to remember but its key and the hellos.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from cloister.federated.protocol.streams import Place, derive, stream
 
 
 def coordinator_mask(secret: bytes, session: bytes, place: Place, party: int, size: int) -> Ids:
-    """Words (size,) that one party adds, and the coordinator takes off.
+    """Words (size,) that a party adds and the coordinator takes off.
 
     Args:
-        secret: of that party and the coordinator.
+        secret: shared by that party and the coordinator.
         session: its name.
-        party: whose message it hides.
+        party: the sender of the message.
     """
     numbers = (place.round, place.tensor, place.attempt, party)
     return stream(derive(secret, session, "coordinator mask", *numbers), size)
@@ -30,8 +30,7 @@ def coordinator_mask(secret: bytes, session: bytes, place: Place, party: int, si
 def uncovered(
     vectors: tuple[Ids, ...], secret: bytes, session: bytes, round: int, attempt: int, party: int
 ) -> tuple[Ids, ...]:
-    """One party's words (m,) per tensor without the coordinator's masks: still under the group's, and under those of
-    its pairs."""
+    """One party's words (m,) per tensor without the coordinator's masks, still under the group's and the pairs'."""
     return tuple(
         vector - coordinator_mask(secret, session, Place(round, tensor, attempt), party, len(vector))
         for tensor, vector in enumerate(vectors)

@@ -1,11 +1,11 @@
-"""What must survive a crash: entries in one file, each on the disk before the next byte leaves.
+"""Journals of a session: entries in one file that survive a crash, each on the disk before the next byte leaves.
 
 A party's journal holds its session's secrets and its own sums: it is made readable to its owner only, and stays with
 the party. The coordinator's holds nonces and masked sums.
 
-There is one of each, and it never goes back: from an older copy a party would put other words (its share of the noise,
-drawn again) under masks that it has used, and a coordinator would answer one round twice. So nothing here advises to
-restore one.
+A journal must never go back to an older copy: from one a party would put other words (its share of the noise, drawn
+again) under masks that it has used, and a coordinator would answer one round twice. So there is one copy of each, and
+no error text here advises restoring one.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from cloister.core.errors import Damaged, InvalidInput
 
 MAGIC = b"cloister journal 1\n"
 HEAD = struct.Struct("<BI8s4s")
-"""kind, length of the body, seal of both with the body, and of kind and length alone: a length that was changed is no
-torn end."""
+"""kind, length of the body, seal of both with the body, seal of kind and length alone (a changed length is thus not
+mistaken for an entry that a crash cut off)."""
 
 
 class SessionJournal(Protocol):
-    """Durable memory. ``entries`` are those of earlier processes and this one; ``write`` returns once an entry would
+    """Durable memory. ``entries`` are those of earlier processes and this one; ``write`` returns once its entry would
     survive a crash."""
 
     @property
@@ -38,7 +38,7 @@ class SessionJournal(Protocol):
 
 @final
 class Memory:
-    """A journal that survives nothing: for simulations, which are not resumed."""
+    """A journal in memory, for simulations: they are not resumed."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[int, bytes]] = []
@@ -54,8 +54,8 @@ class FileJournal:
     A last entry that a crash cut off is dropped: nothing that depends on it can have left.
 
     Raises:
-        InvalidInput: it cannot be opened, or another process holds it. Damaged: anything but the end is not as it was
-            written.
+        InvalidInput: it cannot be opened, or another process holds it.
+        Damaged: anything but the end differs from what was written.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -64,7 +64,7 @@ class FileJournal:
         self.path = Path(path)
         try:
             self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
-            os.fchmod(self._file.fileno(), 0o600)  # of a file that was there before, too
+            os.fchmod(self._file.fileno(), 0o600)  # also of an existing file
         except OSError as error:
             raise InvalidInput(f"cannot open the journal {self.path}: {error.strerror or error}") from error
         try:
@@ -89,8 +89,8 @@ class FileJournal:
         self._file.seek(0, os.SEEK_END)
 
     def write(self, kind: int, body: bytes) -> None:
-        """Raises: InvalidInput: it cannot be written (the disk is full?). No other entry follows then: this one may be
-        there or not."""
+        """Append an entry. Raises: InvalidInput: it cannot be written (a full disk?) and may be there or not; no other
+        entry follows it."""
         try:
             self._file.write(_head(kind, body) + body)
             self._sync()
@@ -104,7 +104,7 @@ class FileJournal:
         self.entries.append((kind, body))
 
     def close(self) -> None:
-        """Let another process have it."""
+        """Release the file to other processes."""
         self._file.close()
 
     def _sync(self) -> None:
@@ -114,8 +114,7 @@ class FileJournal:
 
 @contextmanager
 def journal_at(path: Path | None) -> Iterator[SessionJournal]:
-    """A journal in a file, let go of at the end; without a path one that survives nothing. Raises: as
-    ``FileJournal``."""
+    """A journal in a file, closed at the end; in memory if there is no path. Raises: as ``FileJournal``."""
     if path is None:
         yield Memory()
         return
@@ -133,11 +132,11 @@ def _seal(kind: int, content: bytes, size: int) -> bytes:
 
 
 def _entries(data: bytes, path: Path) -> tuple[list[tuple[int, bytes]], int]:
-    """Every whole entry, and where they end."""
+    """Every whole entry, and the position where they end."""
     if not data or MAGIC.startswith(data):
         return [], 0
     if not data.startswith(MAGIC):
-        raise Damaged(f"{path} is no journal of cloister: choose another file")
+        raise Damaged(f"{path} is not a journal of cloister: choose another file")
     entries, start = list[tuple[int, bytes]](), len(MAGIC)
     while len(data) - start >= HEAD.size:
         kind, length, seal, short = HEAD.unpack_from(data, start)
@@ -147,7 +146,7 @@ def _entries(data: bytes, path: Path) -> tuple[list[tuple[int, bytes]], int]:
         if whole and end > len(data):
             break
         if not whole or seal != _seal(kind, body, 8):
-            if (whole and end == len(data)) or not any(data[start:]):  # the file grew, and its content did not arrive
+            if (whole and end == len(data)) or not any(data[start:]):  # a crash: the file grew without its content
                 break
             raise Damaged(f"the journal {path} is damaged at byte {start}: begin a new session, with a new journal")
         entries.append((kind, body))

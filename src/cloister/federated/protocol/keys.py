@@ -1,8 +1,8 @@
-"""A party's keys and the masks that they give: the group's, and those of pairs. No module of the coordinator's imports
-this one.
+"""A party's keys and the masks derived from them: the group's, and those of pairs. No module of the coordinator's
+imports this one.
 
-A pair's secret is X25519 of their static keys, whose public halves are in the agreement. What the coordinator may know,
-too, is in ``streams`` and ``coordinator_masks``.
+A pair's secret is X25519 of their static keys, whose public halves are in the agreement. Code that the coordinator may
+use too is in ``streams`` and ``coordinator_masks``.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ def new_secret() -> bytes:
 
 
 def pair_secrets(agreement: Agreement, me: int, private: bytes) -> dict[int, bytes]:
-    """What this party shares with each other one.
+    """This party's secret with each other one, by index.
 
-    Raises:
-        InvalidInput: the private key is not the agreement's, or a public one hides nothing.
+    Raises: InvalidInput: the private key is not the agreement's, or a public one hides nothing.
     """
     if public_key(private) != agreement.members[me].key:
         raise InvalidInput(
@@ -47,16 +46,15 @@ def pair_secrets(agreement: Agreement, me: int, private: bytes) -> dict[int, byt
 
 
 def wrap(secret: bytes, pair: bytes, nonce: bytes, agreement: bytes, reader: int) -> bytes:
-    """The group's secret for one other party: sealed under a key that this pair uses once, since the nonce is fresh."""
+    """The group's secret, sealed for one other party under a key that the pair uses once, since the nonce is fresh."""
     key = derive(pair, nonce, "group secret", reader)
     return ChaCha20Poly1305(key).encrypt(bytes(12), secret, agreement)
 
 
 def unwrap(sealed: bytes, pair: bytes, nonce: bytes, agreement: bytes, reader: int) -> bytes:
-    """The group's secret.
+    """Unseal the group's secret.
 
-    Raises:
-        InvalidInput: it was not sealed by that party for this one, under this agreement.
+    Raises: InvalidInput: it was not sealed by that party for this one, under this agreement.
     """
     key = derive(pair, nonce, "group secret", reader)
     try:
@@ -75,10 +73,10 @@ class Keyring:
     Args:
         session: its name.
         me: this party's index.
-        parties: how many there are.
+        parties: their number.
         group: the parties' common secret, which the coordinator lacks.
         coordinator: the secret of this party and the coordinator.
-        pairs: secrets with each other party; empty with a shared secret only.
+        pairs: secrets with each other party, by index; empty with a shared secret only.
     """
 
     session: bytes
@@ -89,17 +87,17 @@ class Keyring:
     pairs: dict[int, bytes] = attrs.field(factory=dict, repr=False)
 
     def group_mask(self, place: Place, party: int, size: int) -> Ids:
-        """What every party can take off, and the coordinator cannot."""
+        """A mask that every party can take off, and the coordinator cannot."""
         numbers = (place.round, place.tensor, place.attempt, party)
         return stream(derive(self.group, self.session, "group mask", *numbers), size)
 
     def pair_mask(self, place: Place, other: int, size: int) -> Ids:
-        """What this party and one other alone know. The first of the two adds it, the second takes it off."""
+        """A mask that only this party and one other know. The first of the two adds it, the second takes it off."""
         low, high = sorted((self.me, other))
         numbers = (place.round, place.tensor, place.attempt, low, high)
         return stream(derive(self.pairs[other], self.session, "pair mask", *numbers), size)
 
     def tag(self, round: int, digest: str) -> bytes:
-        """What shows the coordinator that all parties mean the same round, and nothing else: a bare hash of centres
-        would confirm a guess."""
+        """A keyed hash that shows the coordinator whether all parties mean the same round, and nothing else: a bare
+        hash of centres would confirm a guess."""
         return hmac.digest(derive(self.group, self.session, "round tag", round), digest.encode(), "sha256")

@@ -1,5 +1,5 @@
 """A party's vector under its masks: value + cancelling pairwise masks + a mask of the group + one for the coordinator.
-The parties' alone."""
+Only parties may use this."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ def mask(vectors: tuple[Ids, ...], keys: Keyring, round: int, attempt: int) -> t
     party also adds its own mask of the group, which ``unmasking`` takes off. These two would show the exact sum to any
     party that reads all messages, so that every party also adds a mask that the coordinator alone takes off.
 
-    Args:
-        vectors: words (m,) per tensor.
+    Args: vectors (words (m,) per tensor).
     """
     masked = []
     for tensor, vector in enumerate(vectors):

@@ -1,4 +1,4 @@
-"""Messages as bytes: one fixed head, one body, nothing optional. Reading is total: anything else is ``Refused``."""
+"""Messages as bytes: a fixed head and a body, nothing optional. Any input that is not a message is ``Rejected``."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ VERSION = 2
 HEAD = struct.Struct("<4sBBH32sIII8s")
 """magic, version, kind, sender, name (of the agreement or the session), round, attempt, length of the body, checksum.
 
-The checksum finds accidents. That nobody else speaks is the transport's promise (mutual TLS): a sender's name comes
-from there."""
+The checksum finds accidents. That nobody else can send is the transport's promise (mutual TLS), which gives the name.
+"""
 TAG = 32
 MAX_BYTES = 2**29
-"""Bytes of a body; more is no message."""
+"""Longest body in bytes."""
 COORDINATOR = 0xFFFF
 
 
 @unique
 class Kind(IntEnum):
-    """What a message is."""
+    """Kinds of message."""
 
-    HELLO = 1  # party: I agree, and here is my nonce: a public key for this session
-    OPENING = 2  # coordinator: everybody's
+    HELLO = 1  # party: agreement confirmed, with a nonce (a public key for this session)
+    OPENING = 2  # coordinator: all parties' hellos
     VECTOR = 3  # party: tag, masked words
-    ASK = 4  # party: what came of this round?
+    ASK = 4  # party: request for the outcome of this round
     ANSWER = 5  # coordinator: the masked sum with its noise
-    REFUSAL = 6  # coordinator: no, and why
+    REFUSAL = 6  # coordinator: a refusal with its reason
 
 
 @unique
 class Reason(IntEnum):
-    """Why something is refused: what a party acts on. Words for people come with it."""
+    """Why a message is refused, as a code for programs. A text for people comes with it."""
 
     MALFORMED = 1
     UNKNOWN_PARTY = 2
@@ -58,7 +58,7 @@ class Reason(IntEnum):
 
 @final
 class Rejected(Refused):
-    """A message that is not accepted. Attributes: reason, party (whom it names), attempt (the one that is open)."""
+    """A message that is not accepted. Attributes: reason, party (at fault), attempt (the one that is open)."""
 
     def __init__(self, reason: Reason, words: str, party: str = "", attempt: int = 0) -> None:
         super().__init__(words)
@@ -71,11 +71,10 @@ class Message:
     """One message.
 
     Args:
-        kind: what it is.
+        kind: decides the body.
         sender: index of the party, or ``COORDINATOR``.
         name: 32 bytes, of the agreement (HELLO) or the session.
-        round, attempt: where it belongs.
-        body: by kind.
+        round, attempt: the ones that the message belongs to.
     """
 
     kind: Kind
@@ -97,19 +96,12 @@ def checksum(head: bytes, body: bytes) -> bytes:
 
 
 def read(data: bytes, kinds: frozenset[Kind], who: str) -> Message:
-    """A message of one of these kinds.
-
-    Args:
-        who: sent it, for the error.
-
-    Raises:
-        Rejected: it is anything else.
-    """
+    """Parse a message of one of these kinds. Args: who (the sender, for the error). Raises: Rejected: anything else."""
     if len(data) < HEAD.size:
-        raise Rejected(Reason.MALFORMED, f"{who} sent {len(data)} bytes, which is no message", who)
+        raise Rejected(Reason.MALFORMED, f"{who} sent {len(data)} bytes, which are not a message", who)
     magic, version, kind, sender, name, round, attempt, length, check = HEAD.unpack_from(data)
     if magic != MAGIC or version != VERSION:
-        raise Rejected(Reason.MALFORMED, f"{who} sent what is no message of this protocol, version {VERSION}", who)
+        raise Rejected(Reason.MALFORMED, f"{who} sent no message of this protocol, version {VERSION}", who)
     if kind not in kinds:
         raise Rejected(Reason.MALFORMED, f"{who} sent a message of kind {kind}, which is not expected here", who)
     if length > MAX_BYTES or len(data) != HEAD.size + length:
@@ -122,7 +114,7 @@ def read(data: bytes, kinds: frozenset[Kind], who: str) -> Message:
 
 
 def refusal(error: Rejected, name: bytes, round: int) -> bytes:
-    """A refusal as bytes. It holds no private value: reasons are made of names and public numbers."""
+    """A refusal as bytes. It holds no private value: reasons consist of names and public numbers."""
     body = (
         bytes([error.reason])
         + bytes([len(error.party.encode()[:255])])
@@ -133,7 +125,7 @@ def refusal(error: Rejected, name: bytes, round: int) -> bytes:
 
 
 def refused(message: Message) -> Rejected:
-    """The error that a refusal stands for."""
+    """The error that a refusal message stands for."""
     body = message.body
     if len(body) < 2 or len(body) < 2 + body[1] or body[0] not in set(Reason):
         return Rejected(Reason.MALFORMED, "the coordinator sent a refusal that cannot be read", "coordinator")
@@ -143,16 +135,12 @@ def refused(message: Message) -> Rejected:
 
 
 def joined_hellos(bodies: Sequence[bytes]) -> bytes:
-    """The body of an opening: every party's hello, in the agreement's order."""
+    """The body of an opening: all parties' hellos, in the agreement's order."""
     return b"".join(struct.pack("<I", len(body)) + body for body in bodies)
 
 
 def split_hellos(body: bytes, parties: int) -> tuple[bytes, ...]:
-    """The hellos in an opening.
-
-    Raises:
-        Rejected: it is not made of so many.
-    """
+    """The hellos in an opening's body. Raises: Rejected: it does not hold exactly this many."""
     bodies, start = [], 0
     for _ in range(parties):
         length = int.from_bytes(body[start : start + 4], "little")

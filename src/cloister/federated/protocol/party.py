@@ -1,7 +1,7 @@
 """A party's half, free of I/O: it masks its vectors, never twice under one mask, and unmasks the coordinator's sums.
 
-What a round's vector holds is fixed once, noise share and all, and journalled: a second attempt masks the same numbers
-anew, and a restarted party sends the same bytes.
+The contents of a round's vector, noise share included, are fixed once and journalled: a second attempt masks the same
+numbers anew, and a restarted party sends the same bytes.
 """
 
 from __future__ import annotations
@@ -46,10 +46,9 @@ class Party:
         name: of this party.
         secret: the parties' common secret (``shared`` masks).
         private: this party's X25519 key (``pairwise`` masks).
-        journal: entries of an earlier process resume it.
+        journal: its entries resume an earlier process's session.
 
-    Raises:
-        InvalidInput: no such party, the wrong kind of key, or a coordinator's key that hides nothing.
+    Raises: InvalidInput: no such party, the wrong kind of key, or a coordinator's key that hides nothing.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class Party:
             raise InvalidInput(f"'{name}' is not one of the agreed parties")
         self._journal: SessionJournal = Memory() if journal is None else journal
         self._pairs = self._checked_keys(secret, private)
-        agreed(new_private_key(), agreement.coordinator_key)  # refused before anything is written
+        agreed(new_private_key(), agreement.coordinator_key)  # refuse a bad key before anything is written
         self._group, self._fresh = secret or b"", b""
         self._hello = b""
         self._keys: Keyring | None = None
@@ -82,10 +81,9 @@ class Party:
         return self._keys is not None
 
     def hello(self) -> bytes:
-        """What joins the session: this party's nonce, and from the first party the group's secret, sealed for each
-        other one.
-
-        The nonce is the public half of a key that the party makes now, for its secret with the coordinator."""
+        """The message that joins the session: this party's nonce, and from the first party also the group's secret,
+        sealed for each other one. The nonce is the public half of a key made now, for its secret with the coordinator.
+        """
         if not self._hello:
             fresh, drawn, sealed = new_private_key(), b"", b""
             nonce = public_key(fresh)
@@ -101,8 +99,7 @@ class Party:
     def open(self, data: bytes) -> None:
         """Take the coordinator's opening: every party's nonce.
 
-        Raises:
-            Rejected: it is none, this party's own nonce is not in it, or the group's secret was tampered with.
+        Raises: Rejected: malformed, without this party's own nonce, or the group's secret was tampered with.
         """
         message = self._read(data, Kind.OPENING)
         bodies = split_hellos(message.body, self.agreement.parties)
@@ -120,19 +117,18 @@ class Party:
         self._note(OPENED, message.body)
 
     def known(self, round: int, shape: Shape) -> tuple[Ids, ...] | None:
-        """The noised sums of a round that was answered before, or None."""
+        """The noised sums of a round that was answered before, else None."""
         body = self._answers.get(round)
         return None if body is None else unmask(unpack(body, shape), self._ring, round, self._attempts.get(round, 0))
 
     def vector(self, round: int, digest: str, shape: Shape, values: Callable[[], tuple[Ids, ...]]) -> bytes:
-        """The message of one round's current attempt: the same bytes however often it is asked for.
+        """The message of one round's current attempt: the same bytes however often it is requested.
 
         Args:
-            digest: of the round, as this party worked it out.
+            digest: of the round, as this party computed it.
             values: words (m,) per tensor, with this party's share of the noise if it draws one. Called once per round.
 
-        Raises:
-            Refused: the round was answered already.
+        Raises: Refused: the round was answered already, or its digest changed.
         """
         if round in self._answers:
             raise Refused(f"round {round + 1} was answered: its vector is not sent again")
@@ -146,23 +142,19 @@ class Party:
         body = self._sent[round, attempt]
         if not hmac.compare_digest(body[:TAG], self._ring.tag(round, digest)):
             raise Refused(
-                f"round {round + 1} is not the one that was sent before: other options, another version, or a "
-                f"platform difference"
+                f"round {round + 1} is not the one that was sent before: compare the options, the version of cloister "
+                f"and the platform"
             )
         return Message(Kind.VECTOR, self.me, self._ring.session, round, attempt, body).to_bytes()
 
     def ask(self, round: int) -> bytes:
-        """Asks what came of a vector that was sent."""
+        """The message that asks for the outcome of a vector that was sent."""
         return Message(Kind.ASK, self.me, self._ring.session, round, self._attempts.get(round, 0)).to_bytes()
 
     def answer(self, data: bytes, round: int, shape: Shape) -> tuple[Ids, ...]:
-        """Unmask the sum of a round, once.
+        """Unmask the sum of a round, once, to noised sums: words (m,) per tensor.
 
-        Returns:
-            Noised sums, words (m,) per tensor.
-
-        Raises:
-            Rejected: it is a refusal, or not the answer to what was sent.
+        Raises: Rejected: it is a refusal, or does not answer what was sent.
         """
         message = self._read(data, Kind.ANSWER)
         attempt = self._attempts.get(round, 0)
@@ -183,10 +175,9 @@ class Party:
         return unmask(sums, self._ring, round, attempt)
 
     def aborted(self, round: int, attempt: int) -> None:
-        """The coordinator has given up an attempt: go on to this one, with fresh masks.
+        """Go on to this attempt, with fresh masks: the coordinator has given up the one before.
 
-        Raises:
-            Refused: attempts only grow, and an answered round has no other.
+        Raises: Refused: attempts only grow, and an answered round has no other.
         """
         if round in self._answers or not self._attempts.get(round, 0) < attempt < 2**32:
             raise Refused(
@@ -224,7 +215,7 @@ class Party:
         return message
 
     def _note(self, kind: int, body: bytes) -> None:
-        """Write down, then act: before a byte leaves."""
+        """Journal an entry and then apply it, before a byte leaves."""
         self._journal.write(kind, body)
         self._resume(kind, body)
 

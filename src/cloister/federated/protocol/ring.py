@@ -14,7 +14,7 @@ from cloister.core.types import Ids
 @final
 @attrs.frozen
 class VectorShape:
-    """The outline of one masked vector. Args: size (words), bits (of the ring: a multiple of 8)."""
+    """The shape of one masked vector. Args: size (words), bits (of the ring: a multiple of 8)."""
 
     digest_tag = "cloister.Tensor"
 
@@ -31,16 +31,16 @@ class VectorShape:
 
 
 Shape = tuple[VectorShape, ...]
-"""The outlines of one round's vectors, question by question."""
+"""The shapes of one round's vectors, question by question."""
 
 
 def shape_bytes(shape: Shape) -> int:
-    """Length of a round's masked words."""
+    """Length in bytes of a round's masked words."""
     return sum(tensor.bytes for tensor in shape)
 
 
 def pack(vectors: tuple[Ids, ...], shape: Shape) -> bytes:
-    """Words (m,) per tensor to bytes; what is above the ring's bits is cut off."""
+    """Words (m,) per tensor to bytes; bits above the ring's are cut off."""
     if tuple(len(v) for v in vectors) != tuple(t.size for t in shape):
         raise InvalidInput(f"vectors of {[len(v) for v in vectors]} words do not fit {shape}")
     parts = []
@@ -51,11 +51,7 @@ def pack(vectors: tuple[Ids, ...], shape: Shape) -> bytes:
 
 
 def unpack(data: bytes, shape: Shape) -> tuple[Ids, ...]:
-    """Bytes to words per tensor.
-
-    Raises:
-        Refused: another length.
-    """
+    """Bytes to words per tensor. Raises: Refused: another length."""
     if len(data) != shape_bytes(shape):
         raise Refused(f"masked words of {len(data)} bytes, expected {shape_bytes(shape)}")
     vectors, start = [], 0

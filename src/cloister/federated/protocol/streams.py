@@ -1,8 +1,8 @@
-"""Secrets become streams: key agreement and key derivation, for the parties and the coordinator alike.
+"""From secrets to key streams: key agreement and key derivation, for the parties and the coordinator alike.
 
-Every stream has a key of its own, HKDF-SHA256(secret; salt = session, info = purpose, round, tensor, attempt, peers),
-and is ChaCha20's under that key with a zero nonce: no key is used for two streams, and a session's name holds every
-party's fresh nonce. Two sides' secret is X25519 of one's private key and the other's public one.
+Every stream is ChaCha20 with a zero nonce under a key of its own, HKDF-SHA256(secret; salt = session, info = purpose,
+round, tensor, attempt, peers): no key is used for two streams, and a session's name covers every party's fresh nonce.
+The secret of two sides is X25519 of one's private key and the other's public one.
 
 Source: RFC 5869, RFC 7748, RFC 8439; library: cryptography.
 """
@@ -39,13 +39,13 @@ class Place:
 
 
 def derive(secret: bytes, salt: bytes, purpose: str, *numbers: int) -> bytes:
-    """32 bytes for one purpose."""
+    """A 32-byte key for one purpose."""
     info = b"cloister " + purpose.encode() + b"\0" + struct.pack(f"<{len(numbers)}I", *numbers)
     return HKDF(SHA256(), 32, salt, info).derive(secret)
 
 
 def stream(key: bytes, size: int) -> Ids:
-    """Uniform 64-bit words (size,) of a key that is used for nothing else."""
+    """Uniform 64-bit words (size,) from a key that is used for nothing else."""
     cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), None).encryptor()
     return np.frombuffer(cipher.update(bytes(8 * size)), "<u8").astype(np.uint64)
 
@@ -56,19 +56,14 @@ def new_private_key() -> bytes:
 
 
 def public_key(private: bytes) -> bytes:
-    """The half that everybody may know.
-
-    Raises:
-        InvalidInput: it is no private key.
-    """
+    """The public half of a private key. Raises: InvalidInput: it is no private key."""
     return _own(private).public_key().public_bytes_raw()
 
 
 def agreed(private: bytes, public: bytes) -> bytes:
-    """The secret of whoever holds this private key and whoever holds the other one's.
+    """The secret shared by the holders of these two keys' private halves.
 
-    Raises:
-        InvalidInput: the public key is of low order: everybody would know the secret.
+    Raises: InvalidInput: the public key is of low order: everybody would know the secret.
     """
     try:
         return _own(private).exchange(X25519PublicKey.from_public_bytes(public))

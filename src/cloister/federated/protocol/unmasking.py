@@ -1,5 +1,4 @@
-"""What only a party may do: take the group's masks off the coordinator's sum. No module of the coordinator's imports
-this one."""
+"""Taking the group's masks off the coordinator's sum. Only parties may: no module of the coordinator's imports this."""
 
 from __future__ import annotations
 
@@ -11,8 +10,7 @@ from cloister.federated.protocol.streams import Place
 def unmask(sums: tuple[Ids, ...], keys: Keyring, round: int, attempt: int) -> tuple[Ids, ...]:
     """The parties' sum with its noise, as words (m,) per tensor; only the ring's bits mean anything.
 
-    Args:
-        sums: the masked sums of all parties' messages, with noise.
+    Args: sums (the masked sums of all parties' messages, with noise).
     """
     found = []
     for tensor, vector in enumerate(sums):

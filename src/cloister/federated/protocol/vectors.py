@@ -1,4 +1,4 @@
-"""Between a session's rounds and the protocol's vectors. Public facts and a party's own sums; no keys."""
+"""Conversions between a session's rounds and the protocol's vectors. Public facts and a party's own sums; no keys."""
 
 from __future__ import annotations
 
@@ -15,23 +15,19 @@ from cloister.federated.protocol.ring import Shape, VectorShape
 
 
 def channels_of(round: Round[Any], parties: int) -> tuple[Pooled, ...]:
-    """The round's questions, all of Aggregated trust.
-
-    Raises:
-        InvalidInput: so many parties cannot pool them.
-    """
+    """The round's questions, all of Aggregated trust. Raises: InvalidInput: this many parties cannot pool them."""
     return tuple(pooled(part.channel, parties) for part in round.parts)
 
 
 def outline(round: Round[Any], parties: int) -> Shape:
-    """What a message of this round holds. The same for all answers (law 2), so that a coordinator has it from a
-    forecast."""
+    """The shape of this round's messages. It is the same for all answers (law 2), so that the coordinator knows it from
+    a forecast."""
     return tuple(VectorShape(c.size, c.bits) for c in channels_of(round, parties))
 
 
 def coordinator_noise(round: Round[Any], parties: int, rng: NoiseRng) -> tuple[Ids, ...]:
-    """The noise that the coordinator adds: none where parties draw shares. The children are those that a Central
-    session decodes with, so that seeded tests can compare."""
+    """The noise that the coordinator adds: none where parties draw shares. Its children of ``rng`` are those with which
+    a Central session decodes, so that seeded tests can compare."""
     return tuple(
         c.noise(rng.child("decode", round.index, i)) if c.shares == 1 else np.zeros(c.size, np.uint64)
         for i, c in enumerate(channels_of(round, parties))
@@ -62,5 +58,5 @@ def party_words(
 
 
 def released(sums: tuple[Ids, ...]) -> tuple[RingVector, ...]:
-    """Unmasked sums, which hold their noise, as what channels decode."""
+    """Unmasked sums, noise included, in the form that channels decode."""
     return tuple(RingVector(vector, noised=True) for vector in sums)

@@ -1,1 +1,1 @@
-"""What carries the protocol's messages: gRPC, TLS, certificates, signatures."""
+"""Transport of the protocol's messages: gRPC, TLS, certificates, signatures."""

@@ -1,5 +1,5 @@
 """A certificate authority for tests and trials: one folder with everybody's certificates and keys. Not for production,
-where no machine ever holds two parties' keys."""
+where no machine may hold two parties' keys."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ except ImportError as error:
     raise MissingExtra("cryptography", "federated", "making certificates") from error
 
 LONGEST = 64
-"""Characters of a name in a certificate."""
+"""Most characters of a name in a certificate."""
 
 
 def make_test_certificates(folder: Path, parties: tuple[str, ...], days: int = 30) -> None:
     """Write ca.pem, and for the coordinator and every party NAME.pem and NAME.key. The authority's own key is not kept.
 
-    Raises:
-        InvalidInput: a party cannot have this name, or the folder holds certificates already.
+    Raises: InvalidInput: a party cannot have this name, or the folder holds certificates already.
     """
     if (
         COORDINATOR_NAME in parties
@@ -52,11 +51,7 @@ def make_test_certificates(folder: Path, parties: tuple[str, ...], days: int = 3
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """A new file that its owner alone reads.
-
-    Raises:
-        InvalidInput: there is one already, or it cannot be written.
-    """
+    """Write a new file that its owner alone can read. Raises: InvalidInput: it exists, or it cannot be written."""
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
@@ -65,7 +60,7 @@ def write_secret(path: Path, content: bytes) -> None:
 
 
 def _certificate(name: str, key: Any, root: Any, authority: Any, days: int) -> Any:
-    """A certificate of 'name', by itself if there is no root."""
+    """A certificate for 'name', self-signed if there is no root."""
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)
     made = (
@@ -84,5 +79,5 @@ def _certificate(name: str, key: Any, root: Any, authority: Any, days: int) -> A
 
 
 def _dns(name: str) -> str:
-    """A party's name as a host's; what a host's name cannot hold becomes its hex code."""
+    """A party's name as a host name; characters that host names cannot hold become their hex codes."""
     return name if name == COORDINATOR_NAME else "party-" + name.encode().hex()[:50]

@@ -1,7 +1,7 @@
 """A party's line to the coordinator: a message out, the reply back, over mutual TLS.
 
 While the coordinator cannot be reached (it restarts, the network is down), the same message is sent again: the
-coordinator takes nothing twice.
+coordinator accepts nothing twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ except ImportError as error:
 
 
 MAX_CLOSED = 5
-"""A connection that is closed at once so often is one whose certificate the coordinator does not accept."""
+"""After this many connections closed at once, the coordinator is taken not to accept our certificate."""
 
 
 class Unreachable(Refused):
@@ -38,7 +38,7 @@ class Line:
         target: "host:port".
         credentials: this party's.
         patience: seconds to keep trying, and to wait for one reply.
-        most: bytes of the longest message.
+        most: largest message in bytes.
     """
 
     def __init__(self, target: str, credentials: Credentials, patience: float = 600.0, most: int = 2**26) -> None:
@@ -59,10 +59,9 @@ class Line:
         self.sent, self.received, self._closed = 0, 0, 0
 
     def exchange(self, data: bytes) -> bytes:
-        """The coordinator's reply.
+        """Send a message and return the coordinator's reply.
 
-        Raises:
-            Unreachable: there is none. Refused: one of the certificates is not accepted.
+        Raises: Unreachable: there is none. Refused: one of the certificates is not accepted.
         """
         deadline, pause = time.monotonic() + self._patience, 0.1
         while True:
@@ -80,8 +79,8 @@ class Line:
         self._channel.close()
 
     def _check(self, error: Any, deadline: float) -> None:
-        """Go on only where trying again can help. After a first reply certificates are in order: whatever breaks then,
-        as when a coordinator dies in the middle of a handshake, may pass."""
+        """Return only if trying again can help. Once a first reply arrived the certificates are in order: any later
+        failure, as when a coordinator dies in the middle of a handshake, may pass."""
         code, words = error.code(), str(error.details() or "").lower()
         self._closed = self._closed + 1 if "socket closed" in words else 0
         signs = any(sign in words for sign in ("certificate", "handshake", "verification"))

@@ -1,7 +1,7 @@
 """The coordinator on a port: one method that takes a message and gives the reply, over mutual TLS.
 
-A sender's name is the common name of its certificate, which the agreed authority has signed; a message says nothing
-about it that is believed.
+A sender's name is the common name of its certificate, which the agreed authority has signed; no message's own claim
+about its sender is believed.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ class Server:
     """A listening coordinator.
 
     Args:
-        desk: answers.
+        service: makes the replies.
         listen: "host:port"; port 0 takes any that is free.
         credentials: the coordinator's.
-        parties: how many may wait at a time.
-        most: bytes of the longest message.
+        parties: number of parties, which may all wait at once.
+        most: largest message in bytes.
 
     Attributes:
-        port: where it listens.
+        port: the port that it listens on.
 
-    Raises:
-        InvalidInput: the port cannot be had, or the certificates cannot be used.
+    Raises: InvalidInput: the port is not available, or the certificates cannot be used.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Server:
         self._server.start()
 
     def stop(self, grace: float = 1.0) -> None:
-        """Let replies that are on their way arrive."""
+        """Stop listening, with ``grace`` seconds for replies that are on their way."""
         self._server.stop(grace).wait()
 
     def _exchange(self, data: bytes, context: Any) -> bytes:
@@ -84,10 +83,9 @@ class Server:
 
 
 def _check_address(listen: str) -> None:
-    """gRPC takes a port modulo 65536, and 443 where there is none.
+    """Refuse anything but host:port: gRPC takes a port modulo 65536, and 443 where there is none.
 
-    Raises:
-        InvalidInput: it is not host:port.
+    Raises: InvalidInput.
     """
     host, _, port = listen.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:

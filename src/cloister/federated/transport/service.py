@@ -1,9 +1,9 @@
-"""The coordinator among threads and clocks: who waits for what, how long, and what is written in the log.
+"""The coordinator among threads and clocks: who waits for what, for how long, and what the log says.
 
 Nobody waits for ever: an attempt that a party does not complete in time is given up, and after ``attempts`` of them the
-session ends, with the missing parties' names. A party that would stop waiting sooner is told a little before who is
-missing: it would else blame the coordinator. A party waits once: asks it again, on another connection, the call before
-has nobody left to answer and ends, so that a party that comes and goes cannot take all threads. Log entries hold names,
+session ends, with the missing parties' names. A party whose own patience ends sooner is told a little before who is
+missing: otherwise it would blame the coordinator. Each party has one waiting call: when it asks again, on another
+connection, the earlier call ends, so that a party that comes and goes cannot take all threads. Log entries hold names,
 kinds, numbers and lengths, never contents; rounds and attempts count from 0 there, and from 1 in words for people.
 """
 
@@ -20,17 +20,17 @@ from cloister.federated.protocol.coordinator import Coordinator, Due
 from cloister.federated.protocol.messages import HEAD, Kind, Reason, Rejected, refusal
 
 MARGIN = 1.0
-"""Seconds in which a reply reaches a party that is about to stop waiting."""
+"""Seconds before the end of a party's patience at which it gets its last reply."""
 
 Log: TypeAlias = Callable[[dict[str, Any]], None]
 
 
 def silent(entry: dict[str, Any]) -> None:
-    """A log that nobody reads."""
+    """Discard a log entry."""
 
 
 class Stopped(Exception):
-    """The desk is left as if its process had died: whoever waits tries again."""
+    """The service stopped as if its process had died: parties that wait try again."""
 
 
 @final
@@ -38,12 +38,12 @@ class CoordinatorService:
     """Answers messages, one thread each.
 
     Args:
-        coordinator: all of its rounds are expected already.
-        rounds: how many there are.
+        coordinator: with all of its rounds announced.
+        rounds: their number.
         patience: seconds that parties may take to join, after the first one.
-        timeout: seconds that an attempt's vectors may take, after the first one; of the first round, too.
+        timeout: seconds that an attempt's vectors may take, after the first one; also in the first round.
         attempts: how often a round is tried.
-        log: told of everything that happens.
+        log: called with every event.
     """
 
     def __init__(
@@ -61,13 +61,11 @@ class CoordinatorService:
         self._stopped = False
 
     def handle(self, sender: str, data: bytes, left: float | None = None) -> bytes:
-        """The reply to one message, when there is one: a refusal, or what the sender waits for.
+        """The reply to one message, once there is one: a refusal, or what the sender waits for.
 
-        Args:
-            left: seconds that the sender waits for it, if that is known.
+        Args: left (seconds that the sender will wait for it, if known).
 
-        Raises:
-            Stopped: nobody is answered any more.
+        Raises: Stopped: nobody is answered any more.
         """
         with self._changed:
             if self._stopped:
@@ -95,16 +93,11 @@ class CoordinatorService:
             return reply
 
     def finished(self, idle: float) -> bool:
-        """Wait until every party has the last answer.
+        """Wait until every party has the last answer; return whether the last round was answered.
 
-        Args:
-            idle: seconds without any message after which nobody is waited for.
+        Args: idle (seconds without any message after which the wait ends).
 
-        Returns:
-            Whether the last round was answered.
-
-        Raises:
-            Rejected: the session failed.
+        Raises: Rejected: the session failed.
         """
         with self._changed:
             while len(self._told) < self._coordinator.agreement.parties:
@@ -118,12 +111,8 @@ class CoordinatorService:
             return self._coordinator.round >= self._rounds
 
     def stop(self, why: str = "") -> None:
-        """Nobody waits here any longer.
-
-        Args:
-            why: the session is over, and this is what parties are told; without it they find the coordinator gone, and
-                try again.
-        """
+        """Stop: all waiting calls end. Args: why (told to the parties: the session is over; without it they find the
+        coordinator gone, and try again)."""
         with self._changed:
             if why:
                 self._coordinator.fail(why)
@@ -134,7 +123,7 @@ class CoordinatorService:
         return time.monotonic() - self._heard > seconds
 
     def _broken(self, failure: CloisterError) -> Rejected:
-        """The session ends: what must be remembered cannot be written."""
+        """End the session because its journal cannot be written."""
         return self._coordinator.fail(f"the coordinator had to stop: {failure}")
 
     def _receive(self, sender: str, data: bytes) -> Due:
@@ -164,7 +153,7 @@ class CoordinatorService:
 
     @property
     def _stage(self) -> tuple[int, int]:
-        """What is waited for at the moment: joining, or an attempt of a round."""
+        """The current stage: (round, attempt), with round -1 while parties join."""
         return self._coordinator.round if self._coordinator.session else -1, self._coordinator.attempt
 
     def _wait(self, due: Due, sender: str, left: float) -> bytes:
@@ -185,7 +174,7 @@ class CoordinatorService:
         return reply
 
     def _left(self, sender: str) -> Rejected:
-        """What a party hears whose own patience ends first."""
+        """The refusal for a party whose own patience ends first."""
         c, missing = self._coordinator, ", ".join(self._coordinator.missing)
         what = f"send round {c.round + 1}" if c.session else "join"
         words = f"'{sender}' waited for others to {what} as long as its --patience allows: {missing} did not"

@@ -1,10 +1,9 @@
-"""The list of parties, signed: every party's word, under its certificate's key, that this is the agreement that it
-means.
+"""Signatures of the plan: every party signs the agreement with its certificate's key.
 
-A plan is a file that travels by mail. Its hash says whether two copies are equal, and nobody who changed one party's
-key in it could unmask that party's messages; but only signatures show, before anybody connects, that all on the list
-have agreed to be on it, with these keys, bounds and budget. A signature covers the agreement's hash, which covers all
-of that. Everybody checks everybody's.
+A plan is a file that travels by mail. Its hash says whether two copies are equal, and changing one party's key in it
+would not unmask that party's messages; but only signatures show, before anybody connects, that all on the list have
+agreed to be on it, with these keys, bounds and budget. A signature covers the agreement's hash, which covers all of
+that. Everybody checks everybody's.
 
 A certificate that signs is one that joins: issued directly by the run's authority, with the party's name as its only
 common name.
@@ -34,7 +33,7 @@ except ImportError as error:
 
 PURPOSE = b"cloister agreement signature 1\0"
 MAX_BYTES = 2**16
-"""Bytes of a signature's file; more is none."""
+"""Longest file of a signature, in bytes."""
 
 _PSS = padding.PSS(padding.MGF1(SHA256()), padding.PSS.MAX_LENGTH)
 
@@ -42,7 +41,7 @@ _PSS = padding.PSS(padding.MGF1(SHA256()), padding.PSS.MAX_LENGTH)
 @final
 @attrs.frozen
 class Signature:
-    """Args: party, agreement (hash), certificate (PEM, of one certificate), value."""
+    """One party's signature. Args: party, agreement (hash), certificate (one, in PEM), value."""
 
     party: str
     agreement: bytes
@@ -55,7 +54,7 @@ class Signature:
 
     @classmethod
     def read(cls, path: Path) -> Signature:
-        """Raises: InvalidInput: the file holds none."""
+        """Read a signature's file. Raises: InvalidInput: it holds none."""
         content = read_file(path)
         try:
             facts: Any = json.loads(content) if len(content) <= MAX_BYTES else None
@@ -64,19 +63,18 @@ class Signature:
                 bytes.fromhex(facts["signature"])
             )  # fmt: skip
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise InvalidInput(f"{path} holds no signature: get it again from the party that signed") from None
+            raise InvalidInput(f"{path} is not a signature: get it again from the party that signed") from None
 
 
 def folder_of(plan: Path) -> Path:
-    """Where a plan's signatures lie: a folder beside it."""
+    """The folder of a plan's signatures, beside the plan."""
     return plan.with_suffix(".signatures")
 
 
 def sign(agreement: Agreement, party: str, credentials: Credentials) -> Signature:
-    """A party's signature.
+    """Sign the agreement as one of its parties.
 
-    Raises:
-        InvalidInput: no such party, a certificate that is not its own, or a key that does not belong to it.
+    Raises: InvalidInput: no such party, another's certificate, or a key that does not belong to the certificate.
     """
     if agreement.index(party) < 0:
         raise InvalidInput(f"'{party}' is not one of the agreed parties")
@@ -84,9 +82,7 @@ def sign(agreement: Agreement, party: str, credentials: Credentials) -> Signatur
     try:
         key: Any = load_pem_private_key(credentials.key, None)
     except (ValueError, TypeError):
-        raise InvalidInput(
-            "the certificate's private key cannot be read: it is a PEM file without a password"
-        ) from None
+        raise InvalidInput("the certificate's private key cannot be read: give a PEM file without a password") from None
     said = PURPOSE + agreement.hash
     if isinstance(key, ec.EllipticCurvePrivateKey):
         value = key.sign(said, ec.ECDSA(SHA256()))
@@ -102,14 +98,13 @@ def sign(agreement: Agreement, party: str, credentials: Credentials) -> Signatur
 
 
 def check_signatures(agreement: Agreement, folder: Path, authority: bytes) -> None:
-    """Every party has signed exactly this agreement.
+    """Check that every party has signed exactly this agreement.
 
     Args:
         folder: with a file of each party.
-        authority: PEM, who issued the parties' certificates.
+        authority: PEM, the issuer of the parties' certificates.
 
-    Raises:
-        InvalidInput: some have not, by name; or what a file holds is not what it says.
+    Raises: InvalidInput: names the parties without a signature, or the file whose signature is not valid.
     """
     signed = set[str]()
     for path in sorted(folder.glob("*.sig")):
@@ -160,7 +155,7 @@ def _verified(key: Any, value: bytes, said: bytes) -> bool:
 
 
 def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    """Directly, by one that may issue."""
+    """Whether the authority issued the certificate directly, and may issue any."""
     try:
         if not authority.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
             return False
@@ -171,7 +166,7 @@ def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
 
 
 def _certificate(pem: bytes) -> x509.Certificate:
-    """The first one, which is the party's where the authority's follow."""
+    """The first certificate of a file: the party's, where the authority's follow."""
     try:
         return x509.load_pem_x509_certificate(pem)
     except ValueError:
