@@ -25,6 +25,7 @@ def data() -> Path:
 SLOW = re.compile(
     r"a_message_hides_among_those_of_others|spends_its_budget\[.*-Shuffled|honest_components_conform"
     r"|what_it_writes_passes_the_kit|too_little_noise_is_found|of_many_cells_the_heaviest"
+    r"|transport/test_(waiting|service|tls)|any_division_into_parts|no_vector_is_ever_beyond"
     r"|no_shuffled_randomised_response_is_above|no_simulated_attack"
     r"|any_byte_that_is_changed|a_file_that_was_cut_short|a_flipped_bit_is_found"
     r"|built_in_components_conform\[(VectorSumOracle-|.*-(bias_is_as_declared|every_option_keeps_the_budget"
@@ -41,5 +42,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in gone]
     config.hook.pytest_deselected(items=left_out)
     for item in items:
-        if SLOW.search(item.name):
+        if SLOW.search(item.nodeid):
             item.add_marker(pytest.mark.slow)
