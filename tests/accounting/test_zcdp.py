@@ -6,7 +6,7 @@ import math
 
 import mpmath
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from cloister.accounting import delta_of_rho, epsilon_of_mu, epsilon_of_rho, mu_of, rho_of, rho_of_pure
 from cloister.core.errors import InvalidInput
@@ -38,11 +38,13 @@ def test_rho_never_exceeds_its_target_and_is_the_largest_that_does_not(epsilon: 
 
 @settings(max_examples=50, deadline=None)
 @given(EPSILONS, DELTAS)
+@example(10**-3.25, 0.999)
 def test_epsilon_of_rho_is_on_the_safe_side_of_the_round_trip(epsilon: float, delta: float) -> None:
     rho = rho_of(epsilon, delta)
     back = epsilon_of_rho(rho, delta)
     assert tight(rho, back) <= delta
-    assert back <= epsilon * (1 + 1e-9)
+    # no more than is needed: by epsilon itself, or, where delta hardly depends on it (near 1), by delta
+    assert back <= epsilon * (1 + 1e-9) or tight(rho, back) >= delta * (1 - 1e-9)
 
 
 @settings(max_examples=60, deadline=None)
