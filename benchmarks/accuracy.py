@@ -3,8 +3,7 @@
     python benchmarks/accuracy.py peers             the twelve sets, against the measured rivals
     python benchmarks/accuracy.py more              yeast, breast cancer, G2 (d = 2 ... 256)
     python benchmarks/accuracy.py synth             Synth (k = 2 ... 32, d = 2 ... 512) and Synth-K (k to 128): AUC
-    python benchmarks/accuracy.py ablation          radius scale and post-processing at epsilon = 0.1 (the paper's
-    figure 5)
+    python benchmarks/accuracy.py ablation          radius scale and post-processing at epsilon = 0.1 (figure 5)
 
 Every run draws secret, exact noise and a fresh start; only the data sets' own seeds are fixed. The public number of
 rows is n and delta is 1 / (n ln n), as in the paper. ``CLOISTER_DATA`` names the folder with the real sets.

@@ -1,7 +1,7 @@
 """Milliseconds and bytes per round of pooled FastLloyd, beside table 3 of Diaa, Humphries and Kerschbaum (2024).
 
-    python benchmarks/federated.py               table 3's shapes, two parties, in process and over gRPC with mutual TLS
-    on loopback python benchmarks/federated.py --parties     2, 4, 8, 16, 32 parties (k = 5, d = 5, 10,000 rows)
+    python benchmarks/federated.py               table 3's shapes, two parties, in process and over gRPC with TLS
+    python benchmarks/federated.py --parties     2, 4, 8, 16, 32 parties (k = 5, d = 5, 10,000 rows)
     python benchmarks/federated.py --oracle masked-gaussian --masks shared --journals
 
 A round is measured from one call for answers to the next: assignment, sums, masks, messages, noise, unmasking, new

@@ -3,8 +3,7 @@ docs/accuracy.md.
 
     python benchmarks/median.py                                             all of it: hours
     python benchmarks/median.py --sets skin --epsilons 0.5                  figure 2 (a)
-    python benchmarks/median.py --store cells.jsonl --figures pictures      goes on after an interruption; draws PNG
-    files
+    python benchmarks/median.py --store cells.jsonl --figures pictures      goes on after an interruption; PNG files
 
 A figure is the mean distance of a row to its nearest centre, relative to ``kmed++``: D^1 seeding of the rows
 themselves, from one start, and ten Lloyd rounds of ten Weiszfeld steps, without any privacy. Rows ``one centre`` (the

@@ -1,12 +1,12 @@
 """One-round k-means under local trust: the tables and figures of docs/one_round.md.
 
-    python benchmarks/one_round.py exact     every report drawn: the bars, and the paper's method beside the study's
-    column A python benchmarks/one_round.py paper     the paper's method alone, every report drawn
-    python benchmarks/one_round.py grid      the rest of the grid, SIMULATED: exact cell sums plus noise at the stated
-    variance python benchmarks/one_round.py real      s1, birch2, skin, shuttle at a million rows, beside what a user
-    would pick instead python benchmarks/one_round.py needed    rows needed to come within twice the non-private cost,
-    SIMULATED python benchmarks/one_round.py speed     both halves on one thread, with and without the extra fast
-    (CLOISTER_PLAIN=1) python benchmarks/one_round.py figures   the paper's figures 1 and 2, from the exact runs
+    python benchmarks/one_round.py exact     every report drawn: the bars, and the paper's method beside column A
+    python benchmarks/one_round.py paper     the paper's method alone, every report drawn
+    python benchmarks/one_round.py grid      the rest of the grid, SIMULATED: exact cell sums plus noise as stated
+    python benchmarks/one_round.py real      s1, birch2, skin, shuttle at a million rows, beside a user's other choices
+    python benchmarks/one_round.py needed    rows needed to come within twice the non-private cost, SIMULATED
+    python benchmarks/one_round.py speed     both halves on one thread, with and without [fast] (CLOISTER_PLAIN=1)
+    python benchmarks/one_round.py figures   the paper's figures 1 and 2, from the exact runs
 
 Rows: Gaussian mixtures as in the paper's section 5 (centre radius 1 - 1/r, expected distance from the centre 1/r).
 Noise is seeded here, so that a table can be made again; every figure is cost / n on the true rows. Results are kept in
@@ -64,17 +64,15 @@ class Case:
 M, C = 10**6, 10**5
 TWELVE = tuple((n, k, eps, r) for n, k, eps, r in (
     (M, 8, 1.0, 100.0), (C, 8, 1.0, 100.0), (10**4, 8, 1.0, 100.0), (M, 8, 0.5, 100.0), (M, 8, 2.0, 100.0),
-    (M, 8, 4.0, 100.0),
-    (C, 8, 2.0, 100.0), (C, 8, 4.0, 100.0), (M, 4, 1.0, 100.0), (M, 16, 1.0, 100.0), (M, 32, 1.0, 100.0),
-    (M, 8, 1.0, 16.0),
-    (M, 8, 1.0, 8.0), (M, 8, 1.0, 4.0), (M, 8, 1.0, 2.0),
+    (M, 8, 4.0, 100.0), (C, 8, 2.0, 100.0), (C, 8, 4.0, 100.0), (M, 4, 1.0, 100.0), (M, 16, 1.0, 100.0),
+    (M, 32, 1.0, 100.0), (M, 8, 1.0, 16.0), (M, 8, 1.0, 8.0), (M, 8, 1.0, 4.0), (M, 8, 1.0, 2.0),
 ))  # fmt: skip
 """The study's table 2.1: (n, k, eps, r) at d = 100."""
 
 A = dict(zip(TWELVE, (
     (0.385, 0.077), (1.208, 0.121), (1.678, 0.247), (0.846, 0.110), (0.151, 0.060), (0.107, 0.067), (0.751, 0.055),
-    (0.514, 0.047),
-    (0.080, 0.014), (0.938, 0.071), (1.398, 0.060), (0.425, 0.059), (0.487, 0.048), (0.567, 0.039), (0.649, 0.062),
+    (0.514, 0.047), (0.080, 0.014), (0.938, 0.071), (1.398, 0.060), (0.425, 0.059), (0.487, 0.048), (0.567, 0.039),
+    (0.649, 0.062),
 ), strict=True))  # fmt: skip
 """Its column A, mean and deviation of ten runs: the paper's method with the paper's blocks."""
 
@@ -126,15 +124,9 @@ def request(case: Case, seed: int) -> Request:
     options = {**cells_of(case), **dict(case.options)}
     components = {name: options.pop(name) for name in list(options) if name in {"tree", "counts", "sums", "solver"}}
     return Request(
-        k=case.k,
-        method=case.method,
-        epsilon=case.eps,
-        bounds="ball:1",
-        rows=case.n,
-        components=components,
-        options=options,
-        seed=seed,
-    )
+        k=case.k, method=case.method, epsilon=case.eps, bounds="ball:1", rows=case.n, components=components,
+        options=options, seed=seed,
+    )  # fmt: skip
 
 
 def cells_of(case: Case) -> dict[str, Any]:
@@ -176,8 +168,7 @@ def simulated(case: Case, seed: int, sample: int = 40_000) -> dict[str, float]:
 
 
 class Kept:
-    """Results in a file of JSON lines. Args: path; work (how, case, seed) to figures, a function of a module; one of
-    this one's cases if none."""
+    """Results in a file of JSON lines. Args: path; work, a module's function of (how, case, seed), or this one's."""
 
     def __init__(self, path: Path, work: Callable[[tuple[str, Any, int]], dict[str, float]] | None = None) -> None:
         self._path, self._work = path, work or _work
@@ -214,8 +205,7 @@ NEEDED = (
 
 
 def rows_needed(k: int, d: int, r: float, eps: float, seeds: int = 4) -> float:
-    """The least n on a grid of 10^(1/4) at which the mean cost is at most twice the non-private one, found by
-    halving."""
+    """The least n on a grid of 10^(1/4) whose mean cost is at most twice the non-private one, found by halving."""
 
     def enough(step: int) -> bool:
         n = min(round(10 ** (step / 4)), CAP)
@@ -350,8 +340,8 @@ def table_grid(kept: Kept, cases: Iterable[Case]) -> Iterator[str]:
 
 def grid_cases() -> list[Case]:
     return [
-        Case(n, k, eps, r, d) for d in (2, 10, 100) for n in (C, M) for k in (4, 8, 16, 32) for r in (2.0, 4.0, 8.0,
-        16.0, 100.0)
+        Case(n, k, eps, r, d) for d in (2, 10, 100) for n in (C, M) for k in (4, 8, 16, 32)
+        for r in (2.0, 4.0, 8.0, 16.0, 100.0)
         for eps in (0.5, 1.0, 2.0, 4.0)
     ]  # fmt: skip
 

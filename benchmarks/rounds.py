@@ -1,10 +1,10 @@
 """Local k-means and k-median in a constant number of rounds: the tables of docs/rounds_accuracy.md.
 
-    python benchmarks/rounds.py table       weighted-centers beside non-private, its predecessor, one round, naive noise
-    and one centre python benchmarks/rounds.py slope       additive error over n on data at exactly k places (the best
-    cost is 0), SIMULATED python benchmarks/rounds.py speed       time and memory of all rounds at n = 1e6, d = 10
-    python benchmarks/rounds.py regime      where it wins and where it loses, SIMULATED: exact sums of a sample plus
-    noise as declared python benchmarks/rounds.py constants   what each constant does, SIMULATED
+    python benchmarks/rounds.py table       weighted-centers beside its predecessor, one round and the baselines
+    python benchmarks/rounds.py slope       additive error over n on data at exactly k places (best cost 0), SIMULATED
+    python benchmarks/rounds.py speed       time and memory of all rounds at n = 1e6, d = 10
+    python benchmarks/rounds.py regime      where it wins and where it loses, SIMULATED: a sample's sums plus noise
+    python benchmarks/rounds.py constants   what each constant does, SIMULATED
 
 Rows: the Gaussian mixtures of benchmarks/one_round.py. Noise is seeded here, so that a table can be made again; every
 figure is cost / n on the true rows (distances for k-median). Results are kept in a file of JSON lines, and what is

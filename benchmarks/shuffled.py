@@ -1,9 +1,9 @@
 """One-round k-means under Shuffled trust, beside a curator and beside no trust at all: the tables of
 docs/shuffled_accuracy.md.
 
-    python benchmarks/shuffled.py cost     Gaussian mixtures, n = 1e4, 1e5, 1e6, d = 2, 10, 100, at (epsilon 1, delta
-    1e-6) python benchmarks/shuffled.py local    what each person may spend, by n, epsilon and delta, and how tight that
-    is python benchmarks/shuffled.py speed    both halves at d = 10, one thread
+    python benchmarks/shuffled.py cost     Gaussian mixtures, n = 1e4, 1e5, 1e6, d = 2, 10, 100, at (1, 1e-6)
+    python benchmarks/shuffled.py local    what each person may spend, by n, epsilon and delta, and how tight that is
+    python benchmarks/shuffled.py speed    both halves at d = 10, one thread
 
 Rows are those of one_round.py (k = 8, centre radius 0.99, expected distance from the centre 0.01). Noise is seeded
 here; every figure is cost / n on the true rows. Results are kept in a file of JSON lines, and what is there is not run

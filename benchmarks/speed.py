@@ -1,8 +1,7 @@
 """Seconds and megabytes beside what a user would pick instead, one thread and one fresh process each.
 
     python benchmarks/speed.py                 n = 1M, d = 10, k = 10, epsilon = 1
-    python benchmarks/speed.py --file          one fit from a Parquet file of 20M x 8 float32 rows (needs 700 MB of
-    disk)
+    python benchmarks/speed.py --file          one fit from a Parquet file of 20M x 8 float32 rows (700 MB of disk)
 
 diffprivlib and scikit-learn are measured if they are installed.
 """

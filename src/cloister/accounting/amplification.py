@@ -9,8 +9,8 @@ from w / |w|, and the changed user's is worth P / w or P' / w among them. Given 
 reports of the users in the blanket and hers are all that matters, and their multiset has density sum_j (P / w)(y_j) / n
 under n draws from w, so that (Balle, Bell, Gascon, Nissim 2019)
 
-    delta(eps) <= E[(X_1 + .. + X_n)_+] / n,    X_i independent: (P - e P')(Y) / w(Y) with Y from w, chance |w|;  0
-    otherwise.
+    delta(eps) <= E[(X_1 + .. + X_n)_+] / n,
+    X_i independent: (P - e P')(Y) / w(Y) with Y from w, chance |w|;  0 otherwise.
 
 The mean of X_i is 1 - e, whatever R is. So the law of X_i that is largest in convex order is the worst, since convex
 order is kept by sums and the positive part is convex.

@@ -20,8 +20,8 @@ A, A' within e^(+-epsilon_i) pointwise (Kairouz, Oh, Viswanath 2015: they are wh
 response that gives itself away with probability delta_i). So, over a run, P >= (1 - delta) P_0 and P' >= (1 - delta)
 P_0' with the *same* delta, and
 
-    P(S) <= (1 - delta) P_0(S) + delta <= (1 - delta)(e^epsilon P_0'(S) + delta') + delta <= e^epsilon P'(S) + delta' +
-    delta.
+    P(S) <= (1 - delta) P_0(S) + delta <= (1 - delta)(e^epsilon P_0'(S) + delta') + delta
+         <= e^epsilon P'(S) + delta' + delta.
 
 Deltas that are not the same on both sides (thresholds under replacement) need the larger one on both.
 

@@ -3,8 +3,8 @@
 A*_m is Z^(m+1) projected onto the hyperplane of zero sum: its points are Qu, u in Z^(m+1), Q = I - 11'/(m+1), where u
 and u + (1, ..., 1) are one point. It lives in m dimensions, and
 
-    covering radius sqrt(m (m+2) / (12 (m+1))),   packing radius sqrt(m / (m+1)) / 2,   ratio sqrt((m+2) / 3) <= 3 for m
-    <= 25,
+    covering radius sqrt(m (m+2) / (12 (m+1))),   packing radius sqrt(m / (m+1)) / 2,
+    ratio sqrt((m+2) / 3) <= 3 for m <= 25,
 
 so that scaled to the covering radius rho it is a (rho, rho / 3)-net, as Lemma 10 of Chang et al. asks for, and sparser
 than any other known lattice of its dimension up to m = 5.
@@ -13,8 +13,8 @@ Vectors of the hyperplane are given by any integers y in Z^(m+1) that Q maps to 
 is found by sorting: with w = y mod h and u_0 = floor(y / h), it is one of u_k = u_0 + (ones at the k largest entries of
 w), k = 0 .. m, and
 
-    (m+1) |Q(y - h u_k)|^2 / h = const + h k (m+1-k) - 2 (m+1) S_k + 2 k S_(m+1),      S_k the sum of the k largest
-    entries of w,
+    (m+1) |Q(y - h u_k)|^2 / h = const + h k (m+1-k) - 2 (m+1) S_k + 2 k S_(m+1),
+    S_k the sum of the k largest entries of w,
 
 which is linear in w: int64 is exact, and squares are not needed. Of equals the least k wins, of equal entries of w the
 first. Points are named by u with u_(m+1) = 0.

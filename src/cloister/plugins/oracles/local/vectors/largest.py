@@ -20,8 +20,8 @@ def largest(size: int, power: int = 1) -> Floats:
     A normal vector is |g| w with |g| independent of w, so that M_k is the same mean for D normal variates, times
     sqrt(D)^power / E |g|^power. A variate of absolute value x is among the k largest iff at most k - 1 others exceed x:
 
-        E[sum of the k largest |g_j|^power] = D * integral over x > 0 of x^power 2 phi(x) P(Binomial(D - 1, 2 Phi(-x)) <
-        k) dx,
+        E[sum of the k largest |g_j|^power]
+            = D * integral over x > 0 of x^power 2 phi(x) P(Binomial(D - 1, 2 Phi(-x)) < k) dx,
 
     here by the midpoint rule, to 1e-6.
     """
