@@ -10,9 +10,9 @@ three independent words:
 1. a: the first bits of a real U, uniform in (0, 1). H = floor(-(t / M) ln U) is geometric: P(H >= k) = P(U <= e^(-k M
    / t)) = e^(-k M / t).
 2. b: a sign, and L uniform in [0, M). Put y = M H + L, whose probability is ~ e^(-(y - L) / t).
-3. c: the first bits of a real C, uniform in (0, 1). The candidate is accepted if C <= e^-x, where x = L / t for Laplace,
-   and for Gauss x = L / t + (y - s^2 / t)^2 / 2 s^2 = y^2 / 2 s^2 - (y - L) / t + s^2 / 2 t^2. Both are >= 0, and what
-   is accepted has probability ~ e^(-y / t), or ~ e^(-y^2 / 2 s^2).
+3. c: the first bits of a real C, uniform in (0, 1). The candidate is accepted if C <= e^-x, where for Laplace x = L /
+   t, and for Gauss x = L / t + (y - s^2 / t)^2 / 2 s^2 = y^2 / 2 s^2 - (y - L) / t + s^2 / 2 t^2. Both are >= 0, and
+   what is accepted has probability ~ e^(-y / t), or ~ e^(-y^2 / 2 s^2).
 4. Minus zero is rejected, so that zero counts once.
 
 Accepted are nearly all of Laplace's candidates but minus zeros, and 3/4 of Gauss's, for wide noise.
@@ -28,13 +28,13 @@ within ``TRUSTED``. Proof of the bounds, where u = 2^-53 and d(v) is the error o
   measures it.
 * H. Words a below 2^40 are left to integers (chance 2^-24). Otherwise U is in [a, a + 1] / 2^64, a is rounded to 53
   bits, and -ln U <= 24 ln 2 < 17: d(ln U) <= 2^-40 + 2 u + 17 TRUSTED < 2^-36, and two products add 17 * 3 u. So d of
-  the number whose floor is H is below 2^-35 t / M. The filter answers if all numbers within 2^-34 t / M = ``AROUND_FLOOR``
-  t / M have one floor; the factor 2 pays for rounding the ends of that range (17 * 2 u t / M). As t / M is at most 2^9,
-  it does not answer with a chance of about 2 * 2^-34 * 2^9 = 2^-24.
+  the number whose floor is H is below 2^-35 t / M. The filter answers if all numbers within ``AROUND_FLOOR`` t / M =
+  2^-34 t / M have one floor; the factor 2 pays for rounding the ends of that range (17 * 2 u t / M). As t / M is at
+  most 2^9, it does not answer with a chance of about 2 * 2^-34 * 2^9 = 2^-24.
 * x up to 44. L / t and y are within 4 u, relatively. z = y / s - s / t is at most sqrt(88) < 9.4, so y / s < 10.5 (s /
   t <= 1): d(z) <= 11.5 * 8 u < 2^-46 and d(z^2 / 2) <= 9.5 * 2^-46 + 88 u < 2^-42. So d(x) < 2^-41.9, and e^-x is known
-  within a factor of 1 +- (2^-41.8 + TRUSTED), inside 1 +- 2^-40. ``AROUND_EXP`` = 2^-38 pays for rounding C (2 u) and the
-  ends of the range too.
+  within a factor of 1 +- (2^-41.8 + TRUSTED), inside 1 +- 2^-40. ``AROUND_EXP`` = 2^-38 pays for rounding C (2 u) and
+  the ends of the range too.
 * x above 44. That bound holds if either x or its computed value is up to 44. Otherwise e^-x and its computed value are
   below 2^-63, and a rejection is right if C >= ``AROUND_ZERO`` = 2^-60, which all ranges are widened by; below that,
   integers decide. It also covers that C is in [c, c + 1] / 2^64. Overflow gives x = infinity.
