@@ -86,7 +86,7 @@ FINE = 8
 LARGEST = 2.0**62
 
 
-class Source(Protocol):
+class WordSource(Protocol):
     """Uniform words, each independent of all others, and each given once."""
 
     def words(self, many: int) -> Ids:
@@ -173,7 +173,7 @@ class Law:
             raise InvalidInput(f"noise of scale {self.scale} does not fit in 64 bits: use a smaller scale")
         return -y if minus else y
 
-    def draw(self, size: int, source: Source) -> Ints:
+    def draw(self, size: int, source: WordSource) -> Ints:
         """So many independent integers: the first candidates that are accepted.
 
         Raises:

@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 
 from cloister.core.errors import InvalidInput
-from cloister.core.exact_noise import WORDS, Law, Source
+from cloister.core.exact_noise import WORDS, Law, WordSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,7 +170,7 @@ class NoiseRng:
             out = np.concatenate([out, some[keep < np.exp((z2 * z2 - 6 * z2 - 37240.0) / (24 * variance))]])
         return out
 
-    def _source(self) -> Source:
+    def _source(self) -> WordSource:
         """Words for one draw."""
         return _SecretWords() if self._seed is None else _SeededWords(self._seed)
 
