@@ -91,9 +91,11 @@ class WordSource(Protocol):
 
     def words(self, many: int) -> Ids:
         """Words (many, ``WORDS``) of the next candidates."""
+        ...
 
     def beyond(self, candidate: int, column: int) -> Callable[[], int]:
         """The words that follow the one of a candidate (numbered from 0) in a column, one per call."""
+        ...
 
 
 @final
@@ -110,17 +112,15 @@ class Law:
     scale: float
     squared: bool
     widened: float = 1.0
-    around: int = attrs.field(init=False)
-    """t, for Gauss; else 0."""
-    shift: int = attrs.field(init=False)
-    """j, where M = 2^j."""
 
-    @around.default
-    def _around(self) -> int:
+    @property
+    def around(self) -> int:
+        """t, for Gauss; else 0."""
         return math.floor(self.scale) + 1 if self.squared else 0
 
-    @shift.default
-    def _shift(self) -> int:
+    @property
+    def shift(self) -> int:
+        """j, where M = 2^j."""
         return max(0, math.frexp(self.around or self.scale)[1] - 1 - FINE)
 
     def filtered(self, words: Ids) -> tuple[Ints, Bools, Bools]:
