@@ -46,7 +46,7 @@ raised depends on the noise alone, but is outside *pure* differential privacy: k
 
 Time depends on the noise, as with every sampler by rejection: no promise is made to who can measure it. Memory beside
 the result is that of ``CHUNK`` candidates. There are no compiled kernels: with three words of the system's entropy per
-candidate, they would gain little.
+candidate (half of the time, or more), they would gain little.
 
 Source: Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS 2020; uniform numbers that
 are extended when needed: von Neumann 1951; Devroye 1986, chapter XV.
@@ -84,6 +84,7 @@ FINE = 8
 """Bits of t / M, for wide noise."""
 
 LARGEST = 2.0**62
+"""From here on numbers are left to integers."""
 
 
 class WordSource(Protocol):
