@@ -37,8 +37,8 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
 
 DENSE = 2**17
-"""Most numbers in a table kept as a tensor. Beyond, adding tensors chunk by chunk and drawing all their noise (some 10
-microseconds per number) would cost more than a tensor saves."""
+"""Most numbers in a table kept as a tensor. Beyond, adding tensors chunk by chunk and drawing all their noise would
+cost more than a tensor saves."""
 
 LARGEST = 2**62
 """Most buckets on a level: ids and the borders between them stay below 2^63."""

@@ -12,15 +12,18 @@ import math
 import operator
 import os
 import secrets
-from functools import lru_cache
+from itertools import count
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.errors import InvalidInput
+from cloister.core.exact_noise import WORDS, Law, WordSource
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloister.core.types import Floats, Ids, Ints
 
 
@@ -65,10 +68,10 @@ ANY_KEY = PublicRng(bytes(32))
 @final
 @attrs.frozen
 class NoiseRng:
-    """Secret noise on integers. Unseeded, every draw comes from OpenDP's exact samplers and the system's entropy.
+    """Secret noise on integers, drawn exactly by ``exact_noise``. Unseeded, all its words are the system's entropy.
 
-    A seeded one is for tests and benchmarks: it draws from NumPy, and its run states ``not private: seeded``. It starts
-    over at every draw: use a ``child`` for each level or tensor.
+    A seeded one is for tests and benchmarks: the same laws from repeatable words, and its run states ``not private:
+    seeded``. It starts over at every draw: use a ``child`` for each level or tensor.
     """
 
     _seed: PublicRng | None = attrs.field(repr=False)
@@ -125,26 +128,26 @@ class NoiseRng:
     def discrete_laplace(self, scale: float, size: int) -> Ints:
         """Integers with P(x) proportional to exp(-|x| / scale): eps-DP for L1 sensitivity ``scale * eps``.
 
-        Source: Ghosh, Roughgarden, Sundararajan 2009; sampler of Canonne, Kamath, Steinke 2020 as in OpenDP.
+        Raises:
+            InvalidInput: the scale is out of range, or a number is: above 2^63 with probability e^(-2^63 / scale).
+
+        Source: Ghosh, Roughgarden, Sundararajan 2009; sampler: ``exact_noise``.
         """
         if not 0 < scale < 2.0**62:
             raise InvalidInput(f"noise scale {scale} is outside (0, 2^62)")
-        if self._seed is not None:
-            p = -np.expm1(-1.0 / scale)
-            g = self._seed.generator()
-            return np.asarray(g.geometric(p, size) - g.geometric(p, size), np.int64)
-        return _drawn(_laplace(float(scale)), size)
+        return Law(float(scale), squared=False).draw(size, self._source())
 
     def discrete_gaussian(self, sigma: float, size: int) -> Ints:
         """Integers with P(x) proportional to exp(-x^2 / 2 sigma^2): (D / sigma)^2 / 2 - zCDP for L2 sensitivity D.
 
-        Source: Canonne, Kamath, Steinke 2020, Theorem 4 and Algorithm 3, as in OpenDP.
+        Raises:
+            InvalidInput: sigma is out of range, or a number is: above 2^63 with probability below e^(-2^125 / sigma^2).
+
+        Source: Canonne, Kamath, Steinke 2020, Theorem 4; sampler: ``exact_noise``.
         """
         if not 0 < sigma < 2.0**61:
             raise InvalidInput(f"noise sigma {sigma} is outside (0, 2^61)")
-        if self._seed is not None:
-            return _seeded_gaussian(self._seed.generator(), sigma, size)
-        return _drawn(_gaussian(float(sigma)), size)
+        return Law(float(sigma), squared=True).draw(size, self._source())
 
     def skellam(self, variance: float, size: int) -> Ints:
         """Integers of Skellam's law (a difference of two Poisson numbers) with variance V, at least 2^32.
@@ -158,18 +161,18 @@ class NoiseRng:
         """
         if not 2.0**32 <= variance < 2.0**122:
             raise InvalidInput(f"noise variance {variance} is outside [2^32, 2^122)")
-        if self._seed is not None:
-            g = self._seed.generator()
-            if variance > 2.0**62:
-                return _seeded_gaussian(g, math.sqrt(variance), size)
-            return np.asarray(g.poisson(variance / 2, size) - g.poisson(variance / 2, size), np.int64)
-        out = np.zeros(0, np.int64)
+        out, turn = np.zeros(0, np.int64), 0
         while len(out) < size:
-            some = self.discrete_gaussian(math.sqrt(variance), size - len(out))
+            rng, turn = self.child("skellam", turn), turn + 1
+            some = rng.discrete_gaussian(math.sqrt(variance), size - len(out))
             z2 = np.minimum(some.astype(np.float64) ** 2 / variance, 196.0)
-            keep = unit_floats(self.words(np.zeros(len(some), np.uint64), 1)[:, 0])
+            keep = unit_floats(rng.child("keep").words(np.arange(len(some), dtype=np.uint64), 1)[:, 0])
             out = np.concatenate([out, some[keep < np.exp((z2 * z2 - 6 * z2 - 37240.0) / (24 * variance))]])
         return out
+
+    def _source(self) -> WordSource:
+        """Words for one draw."""
+        return _SecretWords() if self._seed is None else _SeededWords(self._seed)
 
 
 def skellam_ratio(variance: float) -> float:
@@ -181,47 +184,28 @@ def skellam_ratio(variance: float) -> float:
     return 1560.0 / variance + 1e-14
 
 
-@lru_cache(64)
-def _laplace(scale: float) -> Any:
-    from opendp.measurements import make_laplace
+class _SecretWords:
+    """The system's entropy, asked anew for every word: nothing is kept that a fork or a thread could use again."""
 
-    return make_laplace(*_integers("l1_distance", "i64"), scale=scale)
+    def words(self, many: int) -> Ids:
+        return np.frombuffer(secrets.token_bytes(8 * WORDS * many), np.uint64).reshape(many, WORDS)
 
-
-@lru_cache(64)
-def _gaussian(sigma: float) -> Any:
-    """The sampler of one law. It has no state: every call draws from the system's entropy."""
-    from opendp.measurements import make_gaussian
-
-    return make_gaussian(*_integers("l2_distance", "f64"), scale=sigma)
+    def beyond(self, candidate: int, column: int) -> Callable[[], int]:
+        return lambda: secrets.randbits(64)
 
 
-def _integers(metric: str, distance: str) -> tuple[Any, Any]:
-    import opendp.domains as domains
-    import opendp.metrics as metrics
-    from opendp.mod import enable_features
+class _SeededWords:
+    """Words that follow from a key, for tests only: what lies beyond a word depends on its candidate alone."""
 
-    enable_features("contrib")
-    return domains.vector_domain(domains.atom_domain(T="i64")), getattr(metrics, metric)(T=distance)
+    def __init__(self, seed: PublicRng) -> None:
+        self._seed, self._stream = seed, seed.generator().bit_generator
 
+    def words(self, many: int) -> Ids:
+        return np.asarray(self._stream.random_raw(WORDS * many), np.uint64).reshape(many, WORDS)
 
-def _drawn(measurement: Any, size: int) -> Ints:
-    return np.array(measurement([0] * size), np.int64) if size else np.zeros(0, np.int64)
-
-
-def _seeded_gaussian(g: np.random.Generator, sigma: float, size: int) -> Ints:
-    """Rejection from discrete Laplace (Canonne et al. 2020, Algorithm 3) in floating point: for tests only."""
-    t = np.floor(sigma) + 1
-    p = -np.expm1(-1.0 / t)
-    out: list[Ints] = []
-    have = 0
-    while have < size:
-        m = int(1.5 * (size - have)) + 16
-        y = np.asarray(g.geometric(p, m) - g.geometric(p, m), np.int64)
-        keep = g.random(m) < np.exp(-((np.abs(y) - sigma**2 / t) ** 2) / (2 * sigma**2))
-        out.append(y[keep])
-        have += int(keep.sum())
-    return np.concatenate(out)[:size] if out else np.zeros(0, np.int64)
+    def beyond(self, candidate: int, column: int) -> Callable[[], int]:
+        keys = (self._seed.child("beyond", candidate, column, i).key for i in count())
+        return lambda: int.from_bytes(next(keys)[:8], "little")
 
 
 def unit_floats(words: Ids) -> Floats:

@@ -5,8 +5,8 @@ sensitivity is the number of levels; it changes at most one sum per level by a v
 Noise with P(x) proportional to exp(-|x| eps / sensitivity) on each number is eps-DP with no delta, exactly, on
 integers.
 
-Source: Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009. Sampler: OpenDP (Canonne, Kamath,
-Steinke 2020).
+Source: Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009. Sampler: after Canonne, Kamath,
+Steinke 2020 (``cloister.core.exact_noise``).
 """
 
 from __future__ import annotations

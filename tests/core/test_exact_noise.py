@@ -1,0 +1,364 @@
+"""Noise as arrays: that what floats decide is what integers decide, and that the laws are the closed ones."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from collections.abc import Callable, Iterator
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from itertools import count, product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cloister.core import exact_noise
+from cloister.core.errors import InvalidInput
+from cloister.core.exact_coins import Uniform, exp_bounds
+from cloister.core.exact_noise import TRUSTED, Law
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.types import Floats, Ids, Ints
+
+SCALES = [0.3, 1.0, 4.5, 300.7, 2.0**20 + 0.1, 2.0**40]
+LAWS = [pytest.param(Law(s, squared), id=f"{'gauss' if squared else 'laplace'} {s:g}") for squared in (False, True) for s in SCALES]  # fmt: skip # noqa: E501
+WORD = 2**64
+REJECTED = 1e-8
+"""Significance of each test of a law: its false-alarm rate. There are fewer than 100."""
+
+MANY = 10**6
+LONG = Context(prec=80)
+
+
+def decimal_exp(x: Fraction) -> Decimal:
+    """e^-x to 80 digits."""
+    return LONG.exp(LONG.divide(Decimal(-x.numerator), Decimal(x.denominator)))
+
+
+def words_of(rows: list[tuple[int, int, int]]) -> Ids:
+    return np.array([[word % WORD for word in row] for row in rows], np.uint64)
+
+
+def beyond(candidate: int = 0) -> Callable[[int], Callable[[], int]]:
+    """Words after those of a candidate, which follow from its number."""
+
+    def of(column: int) -> Callable[[], int]:
+        keys = (PublicRng.from_seed(5).child(candidate, column, i).key for i in count())
+        return lambda: int.from_bytes(next(keys)[:8], "little")
+
+    return of
+
+
+def agree(law: Law, words: Ids) -> int:
+    """See the filter say what integers say, wherever it answers; how often it does not."""
+    values, accepted, undecided = law.filtered(words)
+    assert not (accepted & undecided).any()
+    for i, (a, b, c) in enumerate(words.tolist()):
+        if not undecided[i]:
+            assert (int(values[i]) if accepted[i] else None) == law.exactly((a, b, c), beyond(i)), (law, a, b, c)
+    return int(undecided.sum())
+
+
+# --- coins
+
+
+@pytest.mark.parametrize("precision", [8, 64, 88, 200])
+def test_bounds_of_the_exponential_hold_and_are_close(precision: int) -> None:
+    xs = [Fraction(n, d) for n in (1, 2, 7, 1000, 123457) for d in (1, 3, 1024, 10**6, 2**90)] + [Fraction(0)]
+    with localcontext(LONG):
+        for x in xs:
+            low, high = exp_bounds(x, precision)
+            assert low <= decimal_exp(x) * 2**precision <= high
+            assert high - low <= 2
+
+
+@pytest.mark.parametrize("x", [Fraction(1, 2**70), Fraction(1, 3), Fraction(1), Fraction(40), Fraction(60)])
+def test_a_coin_is_decided_by_the_bits_beyond_its_word(x: Fraction) -> None:
+    """The word in which e^-x lies, with the bits that follow those of e^-x by one unit more or less."""
+    with localcontext(LONG):
+        number = int(decimal_exp(x) * 2**192)
+    for off, below in ((-2, True), (-1, True), (1, False), (2, False)):
+        bits = number + off
+        rest = iter([bits >> 64 & (WORD - 1), bits & (WORD - 1)])
+        assert Uniform(bits >> 128, lambda rest=rest: next(rest)).below_exp(x) is below  # type: ignore[misc]
+
+
+def test_a_coin_of_probability_one_always_falls_so_and_asks_for_no_more() -> None:
+    def refuse() -> int:
+        raise AssertionError
+
+    assert all(Uniform(word, refuse).below_exp(Fraction(0)) for word in (0, 1, WORD - 1))
+    assert Uniform(0, refuse).below_exp(Fraction(44))
+    assert not Uniform(WORD - 1, refuse).below_exp(Fraction(1, 2**40))
+
+
+def test_log_and_exp_are_a_hundred_times_better_than_they_are_trusted_to_be() -> None:
+    r = np.random.default_rng(1)
+    xs = np.concatenate([r.uniform(0, 45, 2000), 2.0 ** -r.uniform(0, 60, 1000)])
+    us = np.concatenate([2.0 ** -r.uniform(0, 24, 2000), 1 - 2.0 ** -r.uniform(1, 53, 1000)])
+    with localcontext(LONG):
+        for x, e in zip(xs.tolist(), np.exp(-xs).tolist(), strict=True):
+            assert abs(Decimal(e) / decimal_exp(Fraction(x)) - 1) < Decimal(TRUSTED / 100)
+        for u, log in zip(us.tolist(), np.log(us).tolist(), strict=True):
+            exact = Decimal(u).ln()
+            assert abs(Decimal(log) - exact) < Decimal(TRUSTED / 100) * max(1, abs(exact))
+
+
+# --- the filter
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_filter_says_what_integers_say_at_random_words(law: Law) -> None:
+    words = np.random.default_rng(2).integers(0, WORD, (400, 3), dtype=np.uint64)
+    assert agree(law, words) <= 1
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_filter_says_what_integers_say_beside_every_border(law: Law) -> None:
+    """At the words where H turns from k - 1 to k, and where a coin turns, and a little off."""
+    t = Fraction(law.around or law.scale)
+    step = (1 << law.shift) / t
+    near = [0, *(sign << by for sign in (1, -1) for by in (0, 1, 6, 10, 12, 20, 30, 40))]
+    some = range(1, 24) if step > 0.5 else (1, 2, 3, 100, 255, 1000, 3000)
+    with localcontext(LONG):
+        borders = [border for k in some if (border := int(decimal_exp(k * step) * WORD)) >= 2**41]
+        rows = [(border + off, 77, 1) for border in borders for off in near if 0 <= border + off < WORD]
+        middles = [1 << 63, WORD - 2**61, *(border + (WORD - border) // 100 for border in borders[::3])]
+        for a in middles:
+            for low in (0, (1 << law.shift) // 3):
+                y = abs(law.exactly((a, low, 0), lambda _: lambda: 0) or 0)
+                coin = int(decimal_exp(exponent(law, y)) * WORD)
+                rows += [(a, low | sign, c) for off in near for sign in (0, 1 << 63) if 0 <= (c := coin + off) < WORD]
+    rows += [(a, b, c) for a in (0, 1, 2**40 - 1, 2**40, WORD - 1) for b in (0, 1 << 63) for c in (0, 1, WORD - 1)]
+    assert agree(law, words_of(rows)) < len(rows)
+
+
+def test_a_coin_of_no_probability_at_all_is_left_to_integers_or_rejected() -> None:
+    """y = 15 is 50 deviations out: e^-x is 0 in floats."""
+    words = words_of([(2**43, 0, c) for c in (0, 1, 2**4, 2**10, WORD - 1)])
+    law = Law(0.3, True)
+    assert agree(law, words) >= 2
+    assert not law.filtered(words)[1].any()
+
+
+def exponent(law: Law, y: int) -> Fraction:
+    """x of a candidate y: accepted with probability e^-x."""
+    s = Fraction(law.scale)
+    if not law.squared:
+        return (y & ((1 << law.shift) - 1)) / s
+    t = law.around
+    return y**2 / (2 * s**2) - Fraction(y & ~((1 << law.shift) - 1), t) + s**2 / (2 * t**2)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_what_floats_draw_has_the_closed_laws_ratios(law: Law) -> None:
+    """Bisection of the filter's own answers gives the chance of each integer, within ``AROUND_FLOOR`` t / M, without
+    drawing one."""
+    steps = law.around or law.scale
+    highs = np.array([0, 1, 2, 3, 5] if law.shift == 0 else [0, 1, 100, 256, 700, 1500], np.uint64)
+    highs = highs[highs < 16 * math.ldexp(steps, -law.shift)]
+    lows = np.array([0, (1 << law.shift) // 2, (1 << law.shift) - 1], np.uint64)
+
+    def first(is_above: Callable[[Ids], Any], many: int) -> Floats:
+        """The word at which an answer turns to no, over 2^64, for each of so many."""
+        low, high = np.zeros(many, np.uint64), np.full(many, WORD - 1, np.uint64)
+        for _ in range(64):
+            middle = low + (high - low) // np.uint64(2)
+            above = is_above(middle)
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        return high.astype(np.float64) / WORD
+
+    def at_least(k: Ids) -> Callable[[Ids], Any]:
+        # unlikely coins and undecided candidates count as "below": their value is not told
+        def answer(a: Ids) -> Any:
+            words = np.stack([a, np.zeros_like(a), np.zeros_like(a)], axis=1)
+            values, _, _ = law.filtered(words)
+            return (values.astype(np.uint64) >> np.uint64(law.shift)) >= k
+
+        return answer
+
+    reach = np.concatenate([highs, highs + np.uint64(1)])
+    tails = np.where(reach == 0, 1.0, first(at_least(reach), len(reach)))
+    proposed = tails[: len(highs)] - tails[len(highs) :]
+    pairs = list(product(range(len(highs)), lows.tolist()))
+    a = np.array([(tails[i] + tails[len(highs) + i]) / 2 * WORD for i, _ in pairs]).astype(np.uint64)
+    b = np.array([low for _, low in pairs], np.uint64)
+    kept = first(lambda c: law.filtered(np.stack([a, b, c], axis=1))[1], len(pairs))
+    y = np.array([float((int(highs[i]) << law.shift) + low) for i, low in pairs])
+    chance = np.array([proposed[i] for i, _ in pairs]) * kept
+    wanted = np.exp(-((y / law.scale) ** 2) / 2) if law.squared else np.exp(-y / law.scale)
+    likely = wanted > 2.0**-20
+    assert likely.sum() >= 2
+    found = chance[likely] / chance[0] / (wanted[likely] / wanted[0])
+    assert np.abs(found - 1).max() < 1e-7
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_filter_leaves_next_to_nothing_undecided(law: Law) -> None:
+    """Below 2^-20 of candidates: more than 12 of 10^6 have a chance below 1e-10."""
+    words = np.random.default_rng(3).integers(0, WORD, (MANY, 3), dtype=np.uint64)
+    assert law.filtered(words)[2].sum() <= 12
+
+
+# --- the laws
+
+
+def below(law: Law, edges: Ints) -> Floats:
+    """P(X <= edge)."""
+    s = law.scale
+    if not law.squared:
+        tail = np.exp(-(np.maximum(edges, ~edges) + (edges >= 0)) / s) / (1 + math.exp(-1 / s))
+        return np.where(edges >= 0, 1 - tail, np.exp(edges / s) / (1 + math.exp(-1 / s)))
+    if s > 1000:
+        return np.asarray(stats.norm.cdf((edges + 0.5) / s))
+    x = np.arange(-60 - int(40 * s), 61 + int(40 * s))
+    mass = np.exp(-(x**2) / (2 * s**2))
+    return (np.cumsum(mass) / mass.sum())[edges - x[0]]
+
+
+def fit(law: Law, sample: Ints, bins: int = 32) -> float:
+    """p-value of a chi-square test on bins of about the same probability, each expected at least 20 times."""
+    s = law.scale
+    probe = (np.linspace(-12, 12, 4001) * max(s, 1)).astype(np.int64)
+    chances = below(law, probe)
+    edges = np.unique(probe[np.searchsorted(chances, np.arange(1, bins) / bins)])
+    edges = np.unique(np.concatenate([edges, [-1, 0]])) if s < 10 else edges
+    expected = np.diff(below(law, edges), prepend=0.0, append=1.0) * len(sample)
+    assert (expected >= 20).all()
+    seen = np.bincount(np.searchsorted(edges, sample, side="left"), minlength=len(edges) + 1)
+    return float(stats.chisquare(seen, expected).pvalue)
+
+
+def draw(rng: NoiseRng, law: Law, size: int) -> Ints:
+    return rng.discrete_gaussian(law.scale, size) if law.squared else rng.discrete_laplace(law.scale, size)
+
+
+@pytest.mark.parametrize("rng", [NoiseRng.secret(), NoiseRng.for_tests(1)], ids=["secret", "seeded"])
+@pytest.mark.parametrize("law", LAWS)
+def test_numbers_follow_the_closed_law_and_none_that_is_two_percent_wider_or_narrower(law: Law, rng: NoiseRng) -> None:
+    """False alarm 1e-8; power above 0.999: 10^6 numbers tell 1.02 from 1 by a noncentrality of about 400."""
+    sample = draw(rng, law, MANY)
+    assert fit(law, sample) > REJECTED
+    for wrong in (1.02, 1 / 1.02):
+        assert fit(Law(law.scale * wrong, law.squared), sample) < REJECTED
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_signs_are_even_and_low_bits_of_wide_noise_uniform(law: Law) -> None:
+    """False alarm 2e-8."""
+    sample = draw(NoiseRng.secret(), law, MANY)
+    signed = sample[sample != 0]
+    assert stats.binomtest(int((signed > 0).sum()), len(signed)).pvalue > REJECTED
+    if law.scale > 1000:
+        assert stats.chisquare(np.bincount(sample & 63, minlength=64)).pvalue > REJECTED
+        assert stats.chisquare(np.bincount(np.abs(sample) >> law.shift & 1 ^ sample & 1)).pvalue > REJECTED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", [Law(4.0, False), Law(4.0, True), Law(2.0**40, False), Law(2.0**40, True)], ids=str)
+def test_opendps_samplers_draw_from_the_same_law(law: Law) -> None:
+    """Mean sizes, normal: false alarm 1e-8. A scale that is off by 1.02 is 9 deviations off, where 5.7 are found; one
+    that is off by 1.04 is certain to be."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    theirs = (
+        dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=law.scale)
+        if law.squared
+        else dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=law.scale)
+    )
+    mine, other = (abs(x) / law.scale for x in (draw(NoiseRng.secret(), law, MANY), np.array(theirs([0] * 2**18))))
+    error = math.sqrt(mine.var() / len(mine) + other.var() / len(other))
+    limit = stats.norm.isf(REJECTED / 2) * error
+    assert abs(mine.mean() - other.mean()) < limit
+    assert abs(1.04 * mine.mean() - other.mean()) > limit
+    assert fit(law, np.array(theirs([0] * 2**14))) > REJECTED
+
+
+# --- drawing
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_filter_that_is_too_wide_leaves_it_to_integers_which_draw_the_same_numbers(law: Law) -> None:
+    rng = NoiseRng.for_tests(8)
+    wide = Law(law.scale, law.squared, widened=2.0**45)
+    undecided = wide.filtered(rng._source().words(300))[2]
+    assert undecided.mean() > 0.4
+    assert np.array_equal(wide.draw(300, rng._source()), draw(rng, law, 300))
+
+
+def test_integers_alone_draw_the_law() -> None:
+    """False alarm 1e-8; a factor of 1.2 is found."""
+    for law in (Law(2.5, False, widened=2.0**45), Law(2.5, True, widened=2.0**45)):
+        sample = law.draw(8000, NoiseRng.secret()._source())
+        assert fit(law, sample, 12) > REJECTED
+        assert fit(Law(3.0, law.squared), sample, 12) < REJECTED
+
+
+class Given:
+    """Words that a test chose; what lies beyond them is noted."""
+
+    def __init__(self, rows: list[tuple[int, int, int]]) -> None:
+        self.rows: Iterator[tuple[int, int, int]] = iter(rows)
+        self.asked: list[tuple[int, int]] = []
+
+    def words(self, many: int) -> Ids:
+        return words_of([next(self.rows) for _ in range(many)])
+
+    def beyond(self, candidate: int, column: int) -> Callable[[], int]:
+        self.asked.append((candidate, column))
+        return lambda: 12345
+
+
+def test_bits_beyond_belong_to_the_candidate_by_its_number_in_the_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact_noise, "CHUNK", 2)
+    sure, unsure = (WORD - WORD // 8, 0, 0), (5, 0, 2**63)
+    source = Given([sure, sure, sure, unsure, sure, unsure])
+    Law(3.0, False).draw(6, source)
+    assert sorted(set(source.asked)) == [(3, 0), (3, 2), (5, 0), (5, 2)]
+
+
+def test_a_shorter_draw_is_the_beginning_of_a_longer_one_in_chunks_of_any_length(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    long = {law: draw(NoiseRng.for_tests(2), law, 2000) for law in (Law(3.0, False), Law(1e6, True))}
+    for chunk in (7, 2**14):
+        monkeypatch.setattr(exact_noise, "CHUNK", chunk)
+        for law, numbers in long.items():
+            for size in (0, 1, 17, 500):
+                assert np.array_equal(draw(NoiseRng.for_tests(2), law, size), numbers[:size])
+
+
+@pytest.mark.parametrize("law", [Law(0.3, True), Law(2.0**40, True)], ids=str)
+def test_memory_beside_the_numbers_is_that_of_one_chunk(law: Law) -> None:
+    draw(NoiseRng.secret(), law, 10)
+    tracemalloc.start()
+    draw(NoiseRng.secret(), law, MANY)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * MANY + 30 * 8 * exact_noise.CHUNK
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_noise_of_nearly_no_scale_is_zero(squared: bool) -> None:
+    for scale in (5e-324, 1e-300, 1e-160, 2.0**-20, 0.01):
+        assert not Law(scale, squared).draw(5000, NoiseRng.secret()._source()).any()
+        assert not Law(scale, squared, widened=2.0**45).draw(20, NoiseRng.secret()._source()).any()
+
+
+def test_a_number_beyond_64_bits_is_an_error_and_never_wraps() -> None:
+    """At s = 2^61, one number of Laplace's in 55 is beyond: that none of 3000 is has a chance of 1e-24."""
+    with pytest.raises(InvalidInput, match="64 bits"):
+        NoiseRng.for_tests(1).discrete_laplace(2.0**61, 3000)
+    sample = NoiseRng.for_tests(1).discrete_laplace(2.0**56, 10_000)
+    assert fit(Law(2.0**56, False), sample) > REJECTED
+    largest = 2**63 - 1
+    law = Law(2.0**60, False)
+    k, low = largest >> law.shift, largest & ((1 << law.shift) - 1)
+    inside = int(math.exp(-(k + 0.5) / 256) * WORD)
+    assert law.exactly((inside, low, 0), beyond()) == largest
+    assert law.exactly((inside, low | 1 << 63, 0), beyond()) == -largest
+    with pytest.raises(InvalidInput, match="64 bits"):
+        law.exactly((int(math.exp(-(k + 1.5) / 256) * WORD), 0, 0), beyond())
