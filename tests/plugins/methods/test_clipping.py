@@ -111,7 +111,7 @@ def test_what_a_round_costs_is_the_same_whatever_radii_were_released(name: str) 
     domain = Box((-1.0,) * 3, (1.0,) * 3)
     oracle = compose(built_in(), "VectorSumOracle", name, {}, {}).value
     events = []
-    for radii in (np.full(5, 1e-300), np.full(5, 1e300), np.array([1.0, 0.1, 1e-9, 2.0, 0.3])):
+    for radii in (np.full(5, 1e-300), np.full(5, 0.3), np.full(5, 1e300), np.array([1.0, 0.1, 1e-9, 2.0, 0.3])):
         for cells in (near(domain, KEY), NearestCenter(np.zeros((5, 3), np.int64), domain.max_norm)):
             vectors = ClippedOffsets.around(cells, radii, domain)
             context = QuestionContext(100, domain.unit, KEY)
