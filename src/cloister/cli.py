@@ -230,6 +230,8 @@ def fit(
     workers: Annotated[int | None, typer.Option(help="Processes that the engine starts; default: one per "
         "core.")] = None,
     scheduler: Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads that work on the rows, with engine serial; default: as "
+        "many as BLAS may take.")] = None,
     pooled: Annotated[bool, typer.Option("--pooled", help="Simulate parties that pool masked sums: each path or "
         "pattern is one party's rows.")] = False,
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
@@ -248,7 +250,7 @@ def fit(
         "missing": missing, "ledger": ledger, "dataset": dataset, "out": out, "seed": seed,
         "not_private": not_private or None,
         "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers,
-        "scheduler": scheduler,
+        "scheduler": scheduler, "threads": threads,
         "pooled": pooled or None,
     }  # fmt: skip
     o = merged(given, read_config(config))
@@ -260,7 +262,7 @@ def fit(
     columns_used = names(o["columns"]) if isinstance(o["columns"], str) else o["columns"]
     spread = {
         "engine": o["engine"], "scheduler": o["scheduler"],
-        "workers": None if o["workers"] is None else typed(o["workers"], int, "workers"),
+        **{name: None if o[name] is None else typed(o[name], int, name) for name in ("workers", "threads")},
     }  # fmt: skip
     with ending(standing.how, standing.open), _progress() as (advance, started), ExitStack() as held:
 

@@ -176,11 +176,12 @@ class Account:
 
 def source(
     rows: Any, columns: Sequence[Any] | None, missing: str, progress: Callable[[int], None] | None = None,
-    engine: str | None = None, workers: int | None = None, scheduler: str | None = None,
+    engine: str | None = None, workers: int | None = None, scheduler: str | None = None, threads: int | None = None,
 ) -> Any:  # fmt: skip
     """The population for rows in memory, or for a path, several paths or a pattern of files. Reads column names only.
 
-    Args: engine ('serial', 'processes' or 'dask', for files; ``workers`` and ``scheduler`` go with it).
+    Args: engine ('serial', 'processes' or 'dask', for files; ``workers`` and ``scheduler`` go with it), threads (that
+    work on a pass; by default as many as BLAS may take; no result depends on them).
     """
     if missing not in {"refuse", "drop"}:
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
@@ -188,9 +189,10 @@ def source(
     files = isinstance(paths, (list, tuple)) and bool(paths) and all(isinstance(p, (str, Path)) for p in paths)
     kind = registry().load(registry().spec("Population", "files" if files else "arrays"))
     given = {"engine": engine, "workers": workers, "scheduler": scheduler}
-    spread = {name: value for name, value in given.items() if value is not None}
+    spread: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if spread and not files:
         raise InvalidInput(f"engine, workers and scheduler apply to files only: leave out {', '.join(spread)}")
+    spread["threads"] = threads
     return kind(paths if files else rows, columns=columns, missing=missing, progress=progress, **spread)
 
 
