@@ -213,7 +213,7 @@ def fit(
     bounds: Annotated[str | None, typer.Option(help="Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or "
         "ball:RADIUS.")] = None,
     public_rows: Annotated[int | None, typer.Option("--rows", parser=whole, metavar="<int>", help="Public number of "
-        "rows: a round figure of the right size.")] = None,
+        "rows: a round figure of the right size. Default: 1% of the budget counts them.")] = None,
     columns: Columns = None,
     wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component, e.g. counts=discrete-laplace. "
         "Repeatable.")] = None,
@@ -371,7 +371,9 @@ def _progress() -> Iterator[tuple[Callable[[int], None] | None, Callable[[Prepar
         task = bar.add_task("reading", total=None)
         yield (
             lambda n: bar.advance(task, n),
-            lambda plan, rounds: bar.update(task, description=f"{rounds} rounds", total=rounds * plan.problem.rows),
+            lambda plan, rounds: bar.update(
+                task, description=f"{rounds} rounds", total=None if plan.rows is None else rounds * plan.rows
+            ),
         )
 
 

@@ -34,7 +34,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         epsilon: privacy budget of one ``fit``, in nats.
         delta: probability with which the guarantee may fail; 0 for methods with pure noise only.
         bounds: public bounds: a pair for all columns, a pair per column, a mapping of column names to pairs.
-        rows: public number of rows, a round figure.
+        rows: public number of rows, a round figure; None: 1% of the budget counts them.
         components: component name per slot, e.g. {"counts": "discrete-laplace"}.
         options: option values, e.g. {"rounds": 5}.
         missing: 'refuse' rows with missing cells, or 'drop' them.
