@@ -233,7 +233,7 @@ def fit(
     """
     plan = prepare(request, population.columns)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
-    asked, _ = _checked_forecast(plan, seed)
+    asked, accountant = _checked_forecast(plan, seed)
     trust = plan.composed.trust or "Central"
     _check_pooling(trust, population)
     past = None if account is None else account.finished(plan)
@@ -250,7 +250,7 @@ def fit(
         run = account.held(plan, seed, population)
     if run is not None:
         seed = PublicRng(run.seed)
-    asked, accountant = _checked_forecast(plan, seed)
+        asked, accountant = _checked_forecast(plan, seed)
     if past is None:
         _join(population, run)
     if run is not None and reserved is not None:
