@@ -219,7 +219,10 @@ BAD: dict[str, tuple[list[str], str]] = {
     "delta 0 with a Gaussian": (["rows.npy", *BASE, "--delta", "0"], "delta is 0"),
     "k 0": (["rows.npy", *BASE, "-k", "0"], "k is 0"),
     "k beyond the public rows": (["rows.npy", *BASE, "-k", "1001"], "public number of rows is 1000"),
-    "no public rows": (["rows.npy", "-k", "3", "--epsilon", "1", "--bounds=-1:1"], "no public number of rows"),
+    "no public rows": (
+        ["rows.npy", "-k", "3", "--epsilon", "1", "--bounds=-1:1", "--method", "one-round"],
+        "no public number of rows",
+    ),
     "a missing file": (["none.npy", *BASE], "none.npy"),
     "an empty file": (["empty.csv", *BASE], "empty.csv"),
     "no numeric column": (["text.csv", *BASE], "has a cell that is not a number"),

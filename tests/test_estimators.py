@@ -111,7 +111,7 @@ def test_without_bounds_it_says_what_to_do_and_spends_nothing(tmp_path: Any) -> 
     with pytest.raises(ValueError, match="no bounds: give one pair"):
         cloister.KMeans(n_clusters=3, delta=1e-6, rows=4000).fit(blobs())
     with pytest.raises(ValueError, match="no public number of rows"):
-        cloister.KMeans(n_clusters=3, delta=1e-6, bounds=(-1, 1)).fit(blobs())
+        cloister.KMeans(n_clusters=3, method="one-round", bounds=(-1, 1)).fit(blobs())
     with pytest.raises(ValueError, match="ledger=, dataset="):
         model(ledger=str(tmp_path / "x.db")).fit(blobs())
 

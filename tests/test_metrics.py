@@ -112,7 +112,9 @@ def test_chunks_of_any_size_give_the_same_cost(n: int, d: int, k: int, chunk: in
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(metrics, "_CHUNK", chunk)
         assert metrics.cost(rows, centers) == pytest.approx(whole, rel=1e-12)
-        assert metrics._labels(rows, centers).tolist() == brute_labels(rows, centers)
+        assert metrics.labels(rows, centers).tolist() == brute_labels(rows, centers)
+        exact = np.linalg.norm(rows[:, None] - centers, axis=2)
+        assert metrics.distances(rows, centers) == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["f4", "f8", "i8", "i2", "u1", "?"])
@@ -126,6 +128,48 @@ def test_the_cost_does_not_lose_digits_far_from_the_origin() -> None:
     rows = np.random.default_rng(3).integers(-512, 512, (500, 4)) / 1024.0
     far = 2.0**30
     assert metrics.cost(rows + far, rows[:5] + far) == pytest.approx(metrics.cost(rows, rows[:5]), rel=1e-12)
+    assert metrics.labels(rows + far, rows[:5] + far).tolist() == brute_labels(rows, rows[:5])
+    assert metrics.distances(rows + far, rows[:5] + far) == pytest.approx(metrics.distances(rows, rows[:5]), abs=1e-9)
+
+
+def test_float32_rows_far_away_are_told_apart_by_what_they_differ_in() -> None:
+    rows = (np.random.default_rng(4).integers(0, 9, (3000, 3)) + 1e6).astype(np.float32)
+    centers = np.unique(rows[:40], axis=0).astype(np.float64)
+    exact = np.linalg.norm(rows[:, None].astype(np.float64) - centers, axis=2)
+    assert (exact[np.arange(len(rows)), metrics.labels(rows, centers)] == exact.min(axis=1)).all()
+    assert metrics.distances(rows, centers) == pytest.approx(exact, abs=1e-9)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_of_equal_centers_the_first_is_nearest(sign: float) -> None:
+    centers = sign * np.array([[5.0, 5.0], [1.0, 2.0], [1.0, 2.0], [5.0, 5.0], [1.0, 2.0]])
+    rows = np.random.default_rng(5).normal(size=(1000, 2)) * 5
+    assert set(metrics.labels(rows, centers).tolist()) == {0, 1}
+
+
+def test_the_distance_of_a_row_beside_its_center_keeps_its_digits() -> None:
+    """The product alone would say 0, or 1e-8, beside terms of size 1."""
+    centers = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    rows = centers[:1] + np.array([[1e-10, 0.0], [0.0, 3e-13]])
+    assert metrics.distances(rows, centers)[:, 0] == pytest.approx([1e-10, 3e-13], rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+def test_labels_take_little_memory_besides_themselves(kind: str) -> None:
+    rows, centers = np.ones((200_000, 10), kind), np.random.default_rng(6).normal(size=(10, 10))
+    metrics.labels(rows[:1000], centers)
+    tracemalloc.start()
+    found = metrics.labels(rows, centers)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < found.nbytes + 2**22
+
+
+@pytest.mark.parametrize("figure", [metrics.labels, metrics.distances, metrics.cost])
+def test_threads_change_no_figure(figure: Any) -> None:
+    rng = np.random.default_rng(7)
+    rows, centers = rng.normal(size=(60_000, 4)), rng.normal(size=(7, 4))
+    assert np.array_equal(figure(rows, centers, threads=3), figure(rows, centers, threads=1))
 
 
 def test_memory_does_not_grow_with_the_rows() -> None:
@@ -261,7 +305,10 @@ def test_an_evaluation_is_fit_for_json() -> None:
 # errors
 
 
-ROWS_AND_CENTERS = [metrics.cost, metrics.nicv, metrics.k_median_cost, metrics.silhouette, metrics.davies_bouldin]
+ROWS_AND_CENTERS = [
+    metrics.cost, metrics.nicv, metrics.k_median_cost, metrics.silhouette, metrics.davies_bouldin, metrics.labels,
+    metrics.distances,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("figure", [*ROWS_AND_CENTERS, metrics.evaluate])

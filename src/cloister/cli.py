@@ -213,7 +213,7 @@ def fit(
     bounds: Annotated[str | None, typer.Option(help="Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or "
         "ball:RADIUS.")] = None,
     public_rows: Annotated[int | None, typer.Option("--rows", parser=whole, metavar="<int>", help="Public number of "
-        "rows: a round figure of the right size.")] = None,
+        "rows: a round figure of the right size. Default: 1% of the budget counts them.")] = None,
     columns: Columns = None,
     wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component, e.g. counts=discrete-laplace. "
         "Repeatable.")] = None,
@@ -230,6 +230,8 @@ def fit(
     workers: Annotated[int | None, typer.Option(help="Processes that the engine starts; default: one per "
         "core.")] = None,
     scheduler: Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads that work on the rows, with engine serial; default: as "
+        "many as BLAS may take.")] = None,
     pooled: Annotated[bool, typer.Option("--pooled", help="Simulate parties that pool masked sums: each path or "
         "pattern is one party's rows.")] = False,
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
@@ -248,7 +250,7 @@ def fit(
         "missing": missing, "ledger": ledger, "dataset": dataset, "out": out, "seed": seed,
         "not_private": not_private or None,
         "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers,
-        "scheduler": scheduler,
+        "scheduler": scheduler, "threads": threads,
         "pooled": pooled or None,
     }  # fmt: skip
     o = merged(given, read_config(config))
@@ -260,7 +262,7 @@ def fit(
     columns_used = names(o["columns"]) if isinstance(o["columns"], str) else o["columns"]
     spread = {
         "engine": o["engine"], "scheduler": o["scheduler"],
-        "workers": None if o["workers"] is None else typed(o["workers"], int, "workers"),
+        **{name: None if o[name] is None else typed(o[name], int, name) for name in ("workers", "threads")},
     }  # fmt: skip
     with ending(standing.how, standing.open), _progress() as (advance, started), ExitStack() as held:
 
@@ -369,7 +371,9 @@ def _progress() -> Iterator[tuple[Callable[[int], None] | None, Callable[[Prepar
         task = bar.add_task("reading", total=None)
         yield (
             lambda n: bar.advance(task, n),
-            lambda plan, rounds: bar.update(task, description=f"{rounds} rounds", total=rounds * plan.problem.rows),
+            lambda plan, rounds: bar.update(
+                task, description=f"{rounds} rounds", total=None if plan.rows is None else rounds * plan.rows
+            ),
         )
 
 

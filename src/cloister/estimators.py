@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cloister import metrics
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.types import AnyArray, Floats, Ints
 from cloister.run.bounds import domain_of
@@ -33,13 +34,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         epsilon: privacy budget of one ``fit``, in nats.
         delta: probability with which the guarantee may fail; 0 for methods with pure noise only.
         bounds: public bounds: a pair for all columns, a pair per column, a mapping of column names to pairs.
-        rows: public number of rows, a round figure.
+        rows: public number of rows, a round figure; None: 1% of the budget counts them.
         components: component name per slot, e.g. {"counts": "discrete-laplace"}.
         options: option values, e.g. {"rounds": 5}.
         missing: 'refuse' rows with missing cells, or 'drop' them.
         ledger, dataset: file and declared name of a lifetime budget that this fit is charged to.
         not_private: allow methods that give no guarantee.
         random_state: repeats the public choices (the start). The noise is never repeatable.
+        threads: how many work on the rows; by default as many as BLAS may take. Results do not depend on it.
 
     Attributes:
         cluster_centers_: (n_clusters, n_features) released centres.
@@ -53,7 +55,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         bounds: Any = None,
         rows: int | None = None, components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
         missing: str = "refuse", ledger: str | None = None, dataset: str | None = None, not_private: bool = False,
-        random_state: int | None = None,
+        random_state: int | None = None, threads: int | None = None,
     ) -> None:  # fmt: skip
         self.n_clusters = n_clusters
         self.method = method
@@ -68,6 +70,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.dataset = dataset
         self.not_private = not_private
         self.random_state = random_state
+        self.threads = threads
 
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
         """Release centres of X (n, d), spending epsilon and delta.
@@ -97,12 +100,11 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             components=self.components or {}, options=self.options or {}, not_private=self.not_private,
             seed=self.random_state,
         )  # fmt: skip
-        return fit(request, source(checked, None, self.missing), account=account)
+        return fit(request, source(checked, None, self.missing, threads=self.threads), account=account)
 
     def predict(self, X: Any) -> Ints:  # noqa: N803
         """Index (n,) of the nearest released centre of each row of X. NOT private: it tells about the rows you pass."""
-        nearest: Ints = np.argmin(self.transform(X), axis=1)
-        return nearest
+        return metrics.labels(self._checked(X, reset=False), self.cluster_centers_, self.threads)
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Ints:  # noqa: N803
         """``fit`` and then ``predict`` on the same rows. The labels are NOT private; only the centres are."""
@@ -110,19 +112,16 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def transform(self, X: Any) -> Floats:  # noqa: N803
         """Distances (n, n_clusters) to the released centres. NOT private: it tells about the rows you pass."""
-        check_is_fitted(self)
-        rows = self._checked(X, reset=False).astype(np.float64)
-        out = np.empty((len(rows), len(self.cluster_centers_)))
-        for j, center in enumerate(self.cluster_centers_):
-            out[:, j] = np.linalg.norm(rows - center, axis=1)
-        return out
+        return metrics.distances(self._checked(X, reset=False), self.cluster_centers_, self.threads)
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
         """Minus the k-means cost of X. NOT private: it tells about the rows you pass."""
-        return -float((self.transform(X).min(axis=1) ** 2).sum())
+        return -metrics.cost(self._checked(X, reset=False), self.cluster_centers_, threads=self.threads)
 
     def _checked(self, rows: Any, reset: bool) -> AnyArray:
         """Apply scikit-learn's own validation: shape, feature names, and finiteness unless rows may be dropped."""
+        if not reset:
+            check_is_fitted(self)
         if isinstance(rows, np.ma.MaskedArray):
             raise InvalidRows("rows are a masked array: fill masked cells with NaN, as in rows.filled(numpy.nan)")
         finite = "allow-nan" if self.missing == "drop" and reset else True

@@ -166,3 +166,64 @@ def test_exact_runs_are_never_over_budget() -> None:
     assert books.forecast(rounds).epsilon(0.0) == math.inf
     books.charge(0, rounds[0])
     assert books.left == math.inf
+
+
+# two stages
+
+
+@pytest.mark.parametrize("measure", ["pure", "gaussian", "zcdp"])
+def test_a_second_stage_may_cost_what_was_left_for_it_and_no_more(measure: Measure) -> None:
+    total = Total(1.0, 1e-6)
+    first, rest = total.measured([measure]).split(0.01, 0.99)
+    books = accountant(total, measure)
+    books.forecast(rounds_of(first, 1))
+    with pytest.raises(BudgetExceeded, match="the second stage's"):
+        books.forecast_second(rounds_of(attrs.evolve(rest, amount=rest.amount * 1.001), 3), rest)
+    assert books.rounds == 1
+    both = books.forecast_second(rounds_of(rest, 3), rest)
+    assert books.rounds == 4
+    assert both.amount(measure) == pytest.approx(books.budget.amount)
+    assert both.epsilon(1e-6) <= 1.0
+    with pytest.raises(Refused, match="must not depend on answers"):
+        books.charge(1, rounds_of(rest, 1)[0])
+    books.charge(1, rounds_of(rest, 3)[0])
+
+
+def test_what_the_first_stage_took_is_not_left_for_the_second() -> None:
+    books = accountant(Total(1.0), "pure")
+    books.forecast(rounds_of(Budget("pure", 0.5), 1))
+    with pytest.raises(BudgetExceeded, match="the first stage's"):
+        books.forecast_second([], Budget("pure", 0.75))
+
+
+def test_a_second_stage_has_its_own_share_of_delta() -> None:
+    total = Total(1.0, 1e-6)
+    books = Accountant(total, total.measured(["pure"], uses_delta=True))
+    first, rest = (attrs.evolve(b, delta=d) for b, d in zip(books.budget.split(0.01, 0.99), (0.0, 4e-7), strict=True))
+    books.forecast(rounds_of(first, 1))
+    with pytest.raises(BudgetExceeded, match="set aside for thresholds"):
+        books.forecast_second([(Event("thresholded", rest, delta=5e-7),)], rest)
+    books.forecast_second([(Event("thresholded", rest, delta=4e-7),)], rest)
+
+
+def test_paths_with_drift_and_paths_with_tails_are_covered_together() -> None:
+    """Each of two second stages, by itself, is within the total: one with coarse noise on few coordinates (drift), one
+    with wide noise on many (tails). A run that takes the one or the other after an answer needs room for both."""
+    total = Total(1.0, 1e-36)
+    coarse, wide = (50, 2.0**12), (900, 2.0**40)
+    for touched, sigma in (coarse, wide):
+        alone = accountant(total, "gaussian")
+        first, rest = alone.budget.split(0.01, 0.99)
+        alone.forecast(rounds_of(first, 1) + rounds_of(rest, 1, touched, sigma))
+    books = accountant(total, "gaussian")
+    books.forecast(rounds_of(first, 1))
+    with pytest.raises(BudgetExceeded):
+        books.forecast_second(rounds_of(rest, 1, *coarse), rest)
+    books.forecast_second(rounds_of(rest, 1, *wide), rest)
+
+
+def test_a_second_stage_that_pays_in_another_measure_is_refused() -> None:
+    books = accountant(Total(1.0, 1e-6), "pure")
+    books.forecast(rounds_of(Budget("pure", 0.01), 1))
+    with pytest.raises(WrongComposition, match="pays in gaussian"):
+        books.forecast_second(rounds_of(Budget("gaussian", 0.001), 1), Budget("pure", 0.99))

@@ -1,7 +1,24 @@
-"""The accountant of one run: forecast, then charge, then touch."""
+"""The accountant of one run: forecast, then charge, then touch.
+
+**Two stages.** A run may ask a first stage, whose schedule depends on no answer, and then a second one, whose schedule
+is a function of what the first released (a noisy number of rows, say) and of public figures. Let b be the second
+stage's budget, fixed before the first. The second is forecast when the first is over, and refused unless it is within
+b; so *whatever* was released, it is a mechanism that keeps b, and the pair is an adaptive composition with fixed
+budgets, whose amounts add in each measure: epsilon; rho (Bun and Steinke 2016, Lemma 1.7); mu^2 (Dong, Roth and Su
+2022, Theorem 3.2). Deltas of mechanisms add too, as they hold given any history (``composition``).
+
+That alone is not enough for discrete Gaussian noise in mu^2. Its conversion to epsilon compares the run with one whose
+noise is real, and needs a drift and a tail that hold on *every* path (``discrete``); that each path by itself passes
+with its own drift and tail does not give it, if one path has the larger drift and another one the larger tail. So both
+are measured by one figure: with T = max(drift / eta(2^20), tail / BEYOND) a path's drift and tail are at most
+T eta(2^20) and T BEYOND. The check with these in place of its own, and with the whole budget in place of what the path
+spends, then depends on T alone, and gets no easier as T grows. As all paths pass it, so does the largest T, which
+covers them all.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import final
 
@@ -9,6 +26,7 @@ import attrs
 
 from cloister.accounting.checks import ROUNDING as ROUNDING
 from cloister.accounting.composition import Spent
+from cloister.accounting.discrete import BEYOND, eta
 from cloister.accounting.total import Total
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, Refused, WrongComposition
@@ -19,6 +37,10 @@ _FITS: dict[Measure, frozenset[Measure]] = {
     "zcdp": frozenset({"pure", "gaussian", "zcdp"}),
     "exact": frozenset({"pure", "gaussian", "zcdp", "exact"}),
 }
+
+
+WIDE = 2.0**20
+"""The least sigma of discrete Gaussian noise that is paid in mu^2 (``additive.noise.wide_gaussian``)."""
 
 
 @final
@@ -49,18 +71,46 @@ class Accountant:
         """
         if self._charged:
             raise Refused("a forecast comes before the first round: this run has charged rounds already")
+        plan, spent = self._priced(rounds)
+        if self.budget.measure != "exact":
+            self._check(spent)
+        self._rounds = plan
+        return spent
+
+    def forecast_second(self, rounds: Sequence[Sequence[Event]], within: Budget) -> Spent:
+        """Check a second stage, whose rounds follow those that were forecast, all of which are over.
+
+        Args: rounds (as for ``forecast``), within (the stage's budget, fixed before the first stage was asked).
+        Returns: the cost of the whole run.
+
+        Raises: BudgetExceeded, WrongComposition: as ``forecast``, and if both stages may cost more than the budget.
+        """
+        before = Spent.on(event for events in self._rounds for event in events)
+        plan, spent = self._priced(rounds)
+        if self.budget.measure != "exact":
+            self._within(spent, within, "the second stage's")
+            self._within(
+                before, attrs.evolve(self.budget, amount=self.budget.amount - within.amount), "the first stage's"
+            )
+            self._check(self._covering(before.plus(spent)))
+        self._charged, self._rounds = len(self._rounds), self._rounds + plan
+        return before.plus(spent)
+
+    def _covering(self, spent: Spent) -> Spent:
+        """The whole budget, with the drift and tail that cover a path's own and depend on one figure (see above)."""
+        touched = math.ceil(min(2.0**62, max(spent.drift / eta(WIDE), spent.tail / BEYOND)))
+        return Spent.on([Event("all", self.budget, touched, WIDE if touched else math.inf, self.budget.delta)])
+
+    def _priced(self, rounds: Sequence[Sequence[Event]]) -> tuple[tuple[tuple[Event, ...], ...], Spent]:
+        """The rounds and what they cost. Raises: WrongComposition."""
         plan = tuple(tuple(events) for events in rounds)
-        spent = Spent.on(event for events in plan for event in events)
         for event in (event for events in plan for event in events):
             if event.spent.measure not in _FITS[self.budget.measure]:
                 raise WrongComposition(
                     f"'{event.mechanism}' pays in {event.spent.measure}, the budget is {self.budget.measure}: make the "
                     "budget with Total.measured from the measures of all oracles"
                 )
-        if self.budget.measure != "exact":
-            self._check(spent)
-        self._rounds = plan
-        return spent
+        return plan, Spent.on(event for events in plan for event in events)
 
     def charge(self, index: int, events: Sequence[Event]) -> None:
         """Charge round ``index``: once each, in order. Earlier rounds count as charged with it: the process that this
@@ -80,6 +130,11 @@ class Accountant:
         self._charged = index + 1
 
     @property
+    def rounds(self) -> int:
+        """How many were forecast."""
+        return len(self._rounds)
+
+    @property
     def spent(self) -> Spent:
         """The cost of the rounds up to the last one charged."""
         return Spent.on(event for events in self._rounds[: self._charged] for event in events)
@@ -91,14 +146,18 @@ class Accountant:
             return self.budget.amount
         return max(0.0, self.budget.amount - self.spent.amount(self.budget.measure))
 
-    def _check(self, spent: Spent) -> None:
-        measure, amount = self.budget.measure, self.budget.amount
-        if not spent.delta <= self.budget.delta * ROUNDING:
+    def _within(self, spent: Spent, budget: Budget, whose: str) -> None:
+        """Raises: BudgetExceeded unless the cost, in the budget's measure, is at most the budget."""
+        measure, amount = budget.measure, budget.amount
+        if not spent.delta <= budget.delta * ROUNDING:
             raise BudgetExceeded(
-                f"{spent.delta:.6g}", f"{self.budget.delta:.6g}", "the delta that was set aside for thresholds"
+                f"{spent.delta:.6g}", f"{budget.delta:.6g}", "the delta that was set aside for thresholds"
             )
         if not spent.amount(measure) <= amount * ROUNDING:
-            raise BudgetExceeded(f"{spent.amount(measure):.6g}", f"{amount:.6g}", f"the run's {measure} budget")
+            raise BudgetExceeded(f"{spent.amount(measure):.6g}", f"{amount:.6g}", f"{whose} {measure} budget")
+
+    def _check(self, spent: Spent) -> None:
+        self._within(spent, self.budget, "the run's")
         epsilon = spent.epsilon(self.total.delta * (ROUNDING if spent.delta else 1))
         if not epsilon <= self.total.epsilon * ROUNDING:
             asked = (

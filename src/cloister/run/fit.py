@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
 from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.budgeting import problem_of
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
 from cloister.accounting.total import Total
 from cloister.core.aggregated import most_rows
+from cloister.core.budget import Budget
 from cloister.core.capabilities import Joining, MultiMessageChannel, Pooling
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.digests import digest
@@ -37,7 +37,10 @@ from cloister.core.shuffling import refuse_few
 from cloister.core.trust import TRUSTS
 from cloister.run.bounds import domain_of
 from cloister.run.result import Result
+from cloister.run.row_count import SHARE, counted, framed, shares
 from cloister.run.statement import state
+
+V = TypeVar("V")
 
 
 @attrs.frozen(kw_only=True)
@@ -50,7 +53,7 @@ class Request:
         epsilon: nats, for the whole run.
         delta: probability, for the whole run; 0 where only pure noise is added.
         bounds: as ``cloister.run.bounds.domain_of`` takes them.
-        rows: the public number of rows: a round figure of the right size.
+        rows: the public number of rows: a round figure of the right size; None: a noisy count, paid (``row_count``).
         components: component name per slot path.
         options: value per option path.
         not_private: allow components that give no guarantee.
@@ -73,24 +76,34 @@ class Request:
 class PreparedRun:
     """A request whose public part has been checked, before any row is read.
 
-    Args: problem, composed (the method with everything in its slots), total (the budget), columns (their names).
+    Args: problem (the method's), composed (the method with everything in its slots), total and budget (of the whole
+    run), columns (their names), rows (their public or counted number; None: still to be counted).
     """
 
     problem: Problem
     composed: Composed
     total: Total
     columns: tuple[str, ...]
+    budget: Budget
+    rows: int | None
 
     def digest(self) -> str:
         """A hash of the whole plan: a run is resumed only under the same one."""
         p = self.problem
         return digest(
-            (__version__, self.composed.config(formerly=True), p.k, p.domain, p.rows, self.total, self.columns)
+            (__version__, self.composed.config(formerly=True), p.k, p.domain, self.rows, self.total, self.columns)
         )
 
     def forecast(self, seed: PublicRng) -> list[Round[Any]]:
-        """The rounds that will be asked, each with its cost."""
-        return forecast(self.composed.value, self.problem, seed)
+        """The rounds that will be asked, each with its cost; after a count, those of a likely number of rows."""
+        return self.first_stage(seed) + forecast(self.composed.value, self.problem, seed)
+
+    def first_stage(self, seed: PublicRng) -> list[Round[Any]]:
+        """The round that counts the rows, unless their number is known."""
+        session: Session[Any] = Session(self.problem, seed, forecasting=True)
+        if self.rows is None:
+            counted(session, shares(self.budget)[0], self.problem.k)
+        return session.rounds
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data."""
@@ -100,7 +113,7 @@ class PreparedRun:
         else:
             assert isinstance(domain, Ball)
             bounds = {"center": list(domain.center), "radius": domain.radius}
-        return {"k": self.problem.k, "rows": self.problem.rows, "bounds": bounds, "lattice unit": domain.unit}
+        return {"k": self.problem.k, "rows": self.rows, "bounds": bounds, "lattice unit": domain.unit}
 
 
 def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
@@ -119,13 +132,9 @@ def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
             f"are not secret, allow it with --not-private (not_private=True)"
         )
     domain = domain_of(request.bounds, columns)
-    if request.rows is None:
-        raise InvalidInput(
-            "no public number of rows: give --rows N (rows=N), a round figure of the right size. The true number is "
-            "private; this one steers the number of rounds and the shares"
-        )
     total = Total(request.epsilon, request.delta)
-    return PreparedRun(problem_of(composed, total, request.k, domain, request.rows), composed, total, tuple(columns))
+    problem, budget = framed(composed, total, request.k, domain, request.rows)
+    return PreparedRun(problem, composed, total, tuple(columns), budget, request.rows)
 
 
 @attrs.frozen(kw_only=True)
@@ -170,17 +179,18 @@ class Account:
         """The run with its whole budget reserved: a new one, or the one to resume."""
         ledger, rows, name = Ledger.open(self.ledger), marking(population), plan.digest()
         if self.resume is None:
-            return ledger.reserve(self.dataset, plan.total, plan.problem.budget, name, seed.key, rows)
+            return ledger.reserve(self.dataset, plan.total, plan.budget, name, seed.key, rows)
         return ledger.resume(self.resume, self.dataset, name, rows, self.same_rows)
 
 
 def source(
     rows: Any, columns: Sequence[Any] | None, missing: str, progress: Callable[[int], None] | None = None,
-    engine: str | None = None, workers: int | None = None, scheduler: str | None = None,
+    engine: str | None = None, workers: int | None = None, scheduler: str | None = None, threads: int | None = None,
 ) -> Any:  # fmt: skip
     """The population for rows in memory, or for a path, several paths or a pattern of files. Reads column names only.
 
-    Args: engine ('serial', 'processes' or 'dask', for files; ``workers`` and ``scheduler`` go with it).
+    Args: engine ('serial', 'processes' or 'dask', for files; ``workers`` and ``scheduler`` go with it), threads (that
+    work on a pass; by default as many as BLAS may take; no result depends on them).
     """
     if missing not in {"refuse", "drop"}:
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
@@ -188,9 +198,10 @@ def source(
     files = isinstance(paths, (list, tuple)) and bool(paths) and all(isinstance(p, (str, Path)) for p in paths)
     kind = registry().load(registry().spec("Population", "files" if files else "arrays"))
     given = {"engine": engine, "workers": workers, "scheduler": scheduler}
-    spread = {name: value for name, value in given.items() if value is not None}
+    spread: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if spread and not files:
         raise InvalidInput(f"engine, workers and scheduler apply to files only: leave out {', '.join(spread)}")
+    spread["threads"] = threads
     return kind(paths if files else rows, columns=columns, missing=missing, progress=progress, **spread)
 
 
@@ -214,7 +225,7 @@ def fit(
         account: the ledger that guards the data set, if any. A finished run that it resumes is computed again from its
             record: no row is read, nothing is charged, and the result is the same.
         noise: only for tests and benchmarks.
-        started: called with the plan and the number of rounds before the first row is read.
+        started: called with the plan and the number of rounds before the first row is read, and once rows are counted.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
         reserved: called with the id of the ledger's run, if any, as soon as the run would count as spent if cut off.
 
@@ -222,7 +233,7 @@ def fit(
     """
     plan = prepare(request, population.columns)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
-    asked, _ = _checked_forecast(plan, seed)
+    asked, accountant = _checked_forecast(plan, seed)
     trust = plan.composed.trust or "Central"
     _check_pooling(trust, population)
     past = None if account is None else account.finished(plan)
@@ -239,7 +250,7 @@ def fit(
         run = account.held(plan, seed, population)
     if run is not None:
         seed = PublicRng(run.seed)
-    asked, accountant = _checked_forecast(plan, seed)
+        asked, accountant = _checked_forecast(plan, seed)
     if past is None:
         _join(population, run)
     if run is not None and reserved is not None:
@@ -250,6 +261,11 @@ def fit(
         plan.problem, seed, population if past is None else None, accountant=accountant, noise=noise,
         record=None if run is None else run.record, journal=run if past is None else None,
     )  # fmt: skip
+    count_share = SHARE if plan.rows is None else 0.0
+    if plan.rows is None:
+        plan = _counted(plan, session, accountant, seed)
+        if started is not None:
+            started(plan, accountant.rounds)
     clustering = _clustered(plan, session, seed)
     privacy = state(
         session.rounds,
@@ -261,6 +277,7 @@ def fit(
         private=plan.composed.private,
         simulated=trust in {"Local", "Shuffled"} or (isinstance(population, Pooling) and population.simulated),
         epsilon_without_shuffler=accountant.spent.epsilon_without_shuffler,
+        count_share=count_share,
     )
     result = Result(
         clustering.centers,
@@ -275,23 +292,37 @@ def fit(
     if keep is not None:
         keep(result)
     if run is not None and past is None:
-        run.finish(session.released)
+        run.finish(None if count_share else session.released)
     return result
 
 
-def _clustered(plan: PreparedRun, session: Session[Any], seed: PublicRng) -> Clustering:
-    """The method's clustering. A finished run has no rows: everything it needs is in its record.
+def _counted(plan: PreparedRun, session: Session[Any], accountant: Accountant, seed: PublicRng) -> PreparedRun:
+    """The plan for the number of rows that the first stage released, with its rounds forecast."""
+    rows = _replayed(lambda: counted(session, shares(plan.budget)[0], plan.problem.k))
+    session.problem = problem = attrs.evolve(plan.problem, rows=rows)
+    rounds = forecast(plan.composed.value, problem, seed)
+    accountant.forecast_second([round.events for round in rounds], problem.budget)
+    return attrs.evolve(plan, problem=problem, rows=rows)
 
-    Raises: Refused: the method asks or looks beyond the record of a finished run.
+
+def _clustered(plan: PreparedRun, session: Session[Any], seed: PublicRng) -> Clustering:
+    """The method's clustering."""
+    found: Clustering = _replayed(lambda: plan.composed.value.cluster(plan.problem, session, seed.child("method")))
+    return found
+
+
+def _replayed(stage: Callable[[], V]) -> V:
+    """What a stage of the run finds. A finished run has no rows: everything it needs is in its record.
+
+    Raises: Refused: it asks or looks beyond the record of a finished run.
     """
     try:
-        found: Clustering = plan.composed.value.cluster(plan.problem, session, seed.child("method"))
+        return stage()
     except Pending as pending:
         raise Refused(
             f"the run is finished, and its record lacks round {pending.round.index + 1}: it was finished early, so "
             f"start a new run"
         ) from None
-    return found
 
 
 def _ideal(session: Session[Any]) -> dict[str, Any]:
@@ -344,8 +375,14 @@ def _join(population: Population[Any], run: Run | None) -> None:
 
 
 def _checked_forecast(plan: PreparedRun, seed: PublicRng) -> tuple[list[Round[Any]], Accountant]:
-    """Forecast the rounds and check that the budget covers them."""
-    rounds = plan.forecast(seed)
-    accountant = Accountant(plan.total, plan.problem.budget)
-    accountant.forecast([round.events for round in rounds])
+    """Forecast the rounds and check that the budget covers them. Where rows are still to be counted, the accountant has
+    the first stage only, and it is another one that a likely second stage is checked by."""
+    rounds, first = plan.forecast(seed), plan.first_stage(seed)
+    accountant, likely = Accountant(plan.total, plan.budget), Accountant(plan.total, plan.budget)
+    if not first:
+        accountant.forecast([round.events for round in rounds])
+        return rounds, accountant
+    for each in (accountant, likely):
+        each.forecast([round.events for round in first])
+    likely.forecast_second([round.events for round in rounds[len(first) :]], plan.problem.budget)
     return rounds, accountant

@@ -59,6 +59,7 @@ class PrivacyStatement:
         min_honest_users: Shuffled trust: honest people that the guarantee needs.
         epsilon_without_shuffler: Shuffled trust: the epsilon left without an honest shuffler or without those people;
             None if nothing is.
+        count_share: share of the budget that paid for counting the rows; 0 if their number was given.
     """
 
     trust: str
@@ -71,6 +72,7 @@ class PrivacyStatement:
     simulated: bool = False
     min_honest_users: int = 0
     epsilon_without_shuffler: float | None = None
+    count_share: float = 0.0
 
     @property
     def relation(self) -> str:
@@ -100,6 +102,11 @@ class PrivacyStatement:
             lines.append(
                 "SIMULATED: the rows were all in one place. Whoever ran this could see them; only the result is as "
                 "promised."
+            )
+        if self.count_share:
+            lines.append(
+                f"The number of rows was not given: {self.rows:,} is a noisy count, the first round, for "
+                f"{self.count_share:.0%} of the budget."
             )
         if self.delta * self.rows >= 1:
             lines.append(
@@ -157,6 +164,7 @@ class PrivacyStatement:
             data["simulated"],
             data.get("least", 0),
             data.get("alone"),
+            data.get("count_share", 0.0),
         )
 
 
@@ -186,10 +194,11 @@ def state(
     private: bool,
     simulated: bool = False,
     epsilon_without_shuffler: float = math.inf,
+    count_share: float = 0.0,
 ) -> PrivacyStatement:
     """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta).
 
-    Args: epsilon_without_shuffler (of all events together, as the accountant adds them up).
+    Args: epsilon_without_shuffler (of all events together, as the accountant adds them up), count_share.
     """
     spends = []
     for round in rounds:
@@ -211,5 +220,15 @@ def state(
     needed = max((min_honest_users(round) for round in rounds), default=0)
     left = epsilon_without_shuffler if math.isfinite(epsilon_without_shuffler) else None
     return PrivacyStatement(
-        trust, epsilon, delta, tuple(spends), rows, seeded, private, simulated, needed, left if needed else None
+        trust,
+        epsilon,
+        delta,
+        tuple(spends),
+        rows,
+        seeded,
+        private,
+        simulated,
+        needed,
+        left if needed else None,
+        count_share,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
@@ -16,6 +16,7 @@ from cloister.core.lattice import CAP
 from cloister.core.marks import mark, mark_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.threads import Threads
 from cloister.core.types import AnyArray, Floats, Ids
 from cloister.plugins.populations.reading import (
     Known,
@@ -79,6 +80,7 @@ class Arrays:
         missing: 'refuse' or 'drop'.
         first: number of the first user.
         progress: told how many more rows of a round are done.
+        threads: how many work on a pass; by default as many as BLAS may take.
 
     Attributes:
         columns: names of the columns in use; those of an array are called '0', '1', ...
@@ -92,8 +94,9 @@ class Arrays:
     def __init__(
         self, rows: AnyArray | IntoDataFrame, columns: Sequence[str | int] | str | None = None,
         missing: Missing = "refuse",
-        first: int = 0, progress: Progress | None = None,
+        first: int = 0, progress: Progress | None = None, threads: int | None = None,
     ) -> None:  # fmt: skip
+        self._threads = Threads(threads)
         self._table = _Array(rows) if isinstance(rows, np.ndarray) else _Frame(rows)
         self.columns = chosen(columns, self._table.known)
         self._missing: Missing = as_missing(missing)
@@ -145,12 +148,15 @@ class Arrays:
 
         def encoded(part: _Chunk) -> tuple[Any, ...]:
             some = lattice[part.low : part.high].astype(np.int64)
-            summary = summarise_lattice(round, some, part.users(self._first), rng.child("chunk", part.start))
+            return summarise_lattice(round, some, part.users(self._first), rng.child("chunk", part.start))
+
+        return map_merge(self._parts, encoded, merge_summaries, self._run)
+
+    def _run(self, fn: Callable[[_Chunk], tuple[Any, ...]], parts: Iterable[_Chunk]) -> Iterator[tuple[Any, ...]]:
+        for part, summary in zip(self._parts, self._threads.run(fn, parts), strict=True):
             if self._progress is not None:
                 self._progress(part.rows)
-            return summary
-
-        return map_merge(self._parts, encoded, merge_summaries)
+            yield summary
 
     def _snap(self, domain: Domain) -> None:
         """Put the rows on this domain's lattice, unless they are there."""

@@ -16,6 +16,7 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
+from cloister.core.threads import cores
 from cloister.plugins.populations.engine_tasks import GUARD, attempt, packed, settled
 
 if TYPE_CHECKING:
@@ -86,11 +87,6 @@ def engine_of(name: str | Engine, workers: int | None = None, scheduler: str | N
     except ImportError as error:
         raise MissingExtra("distributed", "dask", "engine 'dask'") from error
     return Dask(workers or cores(), scheduler)
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @final

@@ -12,10 +12,12 @@ import attrs
 import numpy as np
 
 from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge, merge_summaries, summarise_rows
+from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
 from cloister.core.marks import mark, mark_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.threads import Threads, allowed
 from cloister.core.types import Floats
 from cloister.plugins.populations.engines import Engine, engine_of
 from cloister.plugins.populations.listing import Path, listed
@@ -61,6 +63,7 @@ class Files:
         engine: 'serial', 'processes' or 'dask', or an engine that is shared and that somebody else closes.
         workers: how many processes the engine starts; by default one per core.
         scheduler: address of a running Dask scheduler, for engine 'dask'.
+        threads: how many of engine 'serial' work on a pass; by default as many as BLAS may take.
 
     Attributes:
         columns: names of the columns in use.
@@ -76,11 +79,14 @@ class Files:
         self, paths: Path | Sequence[Path], columns: Sequence[str | int] | str | None = None,
         missing: Missing = "refuse",
         first: int = 0, progress: Progress | None = None, engine: str | Engine = "serial", workers: int | None = None,
-        scheduler: str | None = None,
+        scheduler: str | None = None, threads: int | None = None,
     ) -> None:  # fmt: skip
         self._missing: Missing = as_missing(missing)
         self._first, self._progress = as_first(first), progress
         self._engine, self._mine = engine_of(engine, workers, scheduler), isinstance(engine, str)
+        if threads is not None and self._engine.apart:
+            raise InvalidInput("threads go with engine 'serial': other engines have workers, each with one thread")
+        self._threads = Threads(1 if self._engine.apart else allowed() if threads is None else threads)
         self._people: int | None = None
         found = listed(paths)
         self._files = [File(os.path.abspath(path) if self._engine.elsewhere else path) for path in found]
@@ -133,7 +139,9 @@ class Files:
         """Raises: InvalidInput if a file cannot be read to its end or is not what it was."""
         fit(round.domain, self.columns)
         tell = None if self._engine.apart else self._progress
-        summed = partial(_summed, columns=self.columns, round=round, rng=rng, first=self._first, tell=tell)
+        summed = partial(
+            _summed, columns=self.columns, round=round, rng=rng, first=self._first, tell=tell, threads=self._threads
+        )
         return self._over_all(self._parts(numbered=True), summed, merge_summaries)
 
     def chunks(self) -> Iterator[tuple[int, Floats]]:
@@ -260,21 +268,26 @@ def _usable(part: Part, columns: Sequence[str], missing: Missing) -> Done[int]:
 
 
 def _summed(
-    part: Part, columns: Sequence[str], round: Round[Any], rng: NoiseRng, first: int, tell: Progress | None
-) -> Done[tuple[Any, ...]]:
+    part: Part, columns: Sequence[str], round: Round[Any], rng: NoiseRng, first: int, tell: Progress | None,
+    threads: Threads,
+) -> Done[tuple[Any, ...]]:  # fmt: skip
     """In a worker: a part's rows encoded and added up, a chunk at a time."""
     keep_memory()
-    seen = 0
 
-    def encoded(chunk: tuple[int, Floats]) -> tuple[Any, ...]:
-        nonlocal seen
+    def encoded(chunk: tuple[int, Floats]) -> Done[tuple[Any, ...]]:
         start, rows = chunk
         users = user_numbers(first + start, len(rows))
         summary = summarise_rows(round, rows, users, rng.child("chunk", start))
-        seen += len(rows)
-        if tell is not None:
-            tell(len(rows))
-        return summary
+        return Done(part.number, part.only, len(rows), summary, False)
 
-    value = map_merge(part.chunks(columns), encoded, merge_summaries)
-    return Done(part.number, part.only, seen, value, True)
+    def told(fn: Callable[[Any], Done[V]], chunks: Iterable[Any]) -> Iterator[Done[V]]:
+        for done in threads.run(fn, chunks):
+            if tell is not None:
+                tell(done.rows)
+            yield done
+
+    chunks = part.chunks(columns)
+    if threads.many != 1:  # the next chunk takes the memory of this one
+        chunks = ((start, rows.copy(order="K")) for start, rows in chunks)
+    total = map_merge(chunks, encoded, partial(_joined, merge=merge_summaries), told)
+    return Done(part.number, part.only, total.rows, total.value, True)

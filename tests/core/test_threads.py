@@ -1,0 +1,81 @@
+"""Passes over rows in threads: each part once and in order, few at once, and one core each."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from cloister.core.errors import InvalidInput
+from cloister.core.threads import Threads, allowed
+
+
+@pytest.mark.parametrize("many", [1, 2, 7, None])
+@pytest.mark.parametrize("parts", [0, 1, 2, 50])
+def test_values_come_in_the_order_of_the_parts(many: int | None, parts: int) -> None:
+    def slowly(part: int) -> int:
+        time.sleep(0.001 * (part % 3 == 0))
+        return part * part
+
+    squares = [part * part for part in range(parts)]
+    assert list(Threads(many).run(slowly, iter(range(parts)))) == squares
+    assert list(Threads(many).run(slowly, list(range(parts)))) == squares
+
+
+def test_parts_are_worked_on_at_once() -> None:
+    both = threading.Barrier(2, timeout=60)
+    assert len(list(Threads(2).run(lambda _: both.wait(), [0, 1]))) == 2
+
+
+def test_few_parts_are_taken_ahead_of_the_values() -> None:
+    taken = list[int]()
+
+    def parts() -> Any:
+        for part in range(100):
+            taken.append(part)
+            yield part
+
+    for given, value in enumerate(Threads(3).run(lambda part: part, parts())):
+        assert value == given
+        assert len(taken) <= given + 2 * 3 + 1
+
+
+def test_what_a_part_raises_is_raised_and_little_more_is_begun() -> None:
+    begun = list[int]()
+
+    def fails(part: int) -> int:
+        begun.append(part)
+        if part == 3:
+            raise InvalidInput("this part")
+        return part
+
+    with pytest.raises(InvalidInput, match="this part"):
+        list(Threads(2).run(fails, range(1000)))
+    assert len(begun) < 20
+
+
+def test_products_in_threads_are_not_divided_further_and_the_limit_ends_with_them() -> None:
+    def blas(_: int = 0) -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    np.ones((2, 2)) @ np.ones((2, 2))
+    with threadpool_limits(2, "blas"):
+        before = blas()
+        assert before
+        assert all(set(found) == {1} for found in Threads(2).run(blas, [0, 1, 2]))
+        assert blas() == before
+
+
+def test_as_many_threads_as_blas_may_take() -> None:
+    with threadpool_limits(1, "blas"):
+        assert allowed() == 1
+
+
+@pytest.mark.parametrize("many", [0, -1, 1025, 1.5, True, "2"])
+def test_a_number_of_threads_that_is_none_is_refused(many: Any) -> None:
+    with pytest.raises(InvalidInput, match="whole number between 1 and 1024"):
+        Threads(many)

@@ -1,0 +1,202 @@
+"""Runs whose number of rows nobody gave: a noisy count first, then the method with what is left."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cloister
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.accounting.ledger.run import Run
+from cloister.accounting.total import Total
+from cloister.core.budget import Budget, Currency
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.domains import Box
+from cloister.core.errors import InvalidInput
+from cloister.core.marks import marking
+from cloister.core.questions import count
+from cloister.core.randomness import PublicRng
+from cloister.core.session import Session
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
+from cloister.plugins.populations.arrays import Arrays
+from cloister.run.fit import Account, Request, fit, prepare, source
+from cloister.run.result import Result
+from cloister.run.row_count import SHARE, Everybody, counted, framed, shares
+from cloister.run.statement import PrivacyStatement
+from tests.in_process import cloister as program
+
+MEASURES: dict[str, dict[str, Any]] = {
+    "gaussian": {"method": "fastlloyd", "delta": 1e-6},
+    "zcdp": {"method": "fastlloyd", "delta": 1e-6, "components": {"counts": "discrete-laplace"}},
+    "pure": {"method": "su-lloyd"},
+}
+
+
+def rows(n: int = 4000) -> np.ndarray:
+    return np.random.default_rng(0).normal(0, 0.3, (n, 2))
+
+
+def request(measure: str = "gaussian", **more: Any) -> Request:
+    return Request(**{"k": 3, "epsilon": 1.0, "bounds": (-1, 1), **MEASURES[measure], **more})
+
+
+def test_an_estimator_needs_no_number_of_rows() -> None:
+    fitted = cloister.KMeans(8, epsilon=1, delta=1e-6, bounds=(-1, 1)).fit(rows())
+    assert fitted.cluster_centers_.shape == (8, 2)
+    assert abs(fitted.result_.problem["rows"] - 4000) < 10 * 45  # sigma is 42
+    assert fitted.privacy_.rows == fitted.result_.problem["rows"]
+
+
+def test_nor_does_the_command_line_which_says_what_the_count_cost(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", rows())
+    command = ("fit", "rows.npy", "-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1")
+    result = Result.from_dict(json.loads(program(*command, "--json", folder=tmp_path).stdout))
+    said = program(*command, folder=tmp_path).stdout
+    assert result.privacy.count_share == SHARE
+    assert "is a noisy count, the first round, for 1% of the budget." in said
+    assert f"{result.privacy.rows:,} is a noisy count" in result.privacy.text()
+    assert PrivacyStatement.from_dict(result.privacy.as_dict()) == result.privacy
+
+
+@pytest.mark.parametrize("measure", list(MEASURES))
+def test_the_count_and_the_method_add_up_to_the_budget(measure: str) -> None:
+    plan = prepare(request(measure), ["a", "b"])
+    result = fit(request(measure), source(rows(), None, "refuse"))
+    assert {spend.measure for spend in result.privacy.spends} == {plan.budget.measure} == {measure}
+    first, *others = [spend.amount for spend in result.privacy.spends]
+    assert first == pytest.approx(SHARE * plan.budget.amount)
+    assert first + math.fsum(others) == pytest.approx(plan.budget.amount, rel=1e-9)
+    given = prepare(request(measure, rows=4000), ["a", "b"])
+    assert given.budget == given.problem.budget == plan.budget
+
+
+@pytest.mark.parametrize("budget", [Budget("pure", 0.01), Budget("gaussian", 4e-4), Budget("zcdp", 2e-4)])
+def test_one_row_is_counted_once_with_noise_of_the_stated_scale(budget: Budget) -> None:
+    """Of 2,000 counts the variance is within 25% of its law's (a factor of 1.2 in the noise is 44%); false alarms below
+    1e-6: its standard error is 3.2% for Gauss's and 5% for Laplace's kurtosis."""
+    problem, population = Problem(1, Box((-1.0,), (1.0,)), 1000, budget), Arrays(np.zeros((3000, 1)))
+    assert Everybody().locate(np.zeros((3, 1), np.int64)).tolist() == [[0]] * 3
+    assert Everybody().space.sizes == (1,)
+    found = np.array([counted(Session(problem, PublicRng.from_seed(i), population), budget, 1) for i in range(2000)])
+    variance = 2 / budget.amount**2 if budget.measure == "pure" else 1 / budget.mu**2
+    assert np.mean((found - 3000.0) ** 2) == pytest.approx(variance, rel=0.25)
+
+
+def test_a_count_below_k_becomes_k() -> None:
+    """At this epsilon the noise is a hundred times the number of rows: half of all counts are negative."""
+    asked = request(epsilon=1e-3)
+    found = {fit(asked, source(rows(40), None, "refuse")).problem["rows"] for _ in range(25)}
+    assert min(found) == 3
+    assert max(found) > 40
+
+
+def test_the_schedule_is_that_of_the_count() -> None:
+    """hst-means cuts more levels for more rows."""
+    asked = request(method="hst-means", seed=1)
+    result = fit(asked, source(rows(20_000), None, "refuse"))
+    told = prepare(request(method="hst-means", rows=result.problem["rows"]), ["a", "b"])
+    levels = [part.cells.space.levels for round in told.forecast(PublicRng.from_seed(1)) for part in round.parts]
+    likely = prepare(asked, ["a", "b"]).forecast(PublicRng.from_seed(1))
+    assert [part.cells.space.levels for round in likely[1:] for part in round.parts] != levels
+    assert len(result.privacy.spends) == 1 + len(levels)
+
+
+def test_before_the_count_a_plan_says_that_rows_are_unknown() -> None:
+    plan = prepare(request(), ["a", "b"])
+    assert plan.rows is None
+    assert plan.describe()["rows"] is None
+    assert plan.digest() != prepare(request(rows=plan.problem.rows), ["a", "b"]).digest()
+    told = list[tuple[int | None, int]]()
+    result = fit(
+        request(), source(rows(), None, "refuse"), started=lambda plan, rounds: told.append((plan.rows, rounds))
+    )
+    assert told == [(None, 8), (result.problem["rows"], 8)]
+
+
+@pytest.mark.parametrize(("method", "trust"), [("one-round-lsh", "Local"), ("one-round", "Local")])
+def test_without_a_curator_the_number_of_rows_must_be_given(method: str, trust: str) -> None:
+    with pytest.raises(InvalidInput, match=f"no public number of rows: give --rows N .* as composed is {trust}"):
+        prepare(request(method=method), ["a", "b"])
+
+
+class TwoFaces:
+    """Asks with pure noise where rows are few, and with Gaussian noise where they are many."""
+
+    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
+        oracle = DiscreteLaplaceCounts() if problem.rows < 1000 else DiscreteGaussianCounts()
+        session.ask(count(Everybody(), oracle=oracle, budget=problem.budget))
+        return Clustering(np.zeros((problem.k, problem.domain.dimension)))
+
+
+def test_the_measure_is_fixed_before_the_count_for_any_number_of_rows() -> None:
+    currencies = frozenset({Currency("pure"), Currency("gaussian")})
+    composed: Any = SimpleNamespace(value=TwoFaces(), currencies=currencies, private=True, trust="Central")
+    problem, budget = framed(composed, Total(1.0, 1e-6), 3, Box((-1.0,), (1.0,)), None)
+    assert budget.measure == "zcdp"
+    assert problem.budget.amount == pytest.approx(0.99 * budget.amount)
+
+
+def test_the_count_takes_no_delta_that_thresholds_need() -> None:
+    first, rest = shares(Budget("gaussian", 1.0, delta=1e-7))
+    assert (first.delta, rest.delta) == (0.0, 1e-7)
+
+
+# the ledger
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    book = Ledger.open(tmp_path / "budget.db", create=True)
+    book.declare("mine", 10.0, 1e-5)
+    return book
+
+
+def charged(ledger: Ledger, population: Any, **more: Any) -> Result:
+    return fit(request(), population, account=Account(ledger=ledger.path, dataset="mine", **more))
+
+
+class Killed(BaseException):
+    """The process dies here."""
+
+
+@pytest.mark.parametrize("step", ["open_round", "close_round", "write"])
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_run_killed_around_the_count_goes_on_with_the_same_count(ledger: Ledger, step: str, calls: int) -> None:
+    done, original = 0, getattr(Run, step)
+
+    def dies(self: Run, *entry: Any) -> None:
+        nonlocal done
+        original(self, *entry)
+        done += 1
+        if done == calls:
+            raise Killed
+
+    population = source(rows(), None, "refuse")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, step, dies)
+        with pytest.raises(Killed):
+            charged(ledger, population)
+    name = ledger.runs()[-1].id
+    plan = prepare(request(), population.columns).digest()
+    before = ledger.resume(name, "mine", plan, marking(population)).record.lookups
+    assert ledger.status()[0].spent.epsilon == 1.0
+    result = charged(ledger, population, resume=name)
+    assert not before or result.problem["rows"] == round(before[0].values[0])
+    assert ledger.status()[0].spent.epsilon == 1.0
+    again = charged(ledger, source(rows(5), None, "refuse"), resume=name)
+    assert json.dumps(again.as_dict()) == json.dumps(result.as_dict())
+
+
+def test_a_counted_run_gives_nothing_back(ledger: Ledger) -> None:
+    """What is left of its budget may depend on the count, beside which a ledger adds up fixed figures only."""
+    charged(ledger, source(rows(), None, "refuse"))
+    (spent,) = ledger.runs()
+    assert (spent.cost.epsilon, spent.cost.delta) == (1.0, 1e-6)
+    assert spent.state == "done"
