@@ -10,6 +10,7 @@ import attrs
 from cloister.accounting.checks import ROUNDING as ROUNDING
 from cloister.accounting.composition import Spent
 from cloister.accounting.total import Total
+from cloister.accounting.users import of_user
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, Refused, WrongComposition
 
@@ -26,7 +27,8 @@ _FITS: dict[Measure, frozenset[Measure]] = {
 class Accountant:
     """Adds up what the oracles declare, and refuses events that were not forecast or are not covered. It sees no rows.
 
-    Args: total (the (epsilon, delta) that the run may cost), budget (what it buys, from ``total.measured``).
+    Args: total (the (epsilon, delta) that the run may cost a row, or a user), budget (what it buys each row, from
+        ``total.measured``).
     """
 
     total: Total = attrs.field(on_setattr=attrs.setters.frozen)
@@ -50,7 +52,7 @@ class Accountant:
         if self._charged:
             raise Refused("a forecast comes before the first round: this run has charged rounds already")
         plan = tuple(tuple(events) for events in rounds)
-        spent = Spent.on(event for events in plan for event in events)
+        spent = self._spent_on(plan)
         for event in (event for events in plan for event in events):
             if event.spent.measure not in _FITS[self.budget.measure]:
                 raise WrongComposition(
@@ -81,18 +83,26 @@ class Accountant:
 
     @property
     def spent(self) -> Spent:
-        """The cost of the rounds up to the last one charged."""
-        return Spent.on(event for events in self._rounds[: self._charged] for event in events)
+        """The cost of the rounds up to the last one charged, to a row or, where users are counted, to a user."""
+        return self._spent_on(self._rounds[: self._charged])
 
     @property
     def left(self) -> float:
-        """The rest of the budget, in its own measure."""
+        """The rest of the budget of a row or user, in its own measure."""
         if self.budget.measure == "exact":
             return self.budget.amount
-        return max(0.0, self.budget.amount - self.spent.amount(self.budget.measure))
+        return max(0.0, self._whole.amount - self.spent.amount(self.budget.measure))
+
+    @property
+    def _whole(self) -> Budget:
+        """The budget of a row or, where users are counted, of a user."""
+        return self.total.paid(self.budget)
+
+    def _spent_on(self, rounds: Sequence[Sequence[Event]]) -> Spent:
+        return Spent.on(of_user(event, self.total.rows_per_user) for events in rounds for event in events)
 
     def _check(self, spent: Spent) -> None:
-        measure, amount = self.budget.measure, self.budget.amount
+        measure, amount = self.budget.measure, self._whole.amount
         if not spent.delta <= self.budget.delta * ROUNDING:
             raise BudgetExceeded(
                 f"{spent.delta:.6g}", f"{self.budget.delta:.6g}", "the delta that was set aside for thresholds"
