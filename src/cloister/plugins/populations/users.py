@@ -13,8 +13,8 @@ known or not, and for any order of the data in which the rows of others do not m
 of files and of rows in them, or sorted by any cell. Words of a user's places are all different: under one key they are
 a permutation of name + place.
 
-**Names.** A user's name is a whole number, in decimal digits, or a text; 7 and "7" are one name. What is kept of it is
-its BLAKE2b hash of 128 bits. Two names with one hash would be one user, which is not harmless: without one of them up
+**Names.** A user's name is a whole number, in decimal digits, or a text; 7, "7" and "7.0" are one name. What is kept of
+it is its BLAKE2b hash of 128 bits. Two names with one hash would be one user, which is not harmless: without one of them up
 to m rows of the other would be kept in place of hers, which moves 2 m rows. Among 2^31 users the chance that any two
 meet is below 2^-66, and to look for such names on purpose takes 2^64 hashes. Numbers that were turned into floats may
 have met already: beyond 2^53 they are refused.
@@ -26,6 +26,8 @@ one bit per row.
 from __future__ import annotations
 
 import hashlib
+import math
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from numbers import Integral
@@ -143,21 +145,29 @@ def _counted_off(many: Ints) -> Ints:
     return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - many, many)
 
 
-MISSING = {"NAType", "NaTType"}
-"""What pandas puts in place of a missing cell."""
+MISSING = {"NoneType", "NAType", "NaTType"}
+"""Types of missing cells: of Python, and of pandas."""
 
-NO_NAME = "a user is named by a whole number or a text, and some rows name theirs otherwise: choose another user column"
+WHOLE = re.compile(r"(-?[0-9]+)\.0")
+"""How pandas writes whole numbers of a column that has a missing one."""
+
+NO_NAME = (
+    "a user is named by a whole number (as a float, one up to 2^53) or a text, and some rows name theirs otherwise: "
+    "choose another user column"
+)
 
 
 def _hash(value: Any) -> bytes:
     """Of a user's name; nothing for a row that names nobody. Raises: InvalidInput."""
-    if value is None or value == "" or type(value).__name__ in MISSING:
+    if type(value).__name__ in MISSING or value == "":
         return b""
-    if isinstance(value, float) or isinstance(value, Decimal):
-        if value != value:
+    if isinstance(value, (float, Decimal)):
+        if math.isnan(value):
             return b""
-        value = int(value) if abs(value) <= EXACT and value == int(value) else None
+        meant = math.isfinite(value) and (isinstance(value, Decimal) or -EXACT <= value <= EXACT)
+        value = int(value) if meant and value == int(value) else None
     if isinstance(value, bool) or not isinstance(value, (str, Integral)):
         raise InvalidInput(NO_NAME)
-    name = str(value).encode(errors="surrogatepass")
-    return hashlib.blake2b(name, digest_size=16, person=b"cloister user").digest()
+    text = str(value)
+    name = whole[1] if (whole := WHOLE.fullmatch(text)) else text
+    return hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16, person=b"cloister user").digest()
