@@ -219,6 +219,10 @@ def fit(
         "Repeatable.")] = None,
     values: Annotated[list[str] | None, typer.Option("--set", help="option=value, e.g. rounds=5. Repeatable.")] = None,
     missing: Missing = None,
+    user_column: Annotated[str | None, typer.Option(help="Column that names each row's user: the promise is then about "
+        "users. Needs --rows-per-user.")] = None,
+    rows_per_user: Annotated[int | None, typer.Option(help="Most rows of one user that count, a public number; "
+        "--rows is then of these.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Declared name of the data set in the ledger.")] = None,
     resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off; of a finished one, "
@@ -251,7 +255,7 @@ def fit(
         "not_private": not_private or None,
         "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers,
         "scheduler": scheduler, "threads": threads,
-        "pooled": pooled or None,
+        "pooled": pooled or None, "user_column": user_column, "rows_per_user": rows_per_user,
     }  # fmt: skip
     o = merged(given, read_config(config))
     together = flag(o["pooled"], "pooled")
@@ -261,7 +265,7 @@ def fit(
     standing = Standing(account, target)
     columns_used = names(o["columns"]) if isinstance(o["columns"], str) else o["columns"]
     spread = {
-        "engine": o["engine"], "scheduler": o["scheduler"],
+        "engine": o["engine"], "scheduler": o["scheduler"], "users": o["user_column"],
         **{name: None if o[name] is None else typed(o[name], int, name) for name in ("workers", "threads")},
     }  # fmt: skip
     with ending(standing.how, standing.open), _progress() as (advance, started), ExitStack() as held:
@@ -349,6 +353,7 @@ def _requested(o: dict[str, Any], parties: int) -> Request:
         delta=typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], components=components,
         options=settings,
         not_private=flag(o["not_private"], "not_private"), seed=o["seed"],
+        rows_per_user=o["rows_per_user"],
     )  # fmt: skip
 
 

@@ -38,6 +38,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         components: component name per slot, e.g. {"counts": "discrete-laplace"}.
         options: option values, e.g. {"rounds": 5}.
         missing: 'refuse' rows with missing cells, or 'drop' them.
+        user_column: column of a data frame that names each row's user; of an array pass ``fit(X, users=names)``. The
+            guarantee is then for users, with all their rows.
+        rows_per_user: most rows of one user that count, a public number; ``rows`` is then of these.
         ledger, dataset: file and declared name of a lifetime budget that this fit is charged to.
         not_private: allow methods that give no guarantee.
         random_state: repeats the public choices (the start). The noise is never repeatable.
@@ -55,7 +58,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         bounds: Any = None,
         rows: int | None = None, components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
         missing: str = "refuse", ledger: str | None = None, dataset: str | None = None, not_private: bool = False,
-        random_state: int | None = None, threads: int | None = None,
+        random_state: int | None = None, threads: int | None = None, user_column: str | None = None,
+        rows_per_user: int | None = None,
     ) -> None:  # fmt: skip
         self.n_clusters = n_clusters
         self.method = method
@@ -71,14 +75,18 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.not_private = not_private
         self.random_state = random_state
         self.threads = threads
+        self.user_column = user_column
+        self.rows_per_user = rows_per_user
 
-    def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
+    def fit(self, X: Any, y: Any = None, users: Any = None) -> KMeans:  # noqa: N803
         """Release centres of X (n, d), spending epsilon and delta.
+
+        Args: users: names (n,) of the rows' users, whole numbers or texts, in place of ``user_column``.
 
         Raises: InvalidRows (a ValueError): unusable input. CloisterError: any other refusal. No budget is spent then.
         """
         try:
-            self.result_: Result = self._fitted(X)
+            self.result_: Result = self._fitted(X, users)
         except InvalidInput as error:
             raise InvalidRows(str(error)) from error
         self.cluster_centers_: Floats = self.result_.centers
@@ -87,7 +95,11 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self._n_features_out = len(self.cluster_centers_)
         return self
 
-    def _fitted(self, rows: Any) -> Result:
+    def _fitted(self, rows: Any, users: Any) -> Result:
+        if self.user_column is not None:
+            if users is not None:
+                raise InvalidInput("users are named twice: give user_column, or users, not both")
+            users = _frame(rows, self.user_column).get_column(self.user_column).to_list()
         checked = self._checked(rows, reset=True)
         account = Account.of(self.ledger, self.dataset)
         names = getattr(self, "feature_names_in_", None)
@@ -98,9 +110,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             k=self.n_clusters, method=self.method, epsilon=self.epsilon, delta=self.delta, bounds=bounds,
             rows=self.rows,
             components=self.components or {}, options=self.options or {}, not_private=self.not_private,
-            seed=self.random_state,
+            seed=self.random_state, rows_per_user=self.rows_per_user,
         )  # fmt: skip
-        return fit(request, source(checked, None, self.missing, threads=self.threads), account=account)
+        population = source(checked, None, self.missing, threads=self.threads, users=users)
+        return fit(request, population, account=account)
 
     def predict(self, X: Any) -> Ints:  # noqa: N803
         """Index (n,) of the nearest released centre of each row of X. NOT private: it tells about the rows you pass."""
@@ -119,9 +132,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return -metrics.cost(self._checked(X, reset=False), self.cluster_centers_, threads=self.threads)
 
     def _checked(self, rows: Any, reset: bool) -> AnyArray:
-        """Apply scikit-learn's own validation: shape, feature names, and finiteness unless rows may be dropped."""
+        """Apply scikit-learn's own validation: shape, feature names, and finiteness unless rows may be dropped. The
+        user column is not clustered by; new rows may lack it."""
         if not reset:
             check_is_fitted(self)
+        if self.user_column is not None and (reset or self.user_column in getattr(rows, "columns", ())):
+            rows = _frame(rows, self.user_column).drop(self.user_column).to_native()
         if isinstance(rows, np.ma.MaskedArray):
             raise InvalidRows("rows are a masked array: fill masked cells with NaN, as in rows.filled(numpy.nan)")
         finite = "allow-nan" if self.missing == "drop" and reset else True
@@ -136,6 +152,18 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
                 "some cells are not numbers: encode them as numbers, or leave their columns out"
             ) from None
         return np.asarray(checked)
+
+
+def _frame(rows: Any, column: str) -> Any:
+    """A data frame with this column. Raises: InvalidInput: the rows are none."""
+    import narwhals as nw
+
+    frame = nw.from_native(rows, eager_only=True, pass_through=True)
+    if column not in getattr(frame, "columns", ()):
+        raise InvalidInput(
+            f"there is no column '{column}' that could name users: give a data frame that has it, or users=names"
+        )
+    return frame
 
 
 class InvalidRows(InvalidInput, ValueError):

@@ -28,6 +28,7 @@ from cloister.accounting.checks import ROUNDING as ROUNDING
 from cloister.accounting.composition import Spent
 from cloister.accounting.discrete import BEYOND, eta
 from cloister.accounting.total import Total
+from cloister.accounting.users import of_user
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, Refused, WrongComposition
 
@@ -48,7 +49,8 @@ WIDE = 2.0**20
 class Accountant:
     """Adds up what the oracles declare, and refuses events that were not forecast or are not covered. It sees no rows.
 
-    Args: total (the (epsilon, delta) that the run may cost), budget (what it buys, from ``total.measured``).
+    Args: total (the (epsilon, delta) that the run may cost a row, or a user), budget (what it buys each row, from
+        ``total.measured``).
     """
 
     total: Total = attrs.field(on_setattr=attrs.setters.frozen)
@@ -85,7 +87,7 @@ class Accountant:
 
         Raises: BudgetExceeded, WrongComposition: as ``forecast``, and if both stages may cost more than the budget.
         """
-        before = Spent.on(event for events in self._rounds for event in events)
+        before = self._spent_on(self._rounds)
         plan, spent = self._priced(rounds)
         if self.budget.measure != "exact":
             self._within(spent, within, "the second stage's")
@@ -99,7 +101,7 @@ class Accountant:
     def _covering(self, spent: Spent) -> Spent:
         """The whole budget, with the drift and tail that cover a path's own and depend on one figure (see above)."""
         touched = math.ceil(min(2.0**62, max(spent.drift / eta(WIDE), spent.tail / BEYOND)))
-        return Spent.on([Event("all", self.budget, touched, WIDE if touched else math.inf, self.budget.delta)])
+        return Spent.on([Event("all", self._whole, touched, WIDE if touched else math.inf, self.budget.delta)])
 
     def _priced(self, rounds: Sequence[Sequence[Event]]) -> tuple[tuple[tuple[Event, ...], ...], Spent]:
         """The rounds and what they cost. Raises: WrongComposition."""
@@ -110,7 +112,7 @@ class Accountant:
                     f"'{event.mechanism}' pays in {event.spent.measure}, the budget is {self.budget.measure}: make the "
                     "budget with Total.measured from the measures of all oracles"
                 )
-        return plan, Spent.on(event for events in plan for event in events)
+        return plan, self._spent_on(plan)
 
     def charge(self, index: int, events: Sequence[Event]) -> None:
         """Charge round ``index``: once each, in order. Earlier rounds count as charged with it: the process that this
@@ -136,19 +138,27 @@ class Accountant:
 
     @property
     def spent(self) -> Spent:
-        """The cost of the rounds up to the last one charged."""
-        return Spent.on(event for events in self._rounds[: self._charged] for event in events)
+        """The cost of the rounds up to the last one charged, to a row or, where users are counted, to a user."""
+        return self._spent_on(self._rounds[: self._charged])
 
     @property
     def left(self) -> float:
-        """The rest of the budget, in its own measure."""
+        """The rest of the budget of a row or user, in its own measure."""
         if self.budget.measure == "exact":
             return self.budget.amount
-        return max(0.0, self.budget.amount - self.spent.amount(self.budget.measure))
+        return max(0.0, self._whole.amount - self.spent.amount(self.budget.measure))
+
+    @property
+    def _whole(self) -> Budget:
+        """The budget of a row or, where users are counted, of a user."""
+        return self.total.paid(self.budget)
+
+    def _spent_on(self, rounds: Sequence[Sequence[Event]]) -> Spent:
+        return Spent.on(of_user(event, self.total.rows_per_user) for events in rounds for event in events)
 
     def _within(self, spent: Spent, budget: Budget, whose: str) -> None:
-        """Raises: BudgetExceeded unless the cost, in the budget's measure, is at most the budget."""
-        measure, amount = budget.measure, budget.amount
+        """Raises: BudgetExceeded unless the cost, in the budget's measure, is at most what a row or user may pay."""
+        measure, amount = budget.measure, self.total.paid(budget).amount
         if not spent.delta <= budget.delta * ROUNDING:
             raise BudgetExceeded(
                 f"{spent.delta:.6g}", f"{budget.delta:.6g}", "the delta that was set aside for thresholds"

@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+import attrs
+
 from cloister.accounting.total import Total
 from cloister.core.budget import Budget, Currency
 from cloister.core.clustering import Problem
@@ -45,7 +47,7 @@ def afforded(method: Any, everything: frozenset[Currency], total: Total, k: int,
     """``problem_of`` for a method whose slots hold oracles of these currencies; it raises the same."""
     if len(everything) < 2:
         return Problem(k, domain, rows, budget_of(total, everything))
-    trial = total if total.delta else Total(total.epsilon, TRIAL_DELTA)
+    trial = attrs.evolve(total, delta=total.delta or TRIAL_DELTA, rows_per_user=None)
     found, _ = _asked(method, Problem(k, domain, rows, budget_of(trial, everything)))
     while True:
         problem = Problem(k, domain, rows, budget_of(total, found))

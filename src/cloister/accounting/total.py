@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import final
+from typing import Literal, TypeAlias, final
 
 import attrs
 
 from cloister.accounting.gaussian import mu_of
+from cloister.accounting.users import checked_rows_per_user, of_row, of_user
 from cloister.accounting.zcdp import rho_of
-from cloister.core.budget import Budget, Measure
+from cloister.core.budget import Budget, Event, Measure
+from cloister.core.digests import added_later
 from cloister.core.errors import InvalidInput
+
+Unit: TypeAlias = Literal["rows", "users"]
+"""Whom a guarantee protects: every row, or every user with all her rows. The two do not add up."""
 
 SLACK = 1e-4
 """Share of epsilon and of delta that a Gaussian run keeps to pay for its noise being discrete (see ``discrete``).
@@ -57,15 +62,23 @@ class Total:
     Args:
         epsilon: nats, > 0 and finite. 1 is customary; above 10 little is promised.
         delta: probability in [0, 1), well below one over the number of rows. 0 is pure differential privacy.
+        rows_per_user: m, if that is what a user pays, of whom at most m rows are used; None: it is what a row pays.
 
     Raises: InvalidInput: anything else, NaN included.
     """
 
     epsilon: float = attrs.field(converter=_number, validator=_check_epsilon)
     delta: float = attrs.field(default=0.0, converter=_number, validator=_check_delta)
+    rows_per_user: int | None = attrs.field(
+        default=None, converter=checked_rows_per_user, metadata=added_later(), kw_only=True
+    )
+
+    @property
+    def unit(self) -> Unit:
+        return "rows" if self.rows_per_user is None else "users"
 
     def measured(self, measures: Collection[Measure], uses_delta: bool = False) -> Budget:
-        """The budget that this total buys, in the measure that all these noises share.
+        """The budget that this total buys each row, in the measure that all these noises share.
 
         All pure: epsilon. All Gaussian: mu^2, calibrated at (epsilon, delta) less ``SLACK``, which the discreteness of
         the noise then spends. Pure and Gaussian together, or anything in rho: rho (basic composition would fix the
@@ -78,9 +91,22 @@ class Total:
             measures: of the oracles that will share the budget, in any order; without any it counts as pure.
             uses_delta: whether one of them spends delta itself, as thresholding does.
 
-        Raises: InvalidInput: noise or thresholds that need delta > 0 at delta = 0; exact answers beside private ones.
+        Raises: InvalidInput: noise or thresholds that need delta > 0 at delta = 0; exact answers beside private ones;
+            deltas of mechanisms where users have several rows.
         """
-        kinds = set(measures)
+        return of_row(self._measured(set(measures), uses_delta), self.rows_per_user)
+
+    def paid(self, budget: Budget) -> Budget:
+        """What a row or, where users are counted, a user pays if each row pays ``budget``."""
+        return of_user(Event("budget", budget), self.rows_per_user).spent
+
+    def _measured(self, kinds: set[Measure], uses_delta: bool) -> Budget:
+        """The budget before it is divided over a user's rows."""
+        if uses_delta and (self.rows_per_user or 1) > 1:
+            raise InvalidInput(
+                "thresholds spend a delta that is proved for one row, and not for users with several: take components "
+                "without a delta of their own, such as discrete-laplace for thresholded"
+            )
         if uses_delta and self.delta == 0:
             raise InvalidInput(
                 "delta is 0, but thresholds, shuffled reports and Gaussian noise on a person's own report need delta "

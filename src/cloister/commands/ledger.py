@@ -21,17 +21,22 @@ def declare(
     delta: Annotated[float, typer.Option(help="Lifetime probability of failure.")] = 0.0,
     composition: Annotated[str, typer.Option(help="basic: epsilons and deltas add; zcdp: rho adds, better for many "
         "runs.")] = "basic",
+    unit: Annotated[str, typer.Option(help="Whom it protects: rows, or users with all their rows (fit "
+        "--user-column).")] = "rows",
 ) -> None:  # fmt: skip
     """Give a data set a lifetime budget."""
     from cloister.accounting.ledger.ledger import Ledger
 
     if composition not in ("basic", "zcdp"):
         raise InvalidInput(f"composition is '{composition}': choose basic or zcdp")
+    if unit not in ("rows", "users"):
+        raise InvalidInput(f"unit is '{unit}': choose rows or users")
     how: Literal["basic", "zcdp"] = "zcdp" if composition == "zcdp" else "basic"
-    Ledger.open(ledger, create=True).declare(dataset, epsilon, delta, how)
+    whom: Literal["rows", "users"] = "users" if unit == "users" else "rows"
+    Ledger.open(ledger, create=True).declare(dataset, epsilon, delta, how, whom)
     typer.echo(
         f"'{plain(dataset)}' may spend epsilon = {epsilon:g}, delta = {delta:g} in its lifetime ({composition} "
-        f"composition)"
+        f"composition{', for each user' if unit == 'users' else ''})"
     )
 
 
@@ -49,8 +54,8 @@ def show(ledger: Annotated[Path, typer.Argument(help="The ledger's file.")], as_
     for data in found:
         life = data.lifetime
         typer.echo(
-            f"{plain(data.dataset)}: lifetime epsilon {life.epsilon:g}, delta {life.delta:g} ({data.composition}); "
-            f"left: {data.left}"
+            f"{plain(data.dataset)}: lifetime epsilon {life.epsilon:g}, delta {life.delta:g} ({data.composition}"
+            f"{', for each user' if data.unit == 'users' else ''}); left: {data.left}"
         )
         for run in data.runs:
             state = (

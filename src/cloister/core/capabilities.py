@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 from cloister.core.clustering import Coreset, Problem, Released
-from cloister.core.randomness import NoiseRng
+from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Bools, Floats, Ids
 
 
@@ -22,6 +22,20 @@ class Counted(Protocol):
         """Number of people whose rows it holds, or whose reports the last ``gather`` took; None if only a ``gather``
         can tell."""
         ...
+
+
+@runtime_checkable
+class HoldsUsers(Protocol):
+    """A population that may know which rows are one user's: then it answers only about some rows of each.
+
+    Laws: after ``keep`` every round reads at most ``most`` rows of each user, the same in every round; where rows name
+    users it refuses every round before. Which rows of a user are read depends on her name, on how many rows of hers can
+    be used, on their order and on the key: never on another user's rows, nor on where hers are among them.
+    """
+
+    has_users: bool
+
+    def keep(self, most: int, rng: PublicRng) -> None: ...
 
 
 @runtime_checkable

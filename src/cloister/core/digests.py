@@ -32,6 +32,11 @@ def written_as(name: str) -> dict[str, str]:
     return {"digest": name}
 
 
+def added_later() -> dict[str, bool]:
+    """Metadata of an attrs field that a published class did not have: it enters a digest unless it is None."""
+    return {"added later": True}
+
+
 _TAGGED = dict[str, tuple[str, str]]()
 """The class of each tag in this process: module and qualified name."""
 
@@ -48,12 +53,18 @@ def tag(cls: type) -> str:
 
 
 @cache
-def _outline(cls: Any) -> tuple[bytes, tuple[tuple[str, bytes], ...]] | None:
-    """An attrs class's tag and fields, as they enter the hash; None for any other class."""
+def _outline(cls: Any) -> tuple[bytes, tuple[tuple[str, bytes, bool], ...]] | None:
+    """An attrs class's tag and fields, as they enter the hash, and whether they do so as None; None for any other
+    class."""
     if not attrs.has(cls):
         return None
     return f"attrs {tag(cls)}".encode(), tuple(
-        (field.name, str(field.metadata.get("digest", field.name)).encode()) for field in attrs.fields(cls)
+        (
+            field.name,
+            str(field.metadata.get("digest", field.name)).encode(),
+            not field.metadata.get("added later"),
+        )
+        for field in attrs.fields(cls)
     )
 
 
@@ -71,9 +82,10 @@ def _feed(h: Any, value: object) -> None:
     elif (outline := _outline(cast(Any, type(value)))) is not None:
         head, names = outline
         h.update(head)
-        for name, encoded in names:
-            h.update(encoded)
-            _feed(h, getattr(value, name))
+        for name, encoded, as_none in names:
+            if (held := getattr(value, name)) is not None or as_none:
+                h.update(encoded)
+                _feed(h, held)
     elif isinstance(value, (tuple, list)):
         h.update(f"items {len(value)}".encode())
         for item in value:

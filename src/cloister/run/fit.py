@@ -18,6 +18,7 @@ from cloister.accounting.accountant import Accountant
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
 from cloister.accounting.total import Total
+from cloister.accounting.users import of_user
 from cloister.core.aggregated import most_rows
 from cloister.core.budget import Budget
 from cloister.core.capabilities import Joining, MultiMessageChannel, Pooling
@@ -35,6 +36,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Population, Session, forecast
 from cloister.core.shuffling import refuse_few
 from cloister.core.trust import TRUSTS
+from cloister.run import users
 from cloister.run.bounds import domain_of
 from cloister.run.result import Result
 from cloister.run.row_count import SHARE, counted, framed, shares
@@ -54,6 +56,9 @@ class Request:
         delta: probability, for the whole run; 0 where only pure noise is added.
         bounds: as ``cloister.run.bounds.domain_of`` takes them.
         rows: the public number of rows: a round figure of the right size; None: a noisy count, paid (``row_count``).
+            Where users have several rows, of those kept.
+        rows_per_user: at most so many rows of each user are kept, and the guarantee is for users: a public number, for
+            a population whose rows name their users. None: it is for rows.
         components: component name per slot path.
         options: value per option path.
         not_private: allow components that give no guarantee.
@@ -66,6 +71,7 @@ class Request:
     delta: float = attrs.field(default=0.0, converter=own_number)
     bounds: Any = None
     rows: int | None = attrs.field(default=None, converter=own_number)
+    rows_per_user: int | None = attrs.field(default=None, converter=own_number)
     components: Mapping[str, str] = attrs.field(factory=dict)
     options: Mapping[str, Any] = attrs.field(factory=dict)
     not_private: bool = False
@@ -113,7 +119,9 @@ class PreparedRun:
         else:
             assert isinstance(domain, Ball)
             bounds = {"center": list(domain.center), "radius": domain.radius}
-        return {"k": self.problem.k, "rows": self.rows, "bounds": bounds, "lattice unit": domain.unit}
+        most = self.total.rows_per_user
+        users = {} if most is None else {"rows per user": most}
+        return {"k": self.problem.k, "rows": self.rows, **users, "bounds": bounds, "lattice unit": domain.unit}
 
 
 def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
@@ -132,7 +140,8 @@ def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
             f"are not secret, allow it with --not-private (not_private=True)"
         )
     domain = domain_of(request.bounds, columns)
-    total = Total(request.epsilon, request.delta)
+    total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
+    users.check_trust(total, request.method, composed.trust)
     problem, budget = framed(composed, total, request.k, domain, request.rows)
     return PreparedRun(problem, composed, total, tuple(columns), budget, request.rows)
 
@@ -186,11 +195,13 @@ class Account:
 def source(
     rows: Any, columns: Sequence[Any] | None, missing: str, progress: Callable[[int], None] | None = None,
     engine: str | None = None, workers: int | None = None, scheduler: str | None = None, threads: int | None = None,
+    users: Any = None,
 ) -> Any:  # fmt: skip
     """The population for rows in memory, or for a path, several paths or a pattern of files. Reads column names only.
 
     Args: engine ('serial', 'processes' or 'dask', for files; ``workers`` and ``scheduler`` go with it), threads (that
-    work on a pass; by default as many as BLAS may take; no result depends on them).
+        work on a pass; by default as many as BLAS may take; no result depends on them), users (the column that names
+        each row's user, or for rows in memory those names).
     """
     if missing not in {"refuse", "drop"}:
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
@@ -201,7 +212,7 @@ def source(
     spread: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if spread and not files:
         raise InvalidInput(f"engine, workers and scheduler apply to files only: leave out {', '.join(spread)}")
-    spread["threads"] = threads
+    spread |= {"threads": threads, "users": users}
     return kind(paths if files else rows, columns=columns, missing=missing, progress=progress, **spread)
 
 
@@ -236,6 +247,7 @@ def fit(
     asked, accountant = _checked_forecast(plan, seed)
     trust = plan.composed.trust or "Central"
     _check_pooling(trust, population)
+    users.check(plan.total, population)
     past = None if account is None else account.finished(plan)
     if past is None:
         _validate(population, asked)
@@ -253,6 +265,7 @@ def fit(
         asked, accountant = _checked_forecast(plan, seed)
     if past is None:
         _join(population, run)
+        users.keep(plan.total, population, seed)
     if run is not None and reserved is not None:
         reserved(run.id)
     if started is not None:
@@ -278,6 +291,7 @@ def fit(
         simulated=trust in {"Local", "Shuffled"} or (isinstance(population, Pooling) and population.simulated),
         epsilon_without_shuffler=accountant.spent.epsilon_without_shuffler,
         count_share=count_share,
+        rows_per_user=plan.total.rows_per_user,
     )
     result = Result(
         clustering.centers,
@@ -292,7 +306,8 @@ def fit(
     if keep is not None:
         keep(result)
     if run is not None and past is None:
-        run.finish(None if count_share else session.released)
+        paid = (of_user(event, plan.total.rows_per_user) for event in session.released)
+        run.finish(None if count_share else paid)
     return result
 
 

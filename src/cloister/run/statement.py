@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from cloister.accounting.users import of_user
 from cloister.core.questions import Round
 from cloister.core.shuffling import min_honest_users
 from cloister.core.trust import TRUSTS
@@ -40,6 +41,9 @@ class Spend:
     delta: float = 0.0
 
 
+ONE_USER = "add-or-remove one user with all rows of theirs"
+"""Neighbouring data sets where a promise is about users."""
+
 WRITTEN = {"min_honest_users": "least", "epsilon_without_shuffler": "alone"}
 """Fields that have another name in a file of results."""
 
@@ -50,9 +54,9 @@ class PrivacyStatement:
 
     Args:
         trust: name of the trust marker.
-        epsilon, delta: of the whole run, for one row, under the marker's neighbouring relation.
+        epsilon, delta: of the whole run, for one row, under the marker's neighbouring relation; or for one user.
         spends: every question of every round.
-        rows: the public number of rows.
+        rows: the public number of rows; where users have several, of those kept.
         seeded: the noise can be repeated: nobody is protected.
         private: False when an oracle added no noise.
         simulated: the rows were in one place, although the trust model says that they are not.
@@ -60,6 +64,7 @@ class PrivacyStatement:
         epsilon_without_shuffler: Shuffled trust: the epsilon left without an honest shuffler or without those people;
             None if nothing is.
         count_share: share of the budget that paid for counting the rows; 0 if their number was given.
+        rows_per_user: at most so many rows of each user were kept, and the guarantee is for users; None: for rows.
     """
 
     trust: str
@@ -73,10 +78,11 @@ class PrivacyStatement:
     min_honest_users: int = 0
     epsilon_without_shuffler: float | None = None
     count_share: float = 0.0
+    rows_per_user: int | None = None
 
     @property
     def relation(self) -> str:
-        return TRUSTS[self.trust].relation
+        return TRUSTS[self.trust].relation if self.rows_per_user is None else ONE_USER
 
     @property
     def headline(self) -> str:
@@ -92,10 +98,7 @@ class PrivacyStatement:
         """The whole statement, for people."""
         lines = [self.headline]
         if self.private and not self.seeded:
-            lines += [
-                TRUSTS[self.trust].promise,
-                "One row is one person unless you know otherwise. All rounds' answers are covered, not only the last.",
-            ]
+            lines += self.promised()
         if self.private and not self.seeded and self.trust == "Shuffled":
             lines += self.without()
         if self.simulated:
@@ -124,6 +127,19 @@ class PrivacyStatement:
                 f"together."
             )
         return "\n".join(lines)
+
+    def promised(self) -> list[str]:
+        """Whom it protects, and from whom."""
+        covered = "All rounds' answers are covered, not only the last."
+        promise = TRUSTS[self.trust].promise
+        if self.rows_per_user is None:
+            return [promise, f"One row is one person unless you know otherwise. {covered}"]
+        return [
+            promise.replace("any one row was there", "any one user was there, with all rows of theirs"),
+            f"At most {self.rows_per_user:,} rows of each user were kept, chosen by public coins and their order among "
+            f"the user's own, never by their values; the public number of rows is of those kept. One name in the user "
+            f"column is one person unless you know otherwise. {covered}",
+        ]
 
     def without(self) -> list[str]:
         """What the guarantee rests on under Shuffled trust, and what is left without it."""
@@ -165,6 +181,7 @@ class PrivacyStatement:
             data.get("least", 0),
             data.get("alone"),
             data.get("count_share", 0.0),
+            data.get("rows_per_user"),
         )
 
 
@@ -195,17 +212,19 @@ def state(
     simulated: bool = False,
     epsilon_without_shuffler: float = math.inf,
     count_share: float = 0.0,
+    rows_per_user: int | None = None,
 ) -> PrivacyStatement:
     """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta).
 
-    Args: epsilon_without_shuffler (of all events together, as the accountant adds them up), count_share.
+    Args: epsilon_without_shuffler (of all events together, as the accountant adds them up), count_share, rows_per_user
+        (if amounts are what users pay).
     """
     spends = []
     for round in rounds:
         for number, part in enumerate(round.parts):
             kind = "counts" if part.vectors is None else "sums"
             for event in part.channel.events:
-                amount = event.spent.amount
+                amount = of_user(event, rows_per_user).spent.amount
                 spends.append(
                     Spend(
                         round.index,
@@ -220,15 +239,6 @@ def state(
     needed = max((min_honest_users(round) for round in rounds), default=0)
     left = epsilon_without_shuffler if math.isfinite(epsilon_without_shuffler) else None
     return PrivacyStatement(
-        trust,
-        epsilon,
-        delta,
-        tuple(spends),
-        rows,
-        seeded,
-        private,
-        simulated,
-        needed,
-        left if needed else None,
-        count_share,
-    )
+        trust, epsilon, delta, tuple(spends), rows, seeded, private, simulated, needed, left if needed else None,
+        count_share, rows_per_user,
+    )  # fmt: skip

@@ -538,12 +538,12 @@ def test_a_ledger_of_version_1_is_read_as_it_is(version_1: Path) -> None:
     assert version_1.read_bytes() == before
 
 
-def test_a_ledger_of_version_1_becomes_one_of_version_2_when_it_is_written_to(version_1: Path) -> None:
+def test_a_ledger_of_version_1_becomes_one_of_the_newest_when_it_is_written_to(version_1: Path) -> None:
     book = Ledger.open(version_1)
     assert version_of(version_1) == 1
     (old, _) = book.runs()
     run = book.resume(old.id, "people", "plan")
-    assert version_of(version_1) == 2
+    assert version_of(version_1) == 3
     assert [x.values.tolist() for x in run.record.lookups] == [[1.5, -2.0]]
     new = begun(book, **PAPER)
     book.resume(new.id, "people", "plan", rows(**PAPER))
@@ -597,7 +597,7 @@ def another_database(path: Path) -> None:
 
 
 def another_version(path: Path) -> None:
-    edit(path, "pragma user_version = 3")
+    edit(path, "pragma user_version = 4")
 
 
 def cut_off(path: Path) -> None:

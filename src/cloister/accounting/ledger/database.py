@@ -37,9 +37,12 @@ create table marks (
     run text not null references runs (id), what text not null, digest blob not null, primary key (run, what));
 """
 
+_USERS = "create table of_users (dataset text primary key references datasets (name));"
+"""Data sets whose lifetime is a user's; all others' is a row's."""
+
 LEDGER = Store(
-    "ledger", b"clst", (*_TABLES.split(";")[:-1], _MARKS), updates=((_MARKS,),), patience=60.0, backup="its last run",
-    pragmas=("pragma foreign_keys = on",),
+    "ledger", b"clst", (*_TABLES.split(";")[:-1], _MARKS, _USERS), updates=((_MARKS,), (_USERS,)), patience=60.0,
+    backup="its last run", pragmas=("pragma foreign_keys = on",),
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from cloister.accounting.ledger.database import NOW, transaction
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
 from cloister.accounting.ledger.run import Run, recorded
 from cloister.accounting.ledger.status import DatasetStatus, RunStatus, lifetime_of, lifetimes, runs_of, status_of
-from cloister.accounting.total import Total
+from cloister.accounting.total import Total, Unit
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused, UnknownName
 from cloister.core.marks import Marking
@@ -50,13 +50,17 @@ class Ledger:
             database.verify(ledger.path)
         return ledger
 
-    def declare(self, dataset: str, epsilon: float, delta: float = 0.0, composition: Composition = "basic") -> None:
+    def declare(
+        self, dataset: str, epsilon: float, delta: float = 0.0, composition: Composition = "basic", unit: Unit = "rows"
+    ) -> None:
         """Give a data set its lifetime budget. Repeating the same declaration is fine; figures never change.
 
         Args:
             dataset: a name for the data, whatever file it is in: two names for one data set are two budgets.
             epsilon, delta: what all runs together may cost.
             composition: how runs add up, see ``privacy_filter``.
+            unit: whom it protects: every row, or every user with all her rows. A user is then always the same person:
+                two columns that tell users apart are two data sets.
 
         Raises:
             InvalidInput: figures out of range, an empty name, or ``zcdp`` with delta = 0.
@@ -67,6 +71,8 @@ class Ledger:
             raise InvalidInput("a data set needs a name")
         if composition not in ("basic", "zcdp"):
             raise InvalidInput(f"composition is '{composition}', expected 'basic' or 'zcdp'")
+        if unit not in ("rows", "users"):
+            raise InvalidInput(f"unit is '{unit}', expected 'rows' or 'users'")
         if composition == "zcdp" and total.delta == 0:
             raise InvalidInput("a lifetime in zCDP needs delta > 0: pass delta, or composition 'basic'")
         with transaction(self.path, "writing") as db:
@@ -74,10 +80,12 @@ class Ledger:
             if known is None:
                 row = [dataset, total.epsilon, total.delta, composition]
                 db.execute(f"insert into datasets values (?, ?, ?, ?, {NOW})", row)
-            elif known != Lifetime(dataset, total, composition):
+                if unit == "users":
+                    db.execute("insert into of_users values (?)", [dataset])
+            elif known != Lifetime(dataset, total, composition, unit):
                 raise Refused(
                     f"data set '{dataset}' was declared with epsilon {known.total.epsilon}, delta {known.total.delta}, "
-                    f"composition {known.composition}: a lifetime budget cannot be changed"
+                    f"composition {known.composition}, for {known.unit}: a lifetime budget cannot be changed"
                 )
 
     def reserve(
@@ -96,16 +104,16 @@ class Ledger:
             BudgetExceeded: not enough is left; says how much is.
             UnknownName: no such data set.
             Refused: the run spends delta on thresholds, and runs on this data set add up in zCDP, where all of delta
-                pays for the conversion.
+                pays for the conversion; or its guarantee is for users and the data set counts rows, or the reverse.
         """
         cost = Cost.reserved(total, budget)
         run, owner = secrets.token_hex(6), secrets.token_hex(16)
         if rows is not None:  # admit first: a refused run leaves no key, and none of its rows is read
             with transaction(self.path, "reading") as db:
-                _admit(db, dataset, budget, cost)
+                _admit(db, dataset, budget, cost, total.unit)
         marks = comparing.marked(self.path, run, rows)
         with transaction(self.path, "writing") as db:
-            _admit(db, dataset, budget, cost)
+            _admit(db, dataset, budget, cost, total.unit)
             row = [run, dataset, budget.measure, cost.epsilon, cost.delta, cost.rho, plan, seed, owner]
             db.execute(f"insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', {NOW}, null)", row)
             comparing.keep(db, run, marks)
@@ -159,9 +167,10 @@ class Ledger:
             return runs_of(db, dataset if dataset is None else lifetime_of(db, dataset).dataset)
 
 
-def _admit(db: sqlite3.Connection, dataset: str, budget: Budget, cost: Cost) -> None:
+def _admit(db: sqlite3.Connection, dataset: str, budget: Budget, cost: Cost, unit: Unit) -> None:
     """Check that the lifetime covers a run and all admitted before, finished or not. Raises: as ``Ledger.reserve``."""
     lifetime = lifetime_of(db, dataset)
+    lifetime.refuse_other(unit)
     if lifetime.composition == "zcdp" and budget.delta > 0:
         raise Refused(
             f"data set '{dataset}' adds up runs in zCDP, which has no delta left for thresholds: count with "

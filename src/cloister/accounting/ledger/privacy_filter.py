@@ -28,10 +28,10 @@ import attrs
 
 from cloister.accounting.checks import ROUNDING
 from cloister.accounting.composition import Spent
-from cloister.accounting.total import Total
+from cloister.accounting.total import Total, Unit
 from cloister.accounting.zcdp import epsilon_of_rho, rho_of, rho_of_pure
 from cloister.core.budget import Budget
-from cloister.core.errors import BudgetExceeded, InvalidInput
+from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 
 Composition: TypeAlias = Literal["basic", "zcdp"]
 
@@ -54,13 +54,14 @@ class Cost:
 
         Raises: InvalidInput: a budget for exact answers, which no lifetime can pay.
         """
+        paid = total.paid(budget).amount
         match budget.measure:
             case "pure":
-                return cls(total.epsilon, budget.delta, rho_of_pure(budget.amount))
+                return cls(total.epsilon, budget.delta, rho_of_pure(paid))
             case "gaussian":
-                return cls(total.epsilon, total.delta, budget.amount / 2)
+                return cls(total.epsilon, total.delta, paid / 2)
             case "zcdp":
-                return cls(total.epsilon, total.delta, budget.amount)
+                return cls(total.epsilon, total.delta, paid)
             case "exact":
                 raise InvalidInput(
                     "a run with exact answers has no privacy: run it without a ledger, on data that needs none"
@@ -90,16 +91,27 @@ class Lifetime:
         dataset: its declared name.
         total: what all runs together may cost.
         composition: how runs add up.
+        unit: whom it protects.
     """
 
     dataset: str
     total: Total
     composition: Composition
+    unit: Unit = "rows"
 
     @property
     def rho(self) -> float:
         """The largest sum of rho under ``zcdp``."""
         return _rho_of(self.total.epsilon, self.total.delta)
+
+    def refuse_other(self, unit: Unit) -> None:
+        """Raises: Refused unless a run protects whom this lifetime protects."""
+        if unit != self.unit:
+            ways = {"rows": "without --user-column", "users": "with --user-column and --rows-per-user"}
+            raise Refused(
+                f"data set '{self.dataset}' counts what {self.unit} pay, and this run promises something to {unit}, "
+                f"which does not add up: run it {ways[self.unit]}, or declare another data set with --unit {unit}"
+            )
 
     def admit(self, before: Cost, asked: Cost) -> None:
         """Check that a run may be admitted. Raises: BudgetExceeded: the sum would be too large; says what is left."""

@@ -8,7 +8,7 @@ from typing import Literal, final
 import attrs
 
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
-from cloister.accounting.total import Total
+from cloister.accounting.total import Total, Unit
 from cloister.core.budget import Measure
 from cloister.core.errors import UnknownName
 
@@ -52,18 +52,25 @@ class DatasetStatus:
     spent: Cost
     left: str
     runs: tuple[RunStatus, ...]
+    unit: Unit = "rows"
 
 
 def status_of(life: Lifetime, declared: str, runs: tuple[RunStatus, ...]) -> DatasetStatus:
     """The status of a data set with these runs."""
     spent = Cost.summed(r.cost for r in runs)
-    return DatasetStatus(life.dataset, life.total, life.composition, declared, spent, life.left(spent), runs)
+    return DatasetStatus(life.dataset, life.total, life.composition, declared, spent, life.left(spent), runs, life.unit)
 
 
 def lifetimes(db: sqlite3.Connection) -> dict[str, Lifetime]:
     """All declared lifetimes, by name."""
     rows = db.execute("select name, epsilon, delta, composition from datasets order by name")
-    return {name: Lifetime(name, Total(epsilon, delta), how) for name, epsilon, delta, how in rows}
+    users = set[str]()
+    if db.execute("select 1 from sqlite_schema where name = 'of_users'").fetchone():  # an older ledger has rows only
+        users = {name for (name,) in db.execute("select dataset from of_users")}
+    return {
+        name: Lifetime(name, Total(epsilon, delta), how, "users" if name in users else "rows")
+        for name, epsilon, delta, how in rows
+    }
 
 
 def lifetime_of(db: sqlite3.Connection, dataset: str) -> Lifetime:

@@ -15,26 +15,31 @@ from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
 from cloister.core.marks import mark, mark_of
 from cloister.core.questions import Round
-from cloister.core.randomness import NoiseRng
+from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.threads import Threads
-from cloister.core.types import AnyArray, Floats, Ids
+from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.plugins.populations.reading import (
     Known,
     Missing,
     Piece,
     as_first,
     as_missing,
+    besides,
     chosen,
     collected,
     finite,
     fit,
     piece_rows,
+    refuse_all,
+    refuse_missing,
     refuse_too_many,
+    refuse_unfit,
     regroup,
     usable,
     user_numbers,
     validate,
 )
+from cloister.plugins.populations.users import Owners
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -81,10 +86,12 @@ class Arrays:
         first: number of the first user.
         progress: told how many more rows of a round are done.
         threads: how many work on a pass; by default as many as BLAS may take.
+        users: names of the rows' users (n,), or the column that names them, by whole numbers or text (``users``).
 
     Attributes:
         columns: names of the columns in use; those of an array are called '0', '1', ...
         dimension: how many they are.
+        has_users: whether rows name their users: then ``keep`` comes before ``gather``.
 
     Raises:
         UnknownName, InvalidInput: these are no rows of numbers, there is no such column, or not all hold numbers and
@@ -94,11 +101,15 @@ class Arrays:
     def __init__(
         self, rows: AnyArray | IntoDataFrame, columns: Sequence[str | int] | str | None = None,
         missing: Missing = "refuse",
-        first: int = 0, progress: Progress | None = None, threads: int | None = None,
+        first: int = 0, progress: Progress | None = None, threads: int | None = None, users: Any = None,
     ) -> None:  # fmt: skip
         self._threads = Threads(threads)
         self._table = _Array(rows) if isinstance(rows, np.ndarray) else _Frame(rows)
-        self.columns = chosen(columns, self._table.known)
+        self._users, self.has_users = users, users is not None
+        self._owners: Owners | None = None
+        self._kept: Bools | None = None
+        column = users if isinstance(users, str) else None
+        self.columns = chosen(columns, besides(column, columns, self._table.known))
         self._missing: Missing = as_missing(missing)
         self._first, self._progress = as_first(first), progress
         self._people: int | None = None
@@ -120,7 +131,29 @@ class Arrays:
             InvalidInput: there are no rows, too many, or missing or infinite cells that were not to be dropped.
         """
         refuse_too_many(self._table.length)
-        self._people = validate(self._chunks(), self._missing, most_rows)
+        if not self.has_users:
+            self._people = validate(self._chunks(), self._missing, most_rows)
+            return
+        self._owners = self._owned()
+        self._people = self._owners.rows
+        if self._missing == "refuse" and self._people < self._table.length:
+            refuse_missing()
+        refuse_unfit(self._people, most_rows)
+
+    def keep(self, most: int, rng: PublicRng) -> None:
+        """Read at most so many rows of each user from now on."""
+        owners = self._owned() if self._owners is None else self._owners
+        self._kept, self._domain, self._owners = owners.kept(most, rng), None, None
+
+    def _owned(self) -> Owners:
+        """Whose the usable rows are."""
+        usable = np.concatenate([np.empty(0, bool), *(finite(chunk) for chunk in self._chunks())])
+        column = isinstance(self._users, str)
+        named = self._table.names(self._users) if column else [_listed(self._users)]
+        owners = Owners.joined([Owners.read([]), *(Owners.read(names) for names in named)])
+        if len(owners.of) != len(usable):
+            raise InvalidInput("there is not one user per row: give as many names of users as there are rows")
+        return owners.counted(usable)
 
     @property
     def people(self) -> int:
@@ -139,9 +172,16 @@ class Arrays:
         return {
             "the number of rows": mark_of(key, [self._table.length]),
             "the rows": mark(key, (column for chunk in columns for column in chunk)),
-        }
+        } | self._marks_of_users(key)
+
+    def _marks_of_users(self, key: bytes) -> dict[str, bytes]:
+        if not self.has_users:
+            return {}
+        owners = self._owned()
+        return {"the users": mark(key, [owners.names.view(np.uint8), owners.of])}
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
+        refuse_all(self.has_users and self._kept is None)
         keep_memory()
         self._snap(round.domain)
         lattice = self._lattice
@@ -168,6 +208,8 @@ class Arrays:
         lattice, parts, start, low = np.empty((self._table.length, self.dimension), np.int32), list[_Chunk](), 0, 0
         for chunk in self._chunks():
             whole = finite(chunk)
+            if self._kept is not None:
+                whole &= self._kept[start : start + len(chunk)]
             used = None if whole.all() else np.flatnonzero(whole).astype(np.uint16)
             high = low + (len(chunk) if used is None else len(used))
             lattice[low:high] = domain.snap(chunk if used is None else chunk[used])
@@ -200,6 +242,9 @@ class _Array:
             return [self._rows.T]
         return [[self._rows[:, int(name)] for name in columns]]
 
+    def names(self, column: str) -> Iterable[Sequence[Any]]:
+        return [self._rows[:, int(column)].tolist()]
+
 
 class _Frame:
     """A data frame, converted a piece of its columns at a time."""
@@ -227,6 +272,17 @@ class _Frame:
         for start in range(0, self.length, size):
             some = self._frame[start : start + size]
             yield [_numbers(some.get_column(self._names[name])) for name in columns]
+
+    def names(self, column: str) -> Iterable[Sequence[Any]]:
+        return [self._frame.get_column(self._names[column]).to_list()]
+
+
+def _listed(users: Any) -> list[Any]:
+    """Names of users as Python's own numbers and texts."""
+    for way in ("tolist", "to_list", "to_pylist"):
+        if hasattr(users, way):
+            return list(getattr(users, way)())
+    return list(users)
 
 
 def _numbers(column: Any) -> Floats:

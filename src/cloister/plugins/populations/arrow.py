@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, final
 
@@ -57,16 +58,35 @@ def _numbers(column: Any) -> AnyArray:
     return numbers
 
 
-def _pieces(batches: Iterable[Any], columns: Sequence[str]) -> Iterator[Piece]:
+def _cells(column: Any) -> Any:
+    """An Arrow column as it is: numbers and texts of Python, None for nulls."""
+    return column.to_pylist()
+
+
+def _pieces(batches: Iterable[Any], columns: Sequence[str], read: Callable[[Any], Any]) -> Iterator[Any]:
     size = piece_rows(len(columns))
     for batch in batches:
         for start in range(0, batch.num_rows, size):
             some = batch.slice(start, size)
-            yield [_numbers(some.column(name)) for name in columns]
+            yield [read(some.column(name)) for name in columns]
+
+
+class _Reader(ABC):
+    """What the formats share."""
+
+    @abstractmethod
+    def _read(self, columns: Sequence[str], only: range | None, read: Callable[[Any], Any]) -> Iterator[Any]:
+        """Pieces of these columns, each read as numbers, or as cells."""
+
+    def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
+        return self._read(columns, only, _numbers)
+
+    def names(self, column: str, only: range | None = None) -> Iterator[Sequence[Any]]:
+        return (piece[0] for piece in self._read([column], only, _cells))
 
 
 @final
-class Parquet:
+class Parquet(_Reader):
     """One Parquet file: only the columns asked for are read, page by page, however large a row group is."""
 
     def __init__(self, path: str) -> None:
@@ -76,18 +96,18 @@ class Parquet:
             groups = range(file.metadata.num_row_groups)
             self.blocks = tuple(file.metadata.row_group(i).num_rows for i in groups)
 
-    def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
+    def _read(self, columns: Sequence[str], only: range | None, read: Callable[[Any], Any]) -> Iterator[Any]:
         buffer = max(2**14, min(2**20, BUFFERS // len(columns)))
         options = {"pre_buffer": False, "buffer_size": buffer, "page_checksum_verification": True}
         with pyarrow.parquet.ParquetFile(self._path, **options) as file:
             size = piece_rows(len(columns))
             groups = list(range(len(self.blocks)) if only is None else only)
             batches = file.iter_batches(size, row_groups=groups, columns=list(columns), use_threads=False)
-            yield from _pieces(batches, columns)
+            yield from _pieces(batches, columns, read)
 
 
 @final
-class Ipc:
+class Ipc(_Reader):
     """One Arrow (Feather) file or stream, through a memory map.
 
     Of a compressed record batch, the columns in use are unpacked as a whole; so that memory is bounded, it must be
@@ -103,11 +123,11 @@ class Ipc:
         self._position = {name: i for i, (name, _) in enumerate(self.known)}
         self._packed = _outside(next(_batches(reader), None), memory)
 
-    def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
+    def _read(self, columns: Sequence[str], only: range | None, read: Callable[[Any], Any]) -> Iterator[Any]:
         memory, seen = _mapped(self._path), 0
         # a choice of fields makes pyarrow copy the batch, which is a loss unless it spares unpacking the others
         reader = _ipc(memory, [self._position[name] for name in columns] if self._packed else None)
-        for piece in _pieces(_batches(reader), columns):
+        for piece in _pieces(_batches(reader), columns, read):
             yield piece
             seen += 8 * len(piece[0]) * len(columns)
             if seen >= BUFFERS and hasattr(memory, "madvise"):
@@ -144,7 +164,7 @@ def _batches(reader: Any) -> Iterator[Any]:
 
 
 @final
-class Csv:
+class Csv(_Reader):
     """One CSV file with a header line. It has no types: every column counts as one of numbers, and is read as float64,
     correctly rounded; a cell that is no number makes the file refused. Were a column of text passed over instead, one
     row would decide which columns a result has.
@@ -164,10 +184,11 @@ class Csv:
                 f"no numbers"
             )
 
-    def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
-        kinds = {name: self._kind(name) for name in columns}
-        with self._reader(pyarrow.csv.ConvertOptions(column_types=kinds, include_columns=list(columns))) as reader:
-            yield from _pieces(reader, columns)
+    def _read(self, columns: Sequence[str], only: range | None, read: Callable[[Any], Any]) -> Iterator[Any]:
+        kinds = {name: self._kind(name) if read is _numbers else pa.string() for name in columns}
+        options = {"include_columns": list(columns), "strings_can_be_null": True}
+        with self._reader(pyarrow.csv.ConvertOptions(column_types=kinds, **options)) as reader:
+            yield from _pieces(reader, columns, read)
 
     @contextmanager
     def _reader(self, convert: Any) -> Iterator[Any]:

@@ -6,17 +6,18 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Generic, Self, TypeVar, final
+from typing import Any, Generic, Self, TypeAlias, TypeVar, final
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge, merge_summaries, summarise_rows
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
 from cloister.core.marks import mark, mark_of
 from cloister.core.questions import Round
-from cloister.core.randomness import NoiseRng
+from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.threads import Threads, allowed
 from cloister.core.types import Floats
 from cloister.plugins.populations.engines import Engine, engine_of
@@ -25,15 +26,20 @@ from cloister.plugins.populations.reading import (
     Missing,
     as_first,
     as_missing,
+    besides,
     chosen,
     collected,
+    finite,
     fit,
+    refuse_all,
+    refuse_missing,
     refuse_too_many,
     refuse_unfit,
     usable,
     user_numbers,
 )
 from cloister.plugins.populations.sources import File
+from cloister.plugins.populations.users import Owners
 
 V = TypeVar("V")
 
@@ -64,10 +70,12 @@ class Files:
         workers: how many processes the engine starts; by default one per core.
         scheduler: address of a running Dask scheduler, for engine 'dask'.
         threads: how many of engine 'serial' work on a pass; by default as many as BLAS may take.
+        users: name of the column that names each row's user, by whole numbers or text (``users``); CSV's are text.
 
     Attributes:
         columns: names of the columns in use.
         dimension: how many they are.
+        has_users: whether rows name their users: then ``keep`` comes before ``gather``.
 
     Raises:
         UnknownName, InvalidInput: there is no such file, column or engine, or it cannot be used; no message quotes a
@@ -79,7 +87,7 @@ class Files:
         self, paths: Path | Sequence[Path], columns: Sequence[str | int] | str | None = None,
         missing: Missing = "refuse",
         first: int = 0, progress: Progress | None = None, engine: str | Engine = "serial", workers: int | None = None,
-        scheduler: str | None = None, threads: int | None = None,
+        scheduler: str | None = None, threads: int | None = None, users: str | None = None,
     ) -> None:  # fmt: skip
         self._missing: Missing = as_missing(missing)
         self._first, self._progress = as_first(first), progress
@@ -88,11 +96,14 @@ class Files:
             raise InvalidInput("threads go with engine 'serial': other engines have workers, each with one thread")
         self._threads = Threads(1 if self._engine.apart else allowed() if threads is None else threads)
         self._people: int | None = None
+        self._users, self.has_users = users, users is not None
+        self._owners: dict[_Place, Owners] | None = None
+        self._kept: dict[_Place, NDArray[np.uint8]] = {}
         found = listed(paths)
         self._files = [File(os.path.abspath(path) if self._engine.elsewhere else path) for path in found]
-        self.columns = chosen(columns, self._files[0].known)
+        self.columns = chosen(columns, besides(users, columns, self._files[0].known))
         for file in self._files[1:]:
-            file.match(self.columns, strict=columns is None)
+            file.match(self.columns, columns is None, users)
 
     @property
     def dimension(self) -> int:
@@ -108,7 +119,11 @@ class Files:
             InvalidInput: a file cannot be read to its end, there are no rows, too many, or missing or infinite cells
                 that were not to be dropped.
         """
-        self._people = self._counted(self._missing)
+        if self._users is None:
+            self._people = self._counted(self._missing)
+        else:
+            self._owners = self._owned(self._missing)
+            self._people = sum(owners.rows for owners in self._owners.values())
         refuse_unfit(self._people, most_rows)
         refuse_too_many(sum(file.rows for file in self._files))
 
@@ -133,10 +148,21 @@ class Files:
             "the sizes of files": mark_of(key, sizes),
             "the times of their last change": mark_of(key, times),
             "how files begin and end": mark(key, (some for file in self._files for some in file.ends())),
-        }
+        } | ({} if self._users is None else {"the column of users": mark_of(key, [self._users])})
+
+    def keep(self, most: int, rng: PublicRng) -> None:
+        """Read at most so many rows of each user from now on. It takes a pass over the rows unless ``check`` has."""
+        owners = self._owned("drop") if self._owners is None else self._owners
+        places = sorted(owners)
+        kept = Owners.joined([owners[place] for place in places]).kept(most, rng)
+        ends = np.cumsum([len(owners[place].of) for place in places])
+        self._kept = {p: np.packbits(rows) for p, rows in zip(places, np.split(kept, ends[:-1]), strict=True)}
+        self._owners = None
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
-        """Raises: InvalidInput if a file cannot be read to its end or is not what it was."""
+        """Raises: InvalidInput if a file cannot be read to its end or is not what it was, or rows are of users and
+        ``keep`` has not said how many of each are read."""
+        refuse_all(self.has_users and not self._kept)
         fit(round.domain, self.columns)
         tell = None if self._engine.apart else self._progress
         summed = partial(
@@ -165,6 +191,11 @@ class Files:
         add: Callable[[int, int], int] = operator.add
         return self._over_all(self._parts(numbered=False), whole, add)
 
+    def _owned(self, missing: Missing) -> dict[_Place, Owners]:
+        read = partial(_owned, columns=self.columns, users=self._users or "", missing=missing)
+        add: Callable[[dict[_Place, Owners], dict[_Place, Owners]], dict[_Place, Owners]] = operator.or_
+        return self._over_all(self._parts(numbered=False), read, add)
+
     def _over_all(self, parts: Iterator[Part], fn: Callable[[Part], Done[V]], merge: Callable[[V, V], V]) -> V:
         """One pass: the merged values of all parts."""
         total = map_merge(parts, fn, partial(_joined, merge=merge), self._run)
@@ -190,7 +221,8 @@ class Files:
         start = 0
         for number, file in enumerate(self._files):
             for only, before in file.stretches():
-                yield Part(number, file, only, start + before)
+                kept = self._kept.get(_place(number, only)) if numbered else None
+                yield Part(number, file, only, start + before, kept)
                 refuse_too_many(start + before)
             if numbered:
                 start += self._rows(file)
@@ -217,12 +249,14 @@ class Part:
         file: which, as it was when the run began.
         only: its blocks; None for all.
         start: position of the first row among all rows.
+        kept: bits of the rows that are read, where users have so many that not all are; None for all.
     """
 
     number: int
     file: File
     only: range | None
     start: int
+    kept: NDArray[np.uint8] | None = None
 
     def chunks(self, columns: Sequence[str]) -> Iterator[tuple[int, Floats]]:
         """The rows, each chunk with the position of its first; at least one chunk, which may be empty."""
@@ -246,6 +280,24 @@ class Done(Generic[V]):
     rows: int
     value: V
     counts: bool
+
+
+_Place: TypeAlias = tuple[int, int]
+"""Of a part: position of its file, and of its first block there."""
+
+
+def _place(number: int, only: range | None) -> _Place:
+    return number, only.start if only else 0
+
+
+def _owned(part: Part, columns: Sequence[str], users: str, missing: Missing) -> Done[dict[_Place, Owners]]:
+    """In a worker: whose the usable rows of a part are, and the validation pass over them."""
+    keep_memory()
+    usable = np.concatenate([finite(rows) for _, rows in part.chunks(columns)])
+    owners = part.file.owners(users, part.only).counted(usable)
+    if missing == "refuse" and owners.rows < len(usable):
+        refuse_missing()
+    return Done(part.number, part.only, len(usable), {_place(part.number, part.only): owners}, False)
 
 
 def _joined(one: Done[V], other: Done[V], merge: Callable[[V, V], V]) -> Done[V]:
@@ -273,12 +325,17 @@ def _summed(
 ) -> Done[tuple[Any, ...]]:  # fmt: skip
     """In a worker: a part's rows encoded and added up, a chunk at a time."""
     keep_memory()
+    kept = None if part.kept is None else np.unpackbits(part.kept).view(bool)
 
     def encoded(chunk: tuple[int, Floats]) -> Done[tuple[Any, ...]]:
         start, rows = chunk
+        read = len(rows)
         users = user_numbers(first + start, len(rows))
+        if kept is not None:
+            some = kept[start - part.start :][: len(rows)]
+            rows, users = rows[some], users[some]
         summary = summarise_rows(round, rows, users, rng.child("chunk", start))
-        return Done(part.number, part.only, len(rows), summary, False)
+        return Done(part.number, part.only, read, summary, False)
 
     def told(fn: Callable[[Any], Done[V]], chunks: Iterable[Any]) -> Iterator[Done[V]]:
         for done in threads.run(fn, chunks):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import IO, final
+from typing import IO, Any, final
 
 import attrs
 import numpy as np
@@ -96,6 +96,10 @@ def _end(file: IO[bytes]) -> None:
         raise ValueError("the file goes on after the array")
 
 
+def _names(pieces: Iterator[Piece]) -> Iterator[Sequence[Any]]:
+    return (piece[0].tolist() for piece in pieces)
+
+
 @final
 class Npy:
     """One NPY file. Columns are called '0', '1', ..."""
@@ -110,6 +114,9 @@ class Npy:
     def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
         with open(self._path, "rb") as file:
             yield from self._header.pieces([file] * len(columns), [int(name) for name in columns])
+
+    def names(self, column: str, only: range | None = None) -> Iterator[Sequence[Any]]:
+        return _names(self.pieces([column]))
 
 
 @final
@@ -143,3 +150,6 @@ class Npz:
             streams = len(columns) if self._header.by_columns else 1
             files = [stack.enter_context(archive.open(self._member)) for _ in range(streams)]
             yield from self._header.pieces(files, [int(name) for name in columns])
+
+    def names(self, column: str, only: range | None = None) -> Iterator[Sequence[Any]]:
+        return _names(self.pieces([column]))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, NoReturn, TypeAlias
 
 import numpy as np
 
 from cloister.core.domains import Domain
-from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.errors import InvalidInput, Refused, UnknownName
 from cloister.core.lattice import CAP
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 
@@ -66,6 +66,37 @@ def chosen(asked: Sequence[str | int] | str | None, known: Known) -> tuple[str, 
         if wanted.count(name) > 1:
             raise InvalidInput(f"column '{name}' was asked for more than once")
     return tuple(wanted)
+
+
+def besides(users: str | None, asked: Sequence[str | int] | str | None, known: Known) -> Known:
+    """The columns that ``chosen`` chooses from: all but the one that names users, if there is one.
+
+    Raises: UnknownName, InvalidInput: there is no such column, more than one, or it was asked for.
+    """
+    if users is None:
+        return known
+    names = [name for name, _ in known]
+    if users not in names:
+        raise UnknownName("user column", users, names)
+    if names.count(users) > 1:
+        raise InvalidInput(f"more than one column is called '{users}': rename them")
+    if users in ([asked] if isinstance(asked, str) else [str(name) for name in asked or ()]):
+        raise InvalidInput(
+            f"column '{users}' names users and is not clustered by: leave it out of --columns (columns=)"
+        )
+    return [(name, number) for name, number in known if name != users]
+
+
+def refuse_missing() -> NoReturn:
+    """Raises: InvalidInput: some row cannot be used, and that was not allowed. It does not say how many, which or
+    what."""
+    raise InvalidInput("some cells are missing or infinite: fill them in, or leave such rows out with --missing drop")
+
+
+def refuse_all(unlimited: bool) -> None:
+    """Raises: Refused where rows are users' and nobody has said how many of each may be read."""
+    if unlimited:
+        raise Refused("rows are of users, and how many of each are read was not said: keep(most, rng) comes first")
 
 
 def as_missing(value: str) -> Missing:
@@ -144,9 +175,7 @@ def usable(chunks: Iterable[Floats], missing: Missing) -> int:
         whole = int(finite(chunk).sum())
         used += whole
         if whole < len(chunk) and missing == "refuse":
-            raise InvalidInput(
-                "some cells are missing or infinite: fill them in, or leave such rows out with --missing drop"
-            )
+            refuse_missing()
     return used
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypeVar, final
 
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
 from cloister.core.types import Floats
-from cloister.plugins.populations.reading import Known, Piece, chosen, regroup
+from cloister.plugins.populations.reading import Known, Piece, besides, chosen, regroup
+from cloister.plugins.populations.users import Owners
+
+V = TypeVar("V")
 
 FORMATS = {
     ".parquet": "arrow:Parquet", ".arrow": "arrow:Ipc", ".feather": "arrow:Ipc", ".csv": "arrow:Csv",
@@ -44,6 +47,10 @@ class Source(Protocol):
         Args:
             only: which blocks, if the file has more than one; by default all.
         """
+        ...
+
+    def names(self, column: str, only: range | None = None) -> Iterator[Sequence[Any]]:
+        """The cells of a column that names users, as they are, in the file's order; a missing one is None."""
         ...
 
 
@@ -94,10 +101,11 @@ class File:
         except OSError as error:
             raise InvalidInput(f"'{self.path}' cannot be opened: {error.strerror}") from None
 
-    def match(self, columns: Sequence[str], strict: bool) -> None:
-        """Raises: InvalidInput unless this file has these columns, in numbers (and no others, when ``strict``)."""
+    def match(self, columns: Sequence[str], strict: bool, users: str | None = None) -> None:
+        """Raises: InvalidInput unless this file has these columns, in numbers (and no others, when ``strict``), besides
+        the one that names users."""
         try:
-            mine = chosen(None if strict else columns, self.known)
+            mine = chosen(None if strict else columns, besides(users, columns, self.known))
         except InvalidInput as error:
             raise InvalidInput(f"'{self.path}' does not go with the files before it: {error}") from None
         if sorted(mine) != sorted(columns):
@@ -122,19 +130,28 @@ class File:
     def chunks(self, columns: Sequence[str], size: int, only: range | None = None) -> Iterator[Floats]:
         """The rows of one pass, or of some blocks. Raises: InvalidInput before the last one if the file is not what it
         was."""
-        self.unchanged()
         rows = 0
+        for chunk in self._guarded(regroup(self._source.pieces(columns, only), len(columns), size)):
+            rows += len(chunk)
+            yield chunk
+        self.learn(rows, only)
+
+    def owners(self, column: str, only: range | None = None) -> Owners:
+        """Whose the rows are, by a column that names users. Raises: InvalidInput: as ``chunks``, or it names none."""
+        named = self._guarded(self._source.names(column, only))
+        return Owners.joined([Owners.read([]), *(Owners.read(names) for names in named)])
+
+    def _guarded(self, pieces: Iterator[V]) -> Iterator[V]:
+        """What is read of the file. Raises: InvalidInput before the end if it is not what it was."""
+        self.unchanged()
         try:
-            for chunk in regroup(self._source.pieces(columns, only), len(columns), size):
-                rows += len(chunk)
-                yield chunk
+            yield from pieces
         except Exception as error:  # a foreign decoder, as above
             self.unchanged()
             if isinstance(error, CloisterError):
                 raise
             raise InvalidInput(_unreadable(self.path, error)) from None
         self.unchanged()
-        self.learn(rows, only)
 
     def learn(self, rows: int, only: range | None = None) -> None:
         """So many rows were there. Raises: InvalidInput unless that is what they were before, or what the file says."""
