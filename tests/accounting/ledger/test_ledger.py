@@ -533,7 +533,7 @@ def version_of(path: Path) -> int:
 def test_a_ledger_of_version_1_is_read_as_it_is(version_1: Path) -> None:
     before = version_1.read_bytes()
     (status,) = Ledger.open(version_1).status()
-    assert status.spent.epsilon == 0.375
+    assert (status.spent.epsilon, status.unit) == (0.375, "rows")
     assert [run.state for run in status.runs] == ["open", "done"]
     assert version_1.read_bytes() == before
 

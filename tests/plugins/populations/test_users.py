@@ -144,7 +144,8 @@ def test_a_choice_in_many_steps_is_that_of_one(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     "names",
     [
-        ["7", "8", "7", "7"], ["7.0", "8.0", "7", "7.0"], [7.0, 8.0, 7.0, 7.0], [np.int32(7), 8, 7, 7.0], [Decimal(7), 8, "7", 7],
+        ["7", "8", "7", "7"], ["7.0", "8.0", "7", "7.0"], [7.0, 8.0, 7.0, 7.0], [np.int32(7), 8, 7, 7.0],
+        [Decimal(7), 8, "7", 7],
         pa.array([7, 8, 7, 7]).to_pylist(),
     ],
 )  # fmt: skip

@@ -14,10 +14,10 @@ of files and of rows in them, or sorted by any cell. Words of a user's places ar
 a permutation of name + place.
 
 **Names.** A user's name is a whole number, in decimal digits, or a text; 7, "7" and "7.0" are one name. What is kept of
-it is its BLAKE2b hash of 128 bits. Two names with one hash would be one user, which is not harmless: without one of them up
-to m rows of the other would be kept in place of hers, which moves 2 m rows. Among 2^31 users the chance that any two
-meet is below 2^-66, and to look for such names on purpose takes 2^64 hashes. Numbers that were turned into floats may
-have met already: beyond 2^53 they are refused.
+it is its BLAKE2b hash of 128 bits. Two names with one hash would be one user, which is not harmless: without one of
+them up to m rows of the other would be kept in place of hers, which moves 2 m rows. Among 2^31 users the chance that
+any two meet is below 2^-66, and to look for such names on purpose takes 2^64 hashes. Numbers that were turned into
+floats may have met already: beyond 2^53 they are refused.
 
 **Memory.** While the choice is made, about 12 bytes per row, 60 per user, and 40 per row of the user who has most; then
 one bit per row.

@@ -1,0 +1,268 @@
+"""Runs whose promise is about users with several rows, from end to end: noise, statement, ledger, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cloister import KMeans
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.core.capabilities import HoldsUsers
+from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.run.fit import Account, Request, fit, parties, prepare, source
+from cloister.run.result import Result
+from tests.in_process import cloister
+from tests.run.test_resuming import cut_off
+
+MOST = 4
+NAMES = ("x", "y")
+
+
+def visits(n: int = 3000, users: int = 500) -> pd.DataFrame:
+    g = np.random.default_rng(0)
+    rows = np.array([[-0.5, -0.5], [0.5, 0.5]])[g.integers(0, 2, n)] + g.normal(0, 0.05, (n, 2))
+    return pd.DataFrame(rows, columns=list(NAMES)).assign(who=(users * g.random(n) ** 2).astype(int))
+
+
+def asked(**more: Any) -> Request:
+    given = {"k": 2, "method": "fastlloyd", "epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 1500, "seed": 1}
+    return Request(**{**given, "rows_per_user": MOST, **more})
+
+
+def rows(**more: Any) -> Any:
+    return source(visits(), None, "refuse", users="who", **more)
+
+
+LAPLACE = {"counts": "discrete-laplace", "sums": "discrete-laplace"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"options": {"rounds": 4}}, {"options": {"rounds": 4}, "components": LAPLACE, "delta": 0.0},
+        {"options": {"rounds": 4}, "components": {"counts": "discrete-laplace"}}, {"method": "hst-means"},
+        {"method": "hst-median"},
+        {"method": "tree-coreset"}, {"method": "su-lloyd", "options": {"rounds": 4}},
+    ],
+)  # fmt: skip
+def test_every_question_has_noise_for_all_rows_of_a_user(changes: dict[str, Any]) -> None:
+    """m times as wide as for one row: the forecast has the same questions, each with an m-th of the epsilon or mu."""
+    plans = [prepare(asked(**changes, rows_per_user=m), NAMES) for m in (None, 1, MOST)]
+    alone, one, many = (
+        [part.channel for r in plan.forecast(PublicRng.from_seed(1)) for part in r.parts] for plan in plans
+    )
+    assert [c.events for c in alone] == [c.events for c in one]
+    assert [c.mechanism for c in many] == [c.mechanism for c in one]
+    assert [c.deviation for c in many] == pytest.approx([MOST * c.deviation for c in one], rel=0.2 / one[0].deviation)
+
+
+def test_the_promise_is_about_users_and_says_what_was_kept(tmp_path: Path) -> None:
+    result = fit(asked(), rows())
+    told, text = result.privacy, result.privacy.text()
+    assert told.relation == "add-or-remove one user with all rows of theirs"
+    assert told.headline == f"({told.relation}) epsilon = 1, delta = 1e-06, Central trust"
+    assert "does not learn whether any one user was there, with all rows of theirs." in text
+    assert "At most 4 rows of each user were kept" in text
+    assert "the public number of rows is of those kept" in text
+    assert "One row is one person" not in text
+    assert result.problem["rows per user"] == MOST
+    result.save(tmp_path / "a.json")
+    assert Result.load(tmp_path / "a.json").privacy == told
+    assert json.loads(json.dumps(told.as_dict()))["rows_per_user"] == MOST
+
+
+def test_the_amounts_of_a_statement_are_what_a_user_pays() -> None:
+    one, many = (fit(asked(rows_per_user=m, options={"rounds": 4}), rows()).privacy for m in (1, MOST))
+    assert [s.amount for s in many.spends] == pytest.approx([s.amount for s in one.spends], rel=1e-12)
+    assert many.epsilon == one.epsilon == 1.0
+
+
+def test_a_statement_of_rows_is_what_it_was() -> None:
+    told = fit(asked(rows_per_user=None), source(visits(), NAMES, "refuse"))
+    assert told.privacy.rows_per_user is None
+    assert told.privacy.headline.startswith("(add-or-remove one row)")
+    assert "rows per user" not in told.problem
+
+
+def test_exact_answers_are_those_of_the_kept_rows() -> None:
+    """What a run reads, and not only what a population would: the same rows in every round, by the run's seed."""
+    exact = {"counts": "exact", "sums": "exact"}
+    request = asked(components=exact, not_private=True, rows=10**6)
+    mine = rows()
+    found = fit(request, mine)
+    assert found.weights is not None
+    assert found.weights.sum() == np.minimum(visits()["who"].value_counts(), MOST).sum()
+    again, other = fit(request, rows()), fit(asked(components=exact, not_private=True, seed=2, rows=10**6), rows())
+    assert (again.centers == found.centers).all()
+    assert (other.centers != found.centers).any()
+    for seed, result in ((1, found), (2, other)):
+        population = rows()
+        assert isinstance(population, HoldsUsers)
+        population.keep(MOST, PublicRng.from_seed(seed).child("rows of users"))
+        kept = visits()[list(NAMES)].to_numpy()[population._kept]
+        alone = fit(
+            asked(components=exact, not_private=True, seed=seed, rows=10**6, rows_per_user=None),
+            source(kept, None, "refuse"),
+        )
+        assert (alone.centers == result.centers).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "population", "told"),
+    [
+        ({"rows_per_user": None}, rows, "rows are of users: give the most rows of one user"),
+        ({}, lambda: source(visits(), NAMES, "refuse"), "the rows do not say whose they are: give the column"),
+        ({"components": {"counts": "optimised-local-hashing", "sums": "hadamard-vector"}}, rows, "need a curator"),
+        ({"components": {"counts": "masked-gaussian", "sums": "masked-gaussian"}}, rows, "need a curator"),
+        ({"method": "tree-coreset", "components": {"counts": "thresholded"}}, rows, "not for users with several"),
+        ({"rows_per_user": 0}, rows, "rows_per_user is 0: give a whole number from 1"),
+        ({"rows_per_user": 2.5}, rows, "rows_per_user is 2.5: give a whole number"),
+    ],
+)
+def test_a_run_that_cannot_promise_it_is_refused_before_a_row_is_read(
+    changes: dict[str, Any], population: Any, told: str
+) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        fit(asked(**changes), population())
+
+
+def test_parties_are_refused() -> None:
+    members = {name: source(visits(), None, "refuse", users="who") for name in ("a", "b")}
+    with pytest.raises(InvalidInput, match="the method as composed is Central"):
+        fit(asked(), parties(members))
+
+
+def test_thresholds_may_count_users_of_one_row() -> None:
+    request = asked(method="tree-coreset", components={"counts": "thresholded"}, rows_per_user=1)
+    assert fit(request, rows()).privacy.rows_per_user == 1
+
+
+# ledgers
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    book = Ledger.open(tmp_path / "budget.db", create=True)
+    book.declare("people", 3.0, 1e-5, unit="users")
+    book.declare("mine", 3.0, 1e-5)
+    book.declare("rhos", 3.0, 1e-5, "zcdp", "users")
+    return book
+
+
+def test_a_ledger_adds_up_what_users_pay(ledger: Ledger) -> None:
+    account = Account(ledger=ledger.path, dataset="people")
+    fit(asked(), rows(), account=account)
+    fit(asked(rows_per_user=2, epsilon=2.0), rows(), account=account)
+    (status,) = (s for s in ledger.status() if s.dataset == "people")
+    assert status.unit == "users"
+    assert status.spent.epsilon == pytest.approx(3.0, rel=1e-3)
+    with pytest.raises(BudgetExceeded):
+        fit(asked(), rows(), account=account)
+
+
+def test_rhos_of_users_add_up_too(ledger: Ledger) -> None:
+    """A run's rho is m^2 times a row's: one that reserved and finished with a row's would leave room for m^2 runs."""
+    for _ in range(2):
+        fit(asked(), rows(), account=Account(ledger=ledger.path, dataset="rhos"))
+    (status,) = (s for s in ledger.status() if s.dataset == "rhos")
+    one = prepare(asked(rows_per_user=None), NAMES).problem.budget.amount / 2
+    assert status.spent.rho == pytest.approx(2 * one, rel=1e-6)
+
+
+@pytest.mark.parametrize(("dataset", "most"), [("mine", MOST), ("people", None), ("rhos", None)])
+def test_runs_for_users_and_for_rows_do_not_share_a_lifetime(ledger: Ledger, dataset: str, most: int | None) -> None:
+    population = rows() if most else source(visits(), NAMES, "refuse")
+    with pytest.raises(Refused, match="which does not add up"):
+        fit(asked(rows_per_user=most), population, account=Account(ledger=ledger.path, dataset=dataset))
+    assert ledger.runs() == ()
+
+
+def test_a_lifetime_does_not_change_whom_it_protects(ledger: Ledger) -> None:
+    ledger.declare("people", 3.0, 1e-5, unit="users")
+    with pytest.raises(Refused, match="for users: a lifetime budget cannot be changed"):
+        ledger.declare("people", 3.0, 1e-5)
+    with pytest.raises(InvalidInput, match="expected 'rows' or 'users'"):
+        ledger.declare("others", 1.0, unit="persons")  # type: ignore[arg-type]
+
+
+def test_a_run_goes_on_with_the_rows_that_it_kept(ledger: Ledger) -> None:
+    """Resumed, it keeps the same rows of every user, by the seed in the ledger, and ends as if never cut off."""
+    request = asked(method="su-lloyd", delta=0.0, seed=None, options={"rounds": 3}, rows=2000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.run.test_resuming.REQUEST", request)
+        patch.setattr(
+            "tests.run.test_resuming.run",
+            lambda book, population, *_: fit(request, population, account=Account(ledger=book.path, dataset="people")),
+        )
+        name = cut_off(ledger, rows())
+    found: list[np.ndarray] = []
+    kind = type(rows())
+    original = kind.keep
+
+    def keep(self: Any, most: int, rng: Any) -> None:
+        original(self, most, rng)
+        found.append(self._kept)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kind, "keep", keep)
+        fit(request, rows(), account=Account(ledger=ledger.path, dataset="people", resume=name))
+        key = Ledger.open(ledger.path).replay(name, "people", prepare(request, NAMES).digest())
+        assert key is not None
+        rows().keep(MOST, PublicRng(key.seed).child("rows of users"))
+    assert (found[0] == found[1]).all()
+    with pytest.raises(Refused, match="give it the same options"):
+        fit(asked(rows_per_user=5), rows(), account=Account(ledger=ledger.path, dataset="people", resume=name))
+
+
+# the ways in
+
+
+def test_scikit_learns_way(tmp_path: Path) -> None:
+    table = visits()
+    given: dict[str, Any] = {"n_clusters": 2, "delta": 1e-6, "bounds": (-1, 1), "rows": 1500, "rows_per_user": MOST}
+    fitted = KMeans(user_column="who", **given).fit(table)
+    assert fitted.privacy_.rows_per_user == MOST
+    assert fitted.feature_names_in_.tolist() == ["x", "y"]
+    assert (fitted.predict(table) == fitted.predict(table[list(NAMES)])).all()
+    by_array = KMeans(**given).fit(table[list(NAMES)].to_numpy(), users=table["who"])
+    assert by_array.privacy_.rows_per_user == MOST
+    with pytest.raises(ValueError, match="users are named twice"):
+        KMeans(user_column="who", **given).fit(table, users=table["who"])
+    with pytest.raises(ValueError, match="no column 'who' that could name users"):
+        KMeans(user_column="who", **given).fit(table[list(NAMES)].to_numpy())
+    with pytest.raises(ValueError, match="do not say whose they are"):
+        KMeans(**given).fit(table[list(NAMES)])
+    with pytest.raises(ValueError, match="give the most rows of one user"):
+        KMeans(**{**given, "rows_per_user": None}).fit(table[list(NAMES)], users=table["who"])
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    visits().to_csv(tmp_path / "visits.csv", index=False)
+    options = ["-k", "2", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1500"]
+    of_users = ["--user-column", "who", "--rows-per-user", "4"]
+    declared = cloister("ledger", "declare", "budget.db", "people", "--epsilon", "2", "--delta", "1e-5", "--unit",
+        "users", folder=tmp_path)  # fmt: skip
+    assert "for each user" in declared.stdout
+    paid = ["--ledger", "budget.db", "--dataset", "people"]
+    done = cloister("fit", "visits.csv", *options, *of_users, *paid, "--json", folder=tmp_path)
+    assert json.loads(done.stdout)["privacy"]["rows_per_user"] == 4
+    assert json.loads(done.stdout)["columns"] == ["x", "y"]
+    refused = cloister("fit", "visits.csv", *options, "--columns", "x,y", *paid, folder=tmp_path)
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
+    assert "counts what users pay" in refused.stderr
+    assert "for each user" in cloister("ledger", "show", "budget.db", folder=tmp_path).stdout
+    (tmp_path / "fit.toml").write_text('user-column = "who"\nrows-per-user = 4\n')
+    again = cloister("fit", "visits.csv", *options, "--config", "fit.toml", "--json", folder=tmp_path)
+    assert json.loads(again.stdout)["privacy"]["rows_per_user"] == 4
+
+
+def test_seeded_noise_still_protects_nobody() -> None:
+    told = fit(asked(), rows(), noise=NoiseRng.for_tests(0)).privacy.text()
+    assert told.startswith("not private: seeded")
+    assert "does not learn" not in told
