@@ -22,11 +22,19 @@ REACH = 2**20
 """The largest norm of a lattice point."""
 
 
-class Domain(Protocol):
-    """Where rows can be. Rows outside are clipped to it, silently."""
+class Lattice(Protocol):
+    """How rows come to lie on a lattice: all that a population needs of a round's domain."""
 
     @property
     def dimension(self) -> int: ...
+
+    def snap(self, rows: AnyArray) -> Ints:
+        """Finite rows (n, d) clipped and put on the lattice (n, d): a function of each row alone."""
+        ...
+
+
+class Domain(Lattice, Protocol):
+    """Where rows can be. Rows outside are clipped to it, silently."""
 
     @property
     def unit(self) -> float:
@@ -51,10 +59,6 @@ class Domain(Protocol):
     @property
     def diameter(self) -> float:
         """The largest distance between two points, in the caller's units."""
-        ...
-
-    def snap(self, rows: AnyArray) -> Ints:
-        """Finite rows (n, d) clipped and put on the lattice (n, d): a function of each row alone."""
         ...
 
     def real(self, points: Ints) -> Floats:

@@ -15,7 +15,7 @@ import attrs
 from cloister.core.buckets import Bucketing, QuestionContext, Vectors
 from cloister.core.budget import Budget, Currency, Event, Share, drawings
 from cloister.core.digests import digest, written_as
-from cloister.core.domains import Domain
+from cloister.core.domains import Domain, Lattice
 from cloister.core.lattice import Bound
 from cloister.core.roles import Channel, Counts, FrequencyOracle, Sums, VectorSumOracle
 from cloister.core.trust import Shuffled, T, T_co
@@ -103,7 +103,7 @@ class Round(Generic[T_co]):
 
     index: int
     trust: type[T_co]
-    domain: Domain
+    domain: Lattice
     parts: tuple[OpenedQuestion, ...]
     _digest: str = attrs.field(default="", init=False, repr=False)
 

@@ -7,6 +7,7 @@ run is a pure function of the plan, the public seed and the answers so far.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Generic, NoReturn, Protocol, TypeVar, final, overload
@@ -17,6 +18,7 @@ import numpy as np
 from cloister.core.buckets import Space
 from cloister.core.budget import Currency, Event
 from cloister.core.clustering import Clustering, Problem, Released
+from cloister.core.domains import Domain, Lattice
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.questions import OpenedQuestion, Question, Round
@@ -197,6 +199,7 @@ class Session(Generic[T]):
         self._accountant, self._journal, self._forecasting = accountant, journal, forecasting
         self._noise = NoiseRng.secret() if noise is None else noise
         self._past = list(self.record.lookups)
+        self._lattice: Lattice = problem.domain
 
     @property
     def released(self) -> tuple[Event, ...]:
@@ -211,6 +214,17 @@ class Session(Generic[T]):
     def release(self, value: V) -> Released[V]:
         """Mark a value computed from this session's answers as fit for a solver to see."""
         return Released(value, self.released)
+
+    def framed(self, lattice: Lattice, domain: Domain) -> Session[T]:
+        """This session as a method sees it that works in units of its own: ``ask`` puts rows on ``lattice``, whose
+        points are those of ``domain``, and sums are in that domain's units.
+
+        Rounds, record, journal and charges are shared: it is one run. Noise is the same whatever frame an answer led
+        to, because the domain must be public: only where its middle and its unit lie in the caller's may be released.
+        """
+        view = copy.copy(self)
+        view.problem, view._lattice = attrs.evolve(self.problem, domain=domain), lattice
+        return view
 
     @overload
     def ask(self, q1: Question[T, A], /) -> tuple[A]: ...
@@ -247,7 +261,7 @@ class Session(Generic[T]):
         if trusts & {Central, Aggregated} and any(q.budget.user_share for q in questions):
             raise Refused("Central and Aggregated trust have no public user numbers: split the budget, not the users")
         parts = tuple(self._part(index, i, q) for i, q in enumerate(questions))
-        return Round(index, questions[0].trust, self.problem.domain, parts)
+        return Round(index, questions[0].trust, self._lattice, parts)
 
     def _part(self, index: int, number: int, q: Question[T, Any]) -> OpenedQuestion:
         context = self.problem.context(q.budget, self.seed.child("round", index, number))

@@ -34,6 +34,8 @@ def components() -> list[Spec]:
             "noise", paper=DIAA, presets={**gauss, **ABSOLUTE}),
         Spec("su-lloyd", "Method", LLOYD, "k-means by noisy rounds with Laplace noise: pure "
             "privacy", paper=SU, presets={**laplace, **ABSOLUTE}),
+        Spec("zoom", "Method", "cloister.plugins.methods.zoom:Zoom", "finds where the rows are within wide bounds, and "
+            "clusters there", paper="Karwa, Vadhan (2018)"),
         Spec("lloyd", "Method", LLOYD, "k-means by exact rounds, NOT private, for comparison",
              presets={**exact, **ABSOLUTE}, private=False),
         *_both("discrete-laplace", "discrete_laplace", "DiscreteLaplace", "with two-sided geometric noise: pure "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any, final
@@ -78,6 +79,12 @@ class Invented:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
+
+    def framed(self, lattice: Any, domain: Any) -> Invented:
+        """As ``Session.framed``: its answers are invented too."""
+        view = copy.copy(self)
+        view._session = self._session.framed(lattice, domain)
+        return view
 
     def ask(self, *questions: Any) -> tuple[Told, ...]:
         self._session.ask(*questions)

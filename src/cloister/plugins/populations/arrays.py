@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.core.domains import Domain
+from cloister.core.domains import Lattice
 from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge, merge_summaries, summarise_lattice
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
@@ -113,7 +113,7 @@ class Arrays:
         self._missing: Missing = as_missing(missing)
         self._first, self._progress = as_first(first), progress
         self._people: int | None = None
-        self._domain: Domain | None = None
+        self._domain: Lattice | None = None
         self._lattice = np.empty((0, 0), np.int32)
         self._parts: list[_Chunk] = []
 
@@ -198,7 +198,7 @@ class Arrays:
                 self._progress(part.rows)
             yield summary
 
-    def _snap(self, domain: Domain) -> None:
+    def _snap(self, domain: Lattice) -> None:
         """Put the rows on this domain's lattice, unless they are there."""
         if self._domain == domain:
             return

@@ -7,7 +7,7 @@ from typing import Literal, NoReturn, TypeAlias
 
 import numpy as np
 
-from cloister.core.domains import Domain
+from cloister.core.domains import Lattice
 from cloister.core.errors import InvalidInput, Refused, UnknownName
 from cloister.core.lattice import CAP
 from cloister.core.types import AnyArray, Bools, Floats, Ids
@@ -115,7 +115,7 @@ def as_first(value: int) -> int:
     raise InvalidInput(f"the first user's number is {value}: it must be between 0 and {2**64 - CAP}")
 
 
-def fit(domain: Domain, columns: Sequence[str]) -> None:
+def fit(domain: Lattice, columns: Sequence[str]) -> None:
     """Raises: InvalidInput unless the domain bounds these columns; NumPy would stretch a single one over all bounds."""
     if domain.dimension != len(columns):
         raise InvalidInput(

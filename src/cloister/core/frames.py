@@ -1,0 +1,99 @@
+"""Where a method's own units lie in the caller's: rows are moved and scaled by public or released figures first.
+
+A frame is a function of each row alone, and elementwise: the same in any batch and on every machine (laws 5 and 9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.domains import Box, Lattice
+from cloister.core.types import AnyArray, Floats, Ints
+
+OCTAVES = 64
+"""Magnitudes from 2^-64 to 2^64, 5e-20 to 2e19, are told apart: the bounds of a column whose range nobody knows."""
+
+STEPS = 256
+"""Grades of an octave: equal steps, which are the first eight bits of a float's mantissa."""
+
+GRADES = 2 * OCTAVES * STEPS
+"""Grades of positive numbers; there are as many of negative ones."""
+
+UNKNOWN = (-(2.0**OCTAVES), 2.0**OCTAVES)
+"""Bounds that stand for 'unknown'."""
+
+
+def cube(dimension: int) -> Box:
+    """The domain that every frame leads to, whatever was released: [-1, 1] in each column."""
+    return Box((-1.0,) * dimension, (1.0,) * dimension)
+
+
+@final
+@attrs.frozen
+class Reframed:
+    """The lattice of the cube, for rows less ``offset`` over ``scale``, column by column.
+
+    Args: offset, scale: d numbers each, finite, in the caller's units; scales are positive.
+    """
+
+    offset: tuple[float, ...]
+    scale: tuple[float, ...]
+
+    @classmethod
+    def of(cls, intervals: Floats, units: Floats) -> Reframed:
+        """Around the middles of intervals (d, 2), with these units (d,)."""
+        middles = intervals[:, 0] / 2 + intervals[:, 1] / 2
+        return cls(tuple(middles.tolist()), tuple(units.tolist()))
+
+    @property
+    def dimension(self) -> int:
+        return len(self.offset)
+
+    def snap(self, rows: AnyArray) -> Ints:
+        with np.errstate(over="ignore"):  # the cube clips what is beyond all numbers
+            inside = (np.asarray(rows, np.float64) - np.array(self.offset)) / np.array(self.scale)
+        return cube(self.dimension).snap(inside)
+
+    def real(self, points: Floats) -> Floats:
+        """Points (..., d) of the cube in the caller's units."""
+        found: Floats = np.array(self.offset) + points * np.array(self.scale)
+        return found
+
+
+@final
+@attrs.frozen
+class Graded:
+    """A lattice whose coordinate in some columns is the grade of a number: by sign, octave and step of the octave.
+
+    Args: others, the lattice of the other columns; columns, which ones are graded.
+    """
+
+    others: Lattice
+    columns: tuple[int, ...]
+
+    @property
+    def dimension(self) -> int:
+        return self.others.dimension
+
+    def snap(self, rows: AnyArray) -> Ints:
+        points, columns = self.others.snap(rows), list(self.columns)
+        points[:, columns] = grades(np.asarray(rows[:, columns], np.float64))
+        return points
+
+
+def grades(values: Floats) -> Ints:
+    """Integers from -GRADES to GRADES - 1 in the order of the values; -0.0 is as 0."""
+    bits = np.ascontiguousarray(np.abs(values)).view(np.int64) >> 44
+    size = np.clip(bits - ((1023 - OCTAVES) * STEPS), 0, GRADES - 1)
+    return np.where(values < 0, -1 - size, size)
+
+
+def least_of(grade: Sequence[int] | Ints) -> Floats:
+    """The least value of each grade (m,); of GRADES, the end of them all."""
+    wanted = np.asarray(grade, np.int64)
+    bits = (np.abs(wanted) + (1023 - OCTAVES) * STEPS) << 44
+    return np.asarray(np.where(wanted == 0, 0.0, np.sign(wanted) * bits.view(np.float64)), np.float64)

@@ -1,0 +1,196 @@
+"""Zoom: find where the rows are within wide bounds, then cluster there, in units that suit the columns.
+
+1. One question (unless ``share`` is 0): in each column, how many rows are in each 16th of the declared range, in each
+   16th of those, and of those. A column whose range nobody knows has bins of sign and magnitude instead.
+2. Per column: the interval from the first to the last bin that holds more than noise does, and a margin.
+3. The method in the slot works in the cube [-1, 1]^d, which stands for these intervals, with the rest of the budget.
+   Its centres come back in the caller's units. Rows beyond the cube are clipped to it.
+
+Guarantee: the trust model, neighbouring relation and measure of the oracles in the slots, composed by the accountant.
+The question of step 1 has d columns of ``levels`` levels each; a row is in one bin of each, so that the L2 sensitivity
+under add-or-remove one row is sqrt(d levels), which is what an oracle pays for. Which cube the method works in is the
+same whatever is found: its lattice, noise, rounds and shares come from public figures alone, and only where it lies
+among the rows comes from answers that were paid for. Intervals and units are released, and stand in the result.
+
+Source: the range of a column by a noisy histogram of it (Karwa, Vadhan: Finite sample differentially private confidence
+intervals, 2018; Smith 2011 for quantiles); the levels, so that bounds may be 1,000 times too wide, are cloister's own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Generic
+
+import attrs
+import numpy as np
+
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.domains import Box, Lattice
+from cloister.core.errors import InvalidInput
+from cloister.core.frames import GRADES, UNKNOWN, Graded, Reframed, cube, least_of
+from cloister.core.questions import count
+from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import component, option, slot
+from cloister.core.roles import FrequencyOracle
+from cloister.core.session import Method, Session
+from cloister.core.trust import T
+from cloister.core.types import Floats
+from cloister.plugins.methods.zoom_ranges import CODES, Columns, interval
+
+SHARES = 0.01, 0.02, 0.05, 0.1
+"""Shares that are tried, and where a range is unknown, those below too."""
+
+SHARES_UNKNOWN = 0.2, 0.3
+
+FINE = 0.01
+"""The first share is taken by which a bin's standard error is at most this part of the rows."""
+
+COARSE = 0.03
+"""With a larger error at the largest share, rows could not be told from noise."""
+
+MARGIN = 0.1
+"""Of an interval's width, added on each side: rows too thin to be seen."""
+
+NEARLY = 0.8
+"""An interval of at least this part of the declared range is not worth clipping rows for."""
+
+NOWHERE = -1.0, 1.0
+"""Of a column that nobody knows, and whose counts are no more than noise."""
+
+
+@component
+class Zoom(Generic[T]):
+    """A method that works in a frame of its own, around the rows and in units that suit the columns."""
+
+    method: Method[T] = slot("hst-means", help="clusters the rows in the frame that was found")
+    counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows are in each bin of each column")
+    share: float | None = option(
+        default=None, low=0.0, high=0.9,
+        help="of the budget, for finding where the rows are; 0: nothing is asked, and the frame is the declared range; "
+        "none: the least one that tells rows from noise, by public figures, or 0 if none does",
+    )  # fmt: skip
+    scale: str = option(
+        default="none",
+        help="units of distances: none (the caller's), bounds (each column's width), or a weight per column, as in "
+        "1,0.5,2",
+    )  # fmt: skip
+
+    def __attrs_post_init__(self) -> None:
+        self._weights(None)
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        domain, share = problem.domain, self.share_of(problem)
+        if not isinstance(domain, Box):
+            return self.method.cluster(problem, session, rng.child("method"))
+        look, rest = problem.split(share)
+        intervals = self._found(look, domain, session) if share else np.column_stack([domain.lower, domain.upper])
+        half = intervals[:, 1] / 2 - intervals[:, 0] / 2
+        weights = self._weights(len(half))
+        units = half if weights is None else (weights * half).max() / weights
+        frame, inner = Reframed.of(intervals, units), attrs.evolve(rest, domain=cube(len(half)))
+        found = self.method.cluster(inner, session.framed(frame, inner.domain), rng.child("method"))
+        details = _returned(found.details, frame) | {"intervals": intervals, "units": units}
+        return Clustering(domain.truncate(frame.real(found.centers)), found.weights, details)
+
+    def share_of(self, problem: Problem) -> float:
+        """The share of the budget that finds where the rows are; 0 if nothing is asked.
+
+        Raises: InvalidInput: the range of a column is unknown, and rows are too few to find it.
+        """
+        if not isinstance(problem.domain, Box):
+            if self.scale != "none":
+                raise InvalidInput("a ball has one unit for all columns: leave out the scale, or give bounds per column")
+            return 0.0
+        unknown = _unknown(problem.domain)
+        if self.share is not None and not (unknown and not self.share):
+            return self.share
+        if self.share == 0:
+            raise InvalidInput("columns of unknown range have to be looked for: zoom cannot be off")
+        shares = SHARES + (SHARES_UNKNOWN if unknown else ())
+        errors = [self._error(problem, share) for share in shares]
+        for share, error in zip(shares, errors, strict=True):
+            if error <= FINE:
+                return share
+        if errors[-1] <= COARSE:
+            return shares[-1]
+        if unknown:
+            raise InvalidInput(
+                f"{problem.rows} rows are too few to find the range of unknown columns with this budget: give bounds, "
+                f"more budget, or fewer columns"
+            )
+        return 0.0
+
+    def pays(self, problem: Problem) -> bool:
+        """Whether it asks anything: by public figures, where bins tell rows from noise."""
+        return self.share_of(problem) > 0
+
+    def _error(self, problem: Problem, share: float) -> float:
+        """Standard error of a bin, in parts of all rows."""
+        look = problem.split(share)[0].budget
+        columns = _columns(problem.domain)
+        return math.sqrt(self.counts.variance(columns.space, look, problem.context(look))) / problem.rows
+
+    def _found(self, look: Problem, domain: Box, session: Session[T]) -> Floats:
+        """Intervals (d, 2), in the caller's units."""
+        columns, declared = _columns(domain), np.column_stack([domain.lower, domain.upper])
+        lattice: Lattice = Reframed.of(declared, domain.half_widths)
+        unknown = _unknown(domain)
+        if unknown:
+            lattice = Graded(lattice, unknown)
+        (counts,) = session.framed(lattice, cube(domain.dimension)).ask(
+            count(columns, oracle=self.counts, budget=look.budget)
+        )
+        errors = [float(counts.standard_error(np.zeros(1, np.int64), level)[0]) for level in range(columns.depth)]
+        found = [interval(counts, j, errors) for j in range(domain.dimension)]
+        return np.array([_widened(ends, *declared[j], j in unknown) for j, ends in enumerate(found)])
+
+    def _weights(self, dimension: int | None) -> Floats | None:
+        """What columns are multiplied by before distances are taken; None if their widths decide. Args: dimension, or
+        None to check the option alone."""
+        if self.scale in ("bounds", "none"):
+            return None if self.scale == "bounds" else np.ones(dimension or 1)
+        try:
+            weights = np.array([float(part) for part in self.scale.split(",")])
+        except ValueError:
+            weights = np.zeros(1)
+        if not (np.isfinite(weights).all() and (weights > 0).all()):
+            raise InvalidInput(f"scale is '{self.scale}': give bounds, none, or a positive number per column")
+        if dimension not in (None, len(weights)):
+            raise InvalidInput(f"scale has weights for {len(weights)} columns, the bounds are for {dimension}")
+        return weights
+
+
+def _unknown(domain: Box) -> tuple[int, ...]:
+    """Which columns have a range that nobody knows."""
+    return tuple(j for j, ends in enumerate(zip(domain.lower, domain.upper, strict=True)) if ends == UNKNOWN)
+
+
+def _columns(domain: Any) -> Columns:
+    """The bins of a domain's columns: a fourth level where grades of all numbers are to be told apart."""
+    unknown = _unknown(domain)
+    side = int(cube(domain.dimension).sides[0])
+    return Columns(tuple(GRADES if j in unknown else side for j in range(domain.dimension)), 4 if unknown else 3)
+
+
+def _widened(ends: tuple[int, int] | None, low: float, high: float, unknown: bool) -> tuple[float, float]:
+    """The interval between these ends with its margins, in the caller's units: within the declared range, or all of it
+    if that is nearly the same."""
+    if ends is None:
+        return NOWHERE if unknown else (low, high)
+    if unknown:
+        first, last = (float(v) for v in least_of(np.array(ends) * (2 * GRADES // CODES) - GRADES))
+    else:
+        first, last = (low + (high - low) * (end / CODES) for end in ends)
+    margin = MARGIN * (last - first)
+    if last - first >= NEARLY * (high - low):
+        return low, high
+    return max(low, first - margin), min(high, last + margin)
+
+
+def _returned(details: dict[str, Any], frame: Reframed) -> dict[str, Any]:
+    """Details in the caller's units, but for cells in a projection's own and costs in the method's."""
+    found = dict(details)
+    for name in ("iterates", "cells"):
+        if name in found and not (name == "cells" and "projection" in found):
+            found[name] = frame.real(np.asarray(found[name]))
+    return found

@@ -1,0 +1,91 @@
+"""Where a column's rows are, read out of noisy counts of its range's 16ths, of their 16ths, and so on.
+
+An edge is found from the outside: the first bin that holds more than noise does, then the first such 16th of it, until
+noise hides them. Bins that say nothing alone are looked at in pairs, fours and eights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.buckets import Space
+from cloister.core.roles import Counts
+from cloister.core.types import Floats, Ints
+
+FAN = 16
+"""Bins that a bin of the level above is made of."""
+
+CODES = FAN**4
+"""A column's range in the smallest steps that bins may have."""
+
+CERTAIN = 4.0
+"""Standard errors above which a count is of rows: noise alone looks so once in 30,000 bins."""
+
+
+@final
+@attrs.frozen
+class Columns:
+    """A row is in one bin of every column, on every level of it: that is d times ``depth`` levels.
+
+    Args: sides, the largest lattice coordinate of each column; depth, levels of a column: 16, 256, 4,096 ... bins.
+    """
+
+    sides: tuple[int, ...]
+    depth: int
+
+    @property
+    def space(self) -> Space:
+        return Space(tuple(FAN ** (level + 1) for level in range(self.depth)) * len(self.sides))
+
+    def locate(self, rows: Ints) -> Ints:
+        sides = np.array(self.sides)
+        codes = np.clip((rows + sides) * CODES // (2 * sides), 0, CODES - 1)
+        shifts = np.array([(4 - level) * 4 for level in range(1, self.depth + 1)])
+        return (codes[:, :, None] >> shifts).reshape(len(rows), -1)
+
+
+def interval(counts: Counts, column: int, errors: Sequence[float]) -> tuple[int, int] | None:
+    """Where a column's rows begin and end, from 0 to ``CODES``; None if its counts are no more than noise.
+
+    Args: errors, the standard error of each level's counts.
+    """
+    low = _descended(counts, column, errors, last=False)
+    high = _descended(counts, column, errors, last=True)
+    return None if low is None or high is None else (low, CODES - high)
+
+
+def _descended(counts: Counts, column: int, errors: Sequence[float], last: bool) -> int | None:
+    """How far the outermost bin with rows is from this end of the range."""
+    bins, found = np.arange(FAN), None
+    for level, error in enumerate(errors):
+        values = counts.at(bins, column * len(errors) + level)
+        edge = _edge(values[::-1] if last else values, error)
+        if edge is None:
+            break
+        first, width = edge
+        outermost = int(bins[FAN - 1 - first] if last else bins[first])
+        step = CODES // FAN ** (level + 1)
+        found = (FAN ** (level + 1) - 1 - outermost if last else outermost) * step
+        if width > 1:
+            break
+        bins = outermost * FAN + np.arange(FAN)
+    return found
+
+
+def _edge(values: Floats, error: float) -> tuple[int, int] | None:
+    """Where bins with rows begin, and how many bins in one that holds for; None if nowhere.
+
+    Wider windows count where they lie before all narrower ones: thin rows in front of a dense bin.
+    """
+    edge: tuple[int, int] | None = None
+    for width in (1, 2, 4, 8, 16):
+        before = values[: FAN if edge is None else edge[0] // width * width]
+        sums = before.reshape(-1, width).sum(axis=1)
+        hits = np.flatnonzero(sums > CERTAIN * error * np.sqrt(width))
+        if len(hits):
+            edge = int(hits[0]) * width, width
+    return edge
