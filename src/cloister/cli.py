@@ -16,6 +16,7 @@ from cloister.commands.common import (
     AsJson,
     Columns,
     Rows,
+    TrustModel,
     mute,
     names,
     pairs,
@@ -205,8 +206,9 @@ def list_plugins(as_json: AsJson = False) -> None:
 def fit(
     rows: Rows,
     k: Annotated[int | None, typer.Option("-k", "--k", help="Number of centres.")] = None,
-    method: Annotated[str | None, typer.Option(help="Which algorithm; see 'cloister list Method'. Default: "
-        "fastlloyd.")] = None,
+    method: Annotated[str | None, typer.Option(help="Which algorithm; see 'cloister list Method'. Default: auto, "
+        "the one that predicts the least error.")] = None,
+    trust: TrustModel = None,
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget of this run, in nats.")] = None,
     delta: Annotated[float | None, typer.Option(help="Probability of failure of the guarantee; well below 1 / "
         "rows.")] = None,
@@ -243,8 +245,8 @@ def fit(
     from cloister.run.result import checked_target
 
     given = {
-        "k": k, "method": method, "epsilon": epsilon, "delta": delta, "bounds": bounds, "rows": public_rows,
-        "columns": columns,
+        "k": k, "method": method, "trust": trust, "epsilon": epsilon, "delta": delta, "bounds": bounds,
+        "rows": public_rows, "columns": columns,
         "missing": missing, "ledger": ledger, "dataset": dataset, "out": out, "seed": seed,
         "not_private": not_private or None,
         "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers,
@@ -337,15 +339,11 @@ def _requested(o: dict[str, Any], parties: int) -> Request:
     for name, how in (("k", "-k"), ("epsilon", "--epsilon")):
         if o[name] is None:
             raise InvalidInput(f"no {name}: give {how}")
-    method, components, settings = "fastlloyd" if o["method"] is None else o["method"], o["with"], o["set"]
-    if parties:
-        from cloister.federated.plan import pooled
-
-        components, settings = pooled(method, components, settings, parties)
     return Request(
-        k=typed(o["k"], int, "k"), method=method, epsilon=typed(o["epsilon"], float, "epsilon"),
-        delta=typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], components=components,
-        options=settings,
+        k=typed(o["k"], int, "k"), method="auto" if o["method"] is None else o["method"],
+        epsilon=typed(o["epsilon"], float, "epsilon"),
+        delta=typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"],
+        components=o["with"], options=o["set"], trust="aggregated" if parties else o["trust"], parties=parties,
         not_private=flag(o["not_private"], "not_private"), seed=o["seed"],
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +30,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     Args:
         n_clusters: number of centres.
-        method: registry name of the method (``cloister list Method``).
+        method: registry name of the method (``cloister list Method``); 'auto' picks the one that predicts the least
+            error for these figures, whatever the rows are.
         epsilon: privacy budget of one ``fit``, in nats.
         delta: probability with which the guarantee may fail; 0 for methods with pure noise only.
         bounds: public bounds: a pair for all columns, a pair per column, a mapping of column names to pairs.
@@ -40,6 +42,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         ledger, dataset: file and declared name of a lifetime budget that this fit is charged to.
         not_private: allow methods that give no guarantee.
         random_state: repeats the public choices (the start). The noise is never repeatable.
+        trust: 'central', 'local', 'shuffled' or 'aggregated': fills all slots that ``components`` does not name.
 
     Attributes:
         cluster_centers_: (n_clusters, n_features) released centres.
@@ -49,11 +52,11 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     """
 
     def __init__(
-        self, n_clusters: int = 8, *, method: str = "fastlloyd", epsilon: float = 1.0, delta: float = 0.0,
+        self, n_clusters: int = 8, *, method: str = "auto", epsilon: float = 1.0, delta: float = 0.0,
         bounds: Any = None,
         rows: int | None = None, components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
         missing: str = "refuse", ledger: str | None = None, dataset: str | None = None, not_private: bool = False,
-        random_state: int | None = None,
+        random_state: int | None = None, trust: str | None = None,
     ) -> None:  # fmt: skip
         self.n_clusters = n_clusters
         self.method = method
@@ -68,6 +71,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.dataset = dataset
         self.not_private = not_private
         self.random_state = random_state
+        self.trust = trust
 
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
         """Release centres of X (n, d), spending epsilon and delta.
@@ -95,9 +99,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             k=self.n_clusters, method=self.method, epsilon=self.epsilon, delta=self.delta, bounds=bounds,
             rows=self.rows,
             components=self.components or {}, options=self.options or {}, not_private=self.not_private,
-            seed=self.random_state,
+            seed=self.random_state, trust=self.trust,
         )  # fmt: skip
-        return fit(request, source(checked, None, self.missing), account=account)
+        result = fit(request, source(checked, None, self.missing), account=account)
+        if warning := result.details.get("auto", {}).get("warning"):
+            warnings.warn(warning, UserWarning, stacklevel=3)
+        return result
 
     def predict(self, X: Any) -> Ints:  # noqa: N803
         """Index (n,) of the nearest released centre of each row of X. NOT private: it tells about the rows you pass."""

@@ -7,6 +7,7 @@ the whole budget; let a party join the others; only then ask the first question.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ import attrs
 
 from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.budgeting import problem_of
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
 from cloister.accounting.total import Total
@@ -34,10 +34,14 @@ from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Population, Session, forecast
 from cloister.core.shuffling import refuse_few
-from cloister.core.trust import TRUSTS
+from cloister.core.trust import TRUSTS, trust_named
 from cloister.run.bounds import domain_of
+from cloister.run.choosing import Choice, Chooser
 from cloister.run.result import Result
 from cloister.run.statement import state
+
+FORMER_DEFAULT = "fastlloyd"
+"""The method of a request that names none, in the last release."""
 
 
 @attrs.frozen(kw_only=True)
@@ -46,7 +50,7 @@ class Request:
 
     Args:
         k: number of centres.
-        method: registry name.
+        method: registry name; ``auto`` picks the one that predicts the least error.
         epsilon: nats, for the whole run.
         delta: probability, for the whole run; 0 where only pure noise is added.
         bounds: as ``cloister.run.bounds.domain_of`` takes them.
@@ -55,10 +59,13 @@ class Request:
         options: value per option path.
         not_private: allow components that give no guarantee.
         seed: of the run's public choices; by default a fresh one.
+        trust: a trust model by name, whose oracles fill all slots that ``components`` does not name; None: as the
+            method has them (``cloister.run.choosing``).
+        parties: how many pool their rows, under Aggregated trust; 0: as options say.
     """
 
     k: int = attrs.field(converter=own_number)
-    method: str = "fastlloyd"
+    method: str = "auto"
     epsilon: float = attrs.field(converter=own_number)
     delta: float = attrs.field(default=0.0, converter=own_number)
     bounds: Any = None
@@ -67,19 +74,23 @@ class Request:
     options: Mapping[str, Any] = attrs.field(factory=dict)
     not_private: bool = False
     seed: int | None = attrs.field(default=None, converter=own_number)
+    trust: str | None = attrs.field(default=None, converter=trust_named)
+    parties: int = 0
 
 
 @attrs.frozen(eq=False)
 class PreparedRun:
     """A request whose public part has been checked, before any row is read.
 
-    Args: problem, composed (the method with everything in its slots), total (the budget), columns (their names).
+    Args: problem, composed (the method with everything in its slots), total (the budget), columns (their names), choice
+    (how the method was picked, if it was).
     """
 
     problem: Problem
     composed: Composed
     total: Total
     columns: tuple[str, ...]
+    choice: Choice | None = None
 
     def digest(self) -> str:
         """A hash of the whole plan: a run is resumed only under the same one."""
@@ -103,8 +114,10 @@ class PreparedRun:
         return {"k": self.problem.k, "rows": self.problem.rows, "bounds": bounds, "lattice unit": domain.unit}
 
 
-def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
-    """Check everything that does not depend on a row.
+def prepare(request: Request, columns: Sequence[str], only: str | None = None) -> PreparedRun:
+    """Check everything that does not depend on a row, and decide what the request leaves open (``choosing``).
+
+    Args: only (the candidate of ``auto`` to take, whatever it predicts).
 
     Raises: InvalidInput, UnknownName or WrongComposition, in one line that says what to do.
     """
@@ -112,7 +125,7 @@ def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
         given: Any = value
         if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
             raise InvalidInput(f"{name} is {value!r}: give a whole number")
-    composed = compose(registry(), "Method", request.method, request.components, request.options)
+    composed = compose(registry(), "Method", request.method, request.components, request.options, request.trust)
     if not composed.private and not request.not_private:
         raise InvalidInput(
             f"'{request.method}' as composed is NOT private: it releases exact answers. For a benchmark on rows that "
@@ -125,7 +138,9 @@ def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
             "private; this one steers the number of rounds and the shares"
         )
     total = Total(request.epsilon, request.delta)
-    return PreparedRun(problem_of(composed, total, request.k, domain, request.rows), composed, total, tuple(columns))
+    chooser = Chooser(total, request.k, domain, request.rows, request.trust, request.parties)
+    composed, problem, choice = chooser.chosen(composed, request.components, request.options, only)
+    return PreparedRun(problem, composed, total, tuple(columns), choice)
 
 
 @attrs.frozen(kw_only=True)
@@ -165,6 +180,20 @@ class Account:
         return (
             None if self.resume is None else Ledger.open(self.ledger).replay(self.resume, self.dataset, plan.digest())
         )
+
+    def begun(self, plan: PreparedRun, request: Request) -> PreparedRun:
+        """The plan of the run to resume, if ``request`` means it: that of another candidate of ``auto`` (other plugins
+        were installed when the run began), or of the default method of the last release. Else ``plan`` itself."""
+        known = None if self.resume is None else Ledger.open(self.ledger).plan_of(self.resume)
+        if known is None or known == plan.digest() or plan.choice is None:
+            return plan
+        former = attrs.evolve(request, method=FORMER_DEFAULT)
+        for name in (None, *(c.name for c in plan.choice.candidates)):
+            with suppress(CloisterError):
+                other = prepare(request if name else former, plan.columns, name)
+                if other.digest() == known:
+                    return other
+        return plan
 
     def held(self, plan: PreparedRun, seed: PublicRng, population: Population[Any]) -> Run:
         """The run with its whole budget reserved: a new one, or the one to resume."""
@@ -221,6 +250,7 @@ def fit(
     Raises: CloisterError: before any row is read or budget spent, unless a row cannot be read.
     """
     plan = prepare(request, population.columns)
+    plan = plan if account is None else account.begun(plan, request)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
     asked, _ = _checked_forecast(plan, seed)
     trust = plan.composed.trust or "Central"
@@ -269,7 +299,7 @@ def fit(
         plan.composed.config(),
         plan.describe(),
         privacy,
-        {**clustering.details, **_ideal(session)},
+        {**clustering.details, **_ideal(session), **({} if plan.choice is None else {"auto": plan.choice.as_dict()})},
         __version__,
     )
     if keep is not None:
