@@ -134,14 +134,18 @@ class Chooser:
         name = composed.spec.name
         if self.trust is None:
             return composed, self.problem(composed)
-        with suppress(CloisterError):
-            as_it_is = compose(registry(), "Method", name, wires, self._pooled(name, wires, values))
+        open_slots = dict(oracle_slots(registry(), name, wires))
+        try:
+            as_it_is = compose(registry(), "Method", name, wires, self._pooled(wires, values))
             if as_it_is.trust in (None, self.trust):
                 problem = self.problem(as_it_is)
-                if check:
+                if check and open_slots:
                     self.check(as_it_is, problem)
                 return as_it_is, problem
-        return self._searched(name, wires, values)
+        except CloisterError:
+            if not open_slots:
+                raise
+        return self._searched(name, wires, values, open_slots)
 
     def problem(self, composed: Composed) -> Problem:
         return problem_of(composed, self.total, self.k, self.domain, self.rows)
@@ -151,10 +155,11 @@ class Chooser:
         rounds = forecast(composed.value, problem, ANY_KEY)
         Accountant(self.total, problem.budget).forecast([round.events for round in rounds])
 
-    def _searched(self, name: str, wires: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Composed, Problem]:
+    def _searched(
+        self, name: str, wires: Mapping[str, str], values: Mapping[str, Any], slots: Mapping[str, Any]
+    ) -> tuple[Composed, Problem]:
         """One count oracle and one vector oracle for all open slots, the earliest in their orders that run; then, slot
         by slot, an earlier one that runs too."""
-        slots = dict(oracle_slots(registry(), name, wires))
         orders = {role: self._payable(role) for role in dict.fromkeys(slots.values())}
         first: CloisterError | None = None
         for each in sorted(itertools.product(*(range(len(order)) for order in orders.values())), key=sum):
@@ -165,7 +170,7 @@ class Chooser:
                 first = first or error
                 continue
             return found if not any(each) else self._improved(name, wires, values, slots, orders, chosen)
-        raise InvalidInput(f"no {self.trust} oracles fit '{name}': {first or 'none can be paid or is installed'}")
+        raise InvalidInput(f"no {self.trust} oracles fit '{name}': {first or 'none can be paid, or is installed'}")
 
     def _improved(
         self, name: str, wires: Mapping[str, str], values: Mapping[str, Any], slots: Mapping[str, Any],
@@ -184,7 +189,12 @@ class Chooser:
         self, name: str, wires: Mapping[str, str], values: Mapping[str, Any], given: Mapping[str, str]
     ) -> tuple[Composed, Problem]:
         every = {**given, **wires}
-        composed = compose(registry(), "Method", name, every, self._pooled(name, every, values))
+        composed = compose(registry(), "Method", name, every, self._pooled(every, values))
+        if composed.trust not in (None, self.trust):
+            raise InvalidInput(
+                f"'{name}' as composed is {composed.trust}, and the trust model asked for is {self.trust}: leave its "
+                f"oracles open, or name {self.trust} ones"
+            )
         problem = self.problem(composed)
         self.check(composed, problem)
         return composed, problem
@@ -198,7 +208,7 @@ class Chooser:
                 found.append(spec.name)
         return found
 
-    def _pooled(self, name: str, wires: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
+    def _pooled(self, wires: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
         """Option values, completed by the number of parties, which sets the noise shares and the ring."""
         if not self.parties:
             return dict(values)

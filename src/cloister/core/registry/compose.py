@@ -188,7 +188,8 @@ class _Composer:
         (an oracle that its trust lacks, say); one that the caller configured must fit."""
         known = {s.name: s.name for s in self.registry.candidates(objective)}
         named = {where.removeprefix(path): to for where, to in self.wires.items() if where.startswith(path)}
-        only = {title: to for title, to in named.items() if "." not in title and to != "none"}
+        methods = {s.name for s in self.registry.specs("Method")}
+        only = {title: to for title, to in named.items() if "." not in title and to in methods}
         left_out = [title for title in known if named.get(title) == "none"]
         for title in left_out:
             del self.wires[f"{path}{title}"]
@@ -279,6 +280,8 @@ def _check_path(composed: Composed, path: str, kind: str) -> None:
     known: Mapping[str, Any] = composed.inner if kind == "slot" else options_of(cls)
     if last not in known:
         hint = f"('{composed.spec.name}' has none)" if not known else f"(of '{composed.spec.name}')"
+        if any(isinstance(facts, Choices) for facts in slots_of(cls).values()):
+            hint = f"('{composed.spec.name}' picks a method: write NAME.{last} for a candidate's, or choose one by --method)"
         raise UnknownName(kind, last, known, hint)
 
 
