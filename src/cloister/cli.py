@@ -34,6 +34,7 @@ from cloister.commands.decode import decode
 from cloister.commands.encode import answer, encode
 from cloister.commands.endings import REFUSED, UNPRINTED, Standing, ending, printing, reason
 from cloister.commands.evaluate import evaluate
+from cloister.commands.explain import explain
 from cloister.commands.join import join, make_certificates, party_key, sign
 from cloister.commands.ledger import ledger_app
 from cloister.commands.new_plugin import new_plugin
@@ -238,6 +239,8 @@ def fit(
     config: Annotated[Path | None, typer.Option(help="A .toml or .json file with the same options.")] = None,
     seed: Annotated[int | None, typer.Option(help="Repeat the public choices (the start). Never the noise.")] = None,
     not_private: Annotated[bool, typer.Option("--not-private", help="Allow methods that give no guarantee.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, as 'cloister explain' does: reads "
+        "no row, spends nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Release k private centres of the rows."""
@@ -274,6 +277,12 @@ def fit(
             )
 
         population = read(rows)  # all paths together: also refuses a file given twice, and columns that differ
+        if dry_run:
+            from cloister.run.explaining import explain as explained
+
+            found = explained(request, population.columns)
+            print_json(found.as_dict()) if as_json else show(found.text)
+            return
         if together:
             population = parties({path: read([path]) for path in rows})
         standing.result = result = run(
@@ -288,6 +297,7 @@ def fit(
             show(f"\nsaved to {target}")
 
 
+app.command("explain")(explain)
 app.command("plan")(plan)
 app.command("encode")(encode)
 app.command("answer")(answer)

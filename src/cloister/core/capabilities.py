@@ -114,7 +114,9 @@ class PredictsError(Protocol):
 
 
 def predicted_error(method: Any, problem: Problem) -> float:
-    """The error that a method predicts. Raises: InvalidInput: it cannot solve the problem, or that is no error."""
+    """The error that a method predicts. Raises: InvalidInput: it predicts none, or cannot solve the problem."""
+    if not isinstance(method, PredictsError):
+        raise InvalidInput(f"{type(method).__name__} does not predict its error")
     error = float(method.expected_error(problem))
     if not 0 <= error < math.inf:
         raise InvalidInput(f"the expected error of {type(method).__name__} must be finite and >= 0, not {error}")

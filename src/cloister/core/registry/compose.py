@@ -281,7 +281,7 @@ def _check_path(composed: Composed, path: str, kind: str) -> None:
     if last not in known:
         hint = f"('{composed.spec.name}' has none)" if not known else f"(of '{composed.spec.name}')"
         if any(isinstance(facts, Choices) for facts in slots_of(cls).values()):
-            hint = f"('{composed.spec.name}' picks a method: write NAME.{last} for a candidate's, or choose one by --method)"
+            hint = f"(of '{composed.spec.name}': write NAME.{last} for a candidate's, or choose a method by --method)"
         raise UnknownName(kind, last, known, hint)
 
 
