@@ -1,5 +1,6 @@
 """NICV of the Lloyd family beside its rivals: the tables in docs/accuracy.md.
 
+    python benchmarks/accuracy.py auto              the default, beside our other methods, the rivals and the midpoint
     python benchmarks/accuracy.py peers             the twelve sets, against the measured rivals
     python benchmarks/accuracy.py more              yeast, breast cancer, G2 (d = 2 ... 256)
     python benchmarks/accuracy.py synth             Synth (k = 2 ... 32, d = 2 ... 512) and Synth-K (k to 128): AUC
@@ -25,6 +26,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import attrs
+import auto_tables
 import datasets
 import numpy as np
 import peers
@@ -75,6 +77,7 @@ def measure(cell: Cell) -> list[float]:
         k=data.k, method=cell.method, epsilon=cell.epsilon,
         delta=0.0 if cell.method == "su-lloyd" else datasets.delta(n),
         bounds=(-1.0, 1.0), rows=n, options=dict(cell.options), not_private=not private,
+        trust="central" if private else None,
     )  # fmt: skip
     return [nicv(data.rows, fit(request, population_of(cell.data)).centers) for _ in range(cell.runs)]
 
@@ -177,6 +180,21 @@ def against_peers(processes: int, store: Path | None, names: tuple[str, ...], sc
     print("\n".join(missed))
 
 
+def default(processes: int, store: Path | None, names: tuple[str, ...], scale: float, only: bool, out: Path) -> None:
+    """Auto, and unless ``only`` it is wanted the methods that it picks from; the picture."""
+    methods = ["auto"] if only else ["auto", *auto_tables.others()]
+    cells = [
+        Cell(name, method, eps, auto_tables.runs_of(len(data_of(name).rows), scale))
+        for name in names
+        for method in methods
+        for eps in auto_tables.EPSILONS
+    ]
+    measured = run(cells, processes, store)
+    found = {(c.data, c.method, c.epsilon): measured[c] for c in measured if not c.options}
+    print("\n".join(auto_tables.table(found, names)))
+    auto_tables.draw(found, names, out)
+
+
 def areas(title: str, names: Mapping[str, list[str]], processes: int, store: Path | None, runs: int) -> None:
     """AUC over epsilon (equation 26) per method, averaged over the sets of each row."""
     cells = [
@@ -225,16 +243,20 @@ def ablation(processes: int, store: Path | None, runs: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("peers", "more", "synth", "ablation"))
-    parser.add_argument("--sets", nargs="*", help="only these sets (peers)")
+    parser.add_argument("what", choices=("auto", "peers", "more", "synth", "ablation"))
+    parser.add_argument("--sets", nargs="*", help="only these sets (auto, peers)")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
         "--store", type=Path, help="a JSON-lines file of finished cells, to go on with after an interruption"
     )
     parser.add_argument("--runs", type=int, default=20, help="runs per figure (more, synth, ablation)")
-    parser.add_argument("--scale", type=float, default=1.0, help="share of the usual number of runs (peers)")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the usual number of runs (auto, peers)")
+    parser.add_argument("--only", action="store_true", help="auto alone, without our other methods (auto)")
+    parser.add_argument("--picture", type=Path, default=Path("docs/accuracy_auto.svg"), help="file to draw (auto)")
     o = parser.parse_args()
-    if o.what == "peers":
+    if o.what == "auto":
+        default(o.processes, o.store, tuple(o.sets or datasets.TWELVE), o.scale, o.only, o.picture)
+    elif o.what == "peers":
         against_peers(o.processes, o.store, tuple(o.sets or datasets.TWELVE), o.scale)
     elif o.what == "more":
         areas(

@@ -23,6 +23,7 @@ from tests.in_process import cloister, program
 
 GOLDEN = Path(__file__).parent / "golden"
 BASE = ("-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000")
+FAST = (*BASE, "--method", "fastlloyd")
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +111,7 @@ def test_every_slot_can_be_swapped_and_every_option_set(folder: Path) -> None:
     done = cloister(
         "fit",
         "rows.npy",
-        *BASE,
+        *FAST,
         "--with",
         "counts=discrete-laplace",
         "--set",
@@ -169,7 +170,7 @@ def test_the_demo_can_be_dealt_out_to_parties() -> None:
 
 def test_oracles_that_pool_need_parties(folder: Path) -> None:
     refused = cloister(
-        "fit", "rows.npy", *BASE, "--with", "counts=masked-gaussian", "--with", "sums=masked-gaussian", folder=folder
+        "fit", "rows.npy", *FAST, "--with", "counts=masked-gaussian", "--with", "sums=masked-gaussian", folder=folder
     )
     assert refused.returncode == 2
     assert "cloister coordinate" in refused.stderr
@@ -216,7 +217,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "no epsilon": (["rows.npy", "-k", "3", "--bounds=-1:1", "--rows", "1000"], "no epsilon: give --epsilon"),
     "delta negative": (["rows.npy", *BASE, "--delta", "-1e-9"], "delta is -1e-09"),
     "delta 1": (["rows.npy", *BASE, "--delta", "1"], "delta is 1"),
-    "delta 0 with a Gaussian": (["rows.npy", *BASE, "--delta", "0"], "delta is 0"),
+    "delta 0 with a Gaussian": (["rows.npy", *FAST, "--delta", "0"], "delta is 0"),
     "k 0": (["rows.npy", *BASE, "-k", "0"], "k is 0"),
     "k beyond the public rows": (["rows.npy", *BASE, "-k", "1001"], "public number of rows is 1000"),
     "no public rows": (
@@ -233,11 +234,14 @@ BAD: dict[str, tuple[list[str], str]] = {
     "NaN cells": (["holes.npy", *BASE], "--missing drop"),
     "infinite cells": (["infinite.npy", *BASE], "--missing drop"),
     "an unknown method": (["rows.npy", *BASE, "--method", "fastloyd"], "did you mean fastlloyd"),
-    "an unknown slot": (["rows.npy", *BASE, "--with", "count=discrete-laplace"], "did you mean counts"),
-    "an unknown option": (["rows.npy", *BASE, "--set", "round=3"], "did you mean rounds"),
-    "an unknown component": (["rows.npy", *BASE, "--with", "counts=discrete-laplas"], "did you mean discrete-laplace"),
-    "an option out of bounds": (["rows.npy", *BASE, "--set", "radius_scale=-1"], "it must be > 0"),
-    "an option that is no number": (["rows.npy", *BASE, "--set", "rounds=many"], "it takes int"),
+    "an unknown slot": (["rows.npy", *FAST, "--with", "count=discrete-laplace"], "did you mean counts"),
+    "an unknown option": (["rows.npy", *FAST, "--set", "round=3"], "did you mean rounds"),
+    "an option of no candidate": (["rows.npy", *BASE, "--set", "rounds=3"], "write NAME.rounds for a candidate's"),
+    "a trust model that is none": (["rows.npy", *BASE, "--trust", "locale"], "did you mean local"),
+    "a candidate that is none": (["rows.npy", *BASE, "--with", "one-rund=none"], "did you mean one-round"),
+    "an unknown component": (["rows.npy", *FAST, "--with", "counts=discrete-laplas"], "did you mean discrete-laplace"),
+    "an option out of bounds": (["rows.npy", *FAST, "--set", "radius_scale=-1"], "it must be > 0"),
+    "an option that is no number": (["rows.npy", *FAST, "--set", "rounds=many"], "it takes int"),
     "an ill-formed pair": (["rows.npy", *BASE, "--set", "rounds"], "--set takes name=value"),
     "an unknown format": (["rows.xls", *BASE], "xls"),
     "a result of unknown kind": (["rows.npy", *BASE, "--out", "result.txt"], ".json or .npz"),

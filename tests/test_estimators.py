@@ -74,7 +74,7 @@ def test_what_is_fitted_holds_released_values_only() -> None:
 
 def test_random_state_repeats_the_start_and_never_the_noise() -> None:
     rows = blobs()
-    one, two = model().fit(rows), model().fit(rows)
+    one, two = (model(method="fastlloyd").fit(rows) for _ in range(2))
     assert not np.array_equal(one.cluster_centers_, two.cluster_centers_)
     far = Box((-1.0, -1.0), (1.0, 1.0)).diameter
     start = sphere_packing(3, Box((-1.0, -1.0), (1.0, 1.0)), PublicRng.from_seed(7).child("method").child("start"))
@@ -84,7 +84,7 @@ def test_random_state_repeats_the_start_and_never_the_noise() -> None:
 
 
 def test_components_and_options_are_passed_on() -> None:
-    fitted = model(components={"counts": "discrete-laplace"}, options={"rounds": 3}).fit(blobs())
+    fitted = model(method="fastlloyd", components={"counts": "discrete-laplace"}, options={"rounds": 3}).fit(blobs())
     assert fitted.result_.method["slots"]["counts"]["name"] == "discrete-laplace"
     assert len(fitted.privacy_.spends) == 6
 
@@ -142,7 +142,7 @@ def test_numbers_of_numpy_are_taken_for_every_figure_and_what_is_released_can_be
     numbers: dict[str, Any] = {
         "n_clusters": np.int64(3), "epsilon": np.float32(4.0), "delta": np.float64(1e-6), "rows": np.int32(4000),
         "random_state": np.uint64(7), "options": {"rounds": np.int64(2), "radius_scale": np.float32(0.5)},
-        "bounds": (np.float32(-1), np.int8(1)),
+        "bounds": (np.float32(-1), np.int8(1)), "method": "fastlloyd",
     }  # fmt: skip
     ledger = str(tmp_path / "budget.db")
     Ledger.open(ledger, create=True).declare("mine", np.float32(8.0), np.float64(1e-5))  # type: ignore[arg-type]
@@ -156,10 +156,12 @@ def test_numbers_of_numpy_are_taken_for_every_figure_and_what_is_released_can_be
 
 def test_a_plan_is_the_same_whichever_library_its_numbers_are_of() -> None:
     """So that a run is gone on with by whoever writes 3 for numpy.int64(3)."""
-    own = Request(k=3, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=1000, seed=5, options={"rounds": 3})
+    own = Request(
+        k=3, method="fastlloyd", epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=1000, seed=5, options={"rounds": 3}
+    )
     other = Request(
         k=np.int64(3), epsilon=np.float64(1.0), delta=np.float64(1e-6), bounds=np.array([-1, 1]), rows=np.int64(1000),
-        seed=np.int64(5),
+        seed=np.int64(5), method="fastlloyd",
         options={"rounds": np.int64(3)},
     )  # type: ignore[arg-type]  # fmt: skip
     assert prepare(own, ["x"]).digest() == prepare(other, ["x"]).digest()

@@ -16,6 +16,7 @@ from cloister.commands.common import (
     AsJson,
     Columns,
     Rows,
+    TrustModel,
     mute,
     names,
     pairs,
@@ -33,6 +34,7 @@ from cloister.commands.decode import decode
 from cloister.commands.encode import answer, encode
 from cloister.commands.endings import REFUSED, UNPRINTED, Standing, ending, printing, reason
 from cloister.commands.evaluate import evaluate
+from cloister.commands.explain import explain
 from cloister.commands.join import join, make_certificates, party_key, sign
 from cloister.commands.ledger import ledger_app
 from cloister.commands.new_plugin import new_plugin
@@ -205,8 +207,9 @@ def list_plugins(as_json: AsJson = False) -> None:
 def fit(
     rows: Rows,
     k: Annotated[int | None, typer.Option("-k", "--k", help="Number of centres.")] = None,
-    method: Annotated[str | None, typer.Option(help="Which algorithm; see 'cloister list Method'. Default: "
-        "fastlloyd.")] = None,
+    method: Annotated[str | None, typer.Option(help="Which algorithm; see 'cloister list Method'. Default: auto, "
+        "the one that predicts the least error.")] = None,
+    trust: TrustModel = None,
     epsilon: Annotated[float | None, typer.Option(help="Privacy budget of this run, in nats.")] = None,
     delta: Annotated[float | None, typer.Option(help="Probability of failure of the guarantee; well below 1 / "
         "rows.")] = None,
@@ -242,6 +245,8 @@ def fit(
     config: Annotated[Path | None, typer.Option(help="A .toml or .json file with the same options.")] = None,
     seed: Annotated[int | None, typer.Option(help="Repeat the public choices (the start). Never the noise.")] = None,
     not_private: Annotated[bool, typer.Option("--not-private", help="Allow methods that give no guarantee.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, as 'cloister explain' does: reads "
+        "no row, spends nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Release k private centres of the rows."""
@@ -249,8 +254,8 @@ def fit(
     from cloister.run.result import checked_target
 
     given = {
-        "k": k, "method": method, "epsilon": epsilon, "delta": delta, "bounds": bounds, "rows": public_rows,
-        "columns": columns,
+        "k": k, "method": method, "trust": trust, "epsilon": epsilon, "delta": delta, "bounds": bounds,
+        "rows": public_rows, "columns": columns,
         "missing": missing, "ledger": ledger, "dataset": dataset, "out": out, "seed": seed,
         "not_private": not_private or None,
         "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers,
@@ -278,6 +283,12 @@ def fit(
             )
 
         population = read(rows)  # all paths together: also refuses a file given twice, and columns that differ
+        if dry_run:
+            from cloister.run.explaining import explain as explained
+
+            found = explained(request, population.columns)
+            print_json(found.as_dict()) if as_json else show(found.text)
+            return
         if together:
             population = parties({path: read([path]) for path in rows})
         standing.result = result = run(
@@ -292,6 +303,7 @@ def fit(
             show(f"\nsaved to {target}")
 
 
+app.command("explain")(explain)
 app.command("plan")(plan)
 app.command("encode")(encode)
 app.command("answer")(answer)
@@ -343,15 +355,11 @@ def _requested(o: dict[str, Any], parties: int) -> Request:
     for name, how in (("k", "-k"), ("epsilon", "--epsilon")):
         if o[name] is None:
             raise InvalidInput(f"no {name}: give {how}")
-    method, components, settings = "fastlloyd" if o["method"] is None else o["method"], o["with"], o["set"]
-    if parties:
-        from cloister.federated.plan import pooled
-
-        components, settings = pooled(method, components, settings, parties)
     return Request(
-        k=typed(o["k"], int, "k"), method=method, epsilon=typed(o["epsilon"], float, "epsilon"),
-        delta=typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"], components=components,
-        options=settings,
+        k=typed(o["k"], int, "k"), method="auto" if o["method"] is None else o["method"],
+        epsilon=typed(o["epsilon"], float, "epsilon"),
+        delta=typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"],
+        components=o["with"], options=o["set"], trust="aggregated" if parties else o["trust"], parties=parties,
         not_private=flag(o["not_private"], "not_private"), seed=o["seed"],
         rows_per_user=o["rows_per_user"],
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,7 +31,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     Args:
         n_clusters: number of centres.
-        method: registry name of the method (``cloister list Method``).
+        method: registry name of the method (``cloister list Method``); 'auto' picks the one that predicts the least
+            error for these figures, whatever the rows are.
         epsilon: privacy budget of one ``fit``, in nats.
         delta: probability with which the guarantee may fail; 0 for methods with pure noise only.
         bounds: public bounds: a pair for all columns, a pair per column, a mapping of column names to pairs.
@@ -45,6 +47,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         not_private: allow methods that give no guarantee.
         random_state: repeats the public choices (the start). The noise is never repeatable.
         threads: how many work on the rows; by default as many as BLAS may take. Results do not depend on it.
+        trust: 'central', 'local', 'shuffled' or 'aggregated': fills all slots that ``components`` does not name.
 
     Attributes:
         cluster_centers_: (n_clusters, n_features) released centres.
@@ -54,12 +57,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     """
 
     def __init__(
-        self, n_clusters: int = 8, *, method: str = "fastlloyd", epsilon: float = 1.0, delta: float = 0.0,
+        self, n_clusters: int = 8, *, method: str = "auto", epsilon: float = 1.0, delta: float = 0.0,
         bounds: Any = None,
         rows: int | None = None, components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
         missing: str = "refuse", ledger: str | None = None, dataset: str | None = None, not_private: bool = False,
         random_state: int | None = None, threads: int | None = None, user_column: str | None = None,
-        rows_per_user: int | None = None,
+        rows_per_user: int | None = None, trust: str | None = None,
     ) -> None:  # fmt: skip
         self.n_clusters = n_clusters
         self.method = method
@@ -77,6 +80,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.threads = threads
         self.user_column = user_column
         self.rows_per_user = rows_per_user
+        self.trust = trust
 
     def fit(self, X: Any, y: Any = None, users: Any = None) -> KMeans:  # noqa: N803
         """Release centres of X (n, d), spending epsilon and delta.
@@ -110,10 +114,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             k=self.n_clusters, method=self.method, epsilon=self.epsilon, delta=self.delta, bounds=bounds,
             rows=self.rows,
             components=self.components or {}, options=self.options or {}, not_private=self.not_private,
-            seed=self.random_state, rows_per_user=self.rows_per_user,
+            seed=self.random_state, rows_per_user=self.rows_per_user, trust=self.trust,
         )  # fmt: skip
         population = source(checked, None, self.missing, threads=self.threads, users=users)
-        return fit(request, population, account=account)
+        result = fit(request, population, account=account)
+        if warning := result.details.get("auto", {}).get("warning"):
+            warnings.warn(warning, UserWarning, stacklevel=3)
+        return result
 
     def predict(self, X: Any) -> Ints:  # noqa: N803
         """Index (n,) of the nearest released centre of each row of X. NOT private: it tells about the rows you pass."""

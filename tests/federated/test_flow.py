@@ -91,7 +91,7 @@ def test_the_statement_says_that_the_check_of_most_rows_is_outside_the_guarantee
     members = {name: arrays(part) for name, part in zip(NAMES, PARTS, strict=True)}
     text = fit(request(), parties(members)).privacy.text()
     assert "most_rows" in text
-    central = Request(k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=900)
+    central = Request(k=3, method="fastlloyd", epsilon=1.0, delta=1e-6, bounds="-1:1", rows=900)
     assert "most_rows" not in fit(central, arrays(PARTS[0])).privacy.text()
 
 

@@ -68,7 +68,7 @@ def facts(**changes: Any) -> dict[str, Any]:
     party = [{"name": n, "key": public_key(new_private_key()).hex()} for n in ("a", "b")]
     plan = {
         "k": 3, "epsilon": 1.0, "delta": 1e-6, "rows": 3000, "columns": ["x", "y"], "bounds": [[-1, 1], [-1, 1]],
-        "seed": 1, "party": party,
+        "seed": 1, "party": party, "method": "fastlloyd",
         "coordinator_key": public_key(new_private_key()).hex(),
         **changes,
     }  # fmt: skip
@@ -101,6 +101,14 @@ def test_a_plan_fills_the_slots_of_a_method_that_another_one_starts_from() -> No
     start = plan.plan.composed.config()["slots"]["start"]["slots"]
     assert [start[slot]["name"] for slot in ("tree_counts", "counts", "sums")] == ["skellam"] * 3
     assert start["tree_counts"]["options"]["parties"] == 2
+
+
+def test_a_plan_without_a_method_picks_one_whose_noise_the_parties_draw() -> None:
+    plan = pool_plan(facts(method=None))
+    assert plan.plan.choice is not None
+    assert plan.plan.composed.spec.name == plan.plan.choice.picked
+    assert plan.plan.composed.trust == "Aggregated"
+    assert {part.spec.name for name, part in _parts(plan.plan.composed) if name in ("counts", "sums")} == {"skellam"}
 
 
 @pytest.mark.parametrize("slot", ["counts", "sums"])
@@ -140,7 +148,7 @@ def test_no_party_has_the_coordinators_name() -> None:
         ({"masks": "shared", "oracle": "skellam", "set": {"sums": {"colluding": 0}}}, "one share alone"),
         ({"seed": 1.5}, "whole number"), ({"party": [{"name": "a"}]}, "2 to 1024"),
         ({"party": [{"key": "x"}]}, r"\[\[party\]\]"), ({"with": {"sums": "discrete-gaussian"}}, "slot 'sums'"),
-        ({"with": dict.fromkeys(("counts", "sums"), "discrete-gaussian")}, "Aggregated trust only"),
+        ({"with": dict.fromkeys(("counts", "sums"), "discrete-gaussian")}, "is Central, and the trust model asked"),
         ({"set": 3}, "must be a table"),
         ({"columns": "xy"}, "list of names"), ({"columns": 2}, "list of names"), ({"method": 5}, "no Method '5'"),
         ({"test_noise_seed": "x"}, "whole number"),

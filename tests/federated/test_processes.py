@@ -135,7 +135,14 @@ class Site:
             out, err = process.communicate(timeout=120)
             assert process.returncode == 0, err + out
         request = Request(
-            k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=len(self.rows), seed=5, options={"rounds": self.rounds}
+            k=3,
+            method="fastlloyd",
+            epsilon=1.0,
+            delta=1e-6,
+            bounds="-1:1",
+            rows=len(self.rows),
+            seed=5,
+            options={"rounds": self.rounds},
         )
         rows = registry().load(registry().spec("Population", "arrays"))(self.rows)
         central = fit(request, rows, noise=NoiseRng.for_tests(SEED)).centers

@@ -30,6 +30,13 @@ PlanFile = Annotated[Path, typer.Argument(help="The plan that all parties hold: 
 Columns = Annotated[
     str | None, typer.Option(help="Columns to use, separated by commas; default: all numeric ones (of CSV: all).")
 ]
+TrustModel = Annotated[
+    str | None,
+    typer.Option(
+        "--trust",
+        help="central, local, shuffled or aggregated: fill every slot for an oracle that --with does not name.",
+    ),
+]
 Unsigned = Annotated[
     bool, typer.Option("--unsigned", help="Go without the parties' signatures of the plan: trust this copy of it.")
 ]
@@ -113,6 +120,10 @@ def print_result(result: Result) -> None:
             f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, "
             f"narrower bounds or more budget would use them better."
         )
+    if chosen := result.details.get("auto"):
+        show(f"{plain(chosen['words'])}.")
+    if chosen and chosen["warning"]:
+        show(f"WARNING: {chosen['warning']}.")
     show(result.privacy.text())
 
 

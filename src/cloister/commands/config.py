@@ -10,7 +10,7 @@ from typing import Any
 
 from cloister.core.errors import InvalidInput, UnknownName
 
-TEXTS = {"method", "missing", "ledger", "dataset", "out", "engine", "scheduler", "user_column"}
+TEXTS = {"method", "trust", "missing", "ledger", "dataset", "out", "engine", "scheduler", "user_column"}
 """Options whose value in a config file must be text."""
 
 

@@ -9,7 +9,6 @@ import attrs
 import numpy as np
 
 from cloister.core.errors import MissingExtra
-from cloister.federated.plan import pooled
 from cloister.metrics import nicv
 from cloister.run.fit import PreparedRun, Request, fit, parties, source
 from cloister.run.result import Result
@@ -45,16 +44,15 @@ def demonstrate(
         raise MissingExtra("scikit-learn", "sklearn", "the demonstration") from None
     loaded: Any = load_digits()
     rows = np.asarray(loaded.data, np.float64)
-    components, options = pooled("fastlloyd", {}, {}, len(PARTIES)) if federated else ({}, {})
     request = Request(
         k=k,
         epsilon=epsilon,
         delta=delta,
         bounds=(0.0, 16.0),
         rows=1800,
-        components=components,
-        options=options,
         seed=seed,
+        trust="aggregated" if federated else None,
+        parties=len(PARTIES) if federated else 0,
     )
     population: Any = source(rows, None, "refuse", progress)
     if federated:

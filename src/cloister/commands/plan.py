@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, names, pairs, print_json, say, show, whole
+from cloister.commands.common import AsJson, TrustModel, names, pairs, print_json, say, show, whole
 from cloister.commands.endings import printing
 
 
@@ -18,8 +18,8 @@ def plan(
         "0 to rows - 1.")],
     bounds: Annotated[str, typer.Option(help="Public bounds: ball:RADIUS, -1:1, or 0:120,0:1, or a .toml/.json file.")],
     out: Annotated[Path, typer.Option(help="Folder to make.")],
-    method: Annotated[str, typer.Option(help="Which algorithm, filled with local oracles. See 'cloister list "
-        "Method'.")] = "one-round",
+    method: Annotated[str, typer.Option(help="Which algorithm. See 'cloister list Method'.")] = "one-round",
+    trust: TrustModel = None,
     dimension: Annotated[int | None, typer.Option(help="Number of columns, whatever they are called.")] = None,
     columns: Annotated[str | None, typer.Option(help="Names of the columns, separated by commas.")] = None,
     delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee; 0 for pure noise.")] = 0.0,
@@ -39,6 +39,7 @@ def plan(
     request = Request(
         k=k, method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=rows, seed=seed,
         components=pairs(wire, "--with"), options=pairs(values, "--set"),
+        trust=trust,
     )  # fmt: skip
     made = publish(request, names(columns), dimension)
     text = words(made, made.rounds())

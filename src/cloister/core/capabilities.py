@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol, runtime_checkable
 
 from cloister.core.clustering import Coreset, Problem, Released
+from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Bools, Floats, Ids
 
@@ -109,12 +111,30 @@ class ChecksWholeReports(Protocol):
 
 @runtime_checkable
 class PredictsError(Protocol):
-    """A method that can predict its error; plans warn by it."""
+    """A method that can predict its error: ``auto`` picks by it, plans warn by it.
+
+    Laws: it depends on the problem and the method's options and oracles alone, draws nothing and reads nothing. Errors
+    of methods for one objective are comparable: they are of the same clusters, and what a method is known to lose
+    besides (a bad start, cells that are too wide) is in them, by constants that its docstring derives or measures.
+    """
 
     def expected_error(self, problem: Problem) -> float:
-        """v: mean squared distance by which noise alone moves a row's centre, over the squared radius of the domain
-        (half its diameter), for k tight clusters of equal size. At v >= 1 expect no better than one centre."""
+        """v: mean squared distance by which a row's centre is off, over the squared radius of the domain (half its
+        diameter), for k tight clusters of equal size. At v >= 1 expect no better than one centre.
+
+        Raises: InvalidInput: the method cannot solve the problem (too many columns, say).
+        """
         ...
+
+
+def predicted_error(method: Any, problem: Problem) -> float:
+    """The error that a method predicts. Raises: InvalidInput: it predicts none, or cannot solve the problem."""
+    if not isinstance(method, PredictsError):
+        raise InvalidInput(f"{type(method).__name__} does not predict its error")
+    error = float(method.expected_error(problem))
+    if not 0 <= error < math.inf:
+        raise InvalidInput(f"the expected error of {type(method).__name__} must be finite and >= 0, not {error}")
+    return error
 
 
 @runtime_checkable

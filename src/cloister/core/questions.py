@@ -50,7 +50,8 @@ class Rows:
 @final
 @attrs.frozen(eq=False)
 class Question(Generic[T_co, V_co]):
-    """A question to one oracle, and its budget. Made by ``count`` and ``vector_sum``."""
+    """A question to one oracle, and its budget. Made by ``count`` and ``vector_sum``. ``variance``: of the noise in one
+    number of its answer (rows^2, or the caller's units^2), if it is asked in this context."""
 
     trust: type[T_co]
     cells: Bucketing
@@ -58,6 +59,7 @@ class Question(Generic[T_co, V_co]):
     budget: Budget
     currency: Currency
     open: Callable[[QuestionContext], Channel[Any, Any, Any, V_co]]
+    variance: Callable[[QuestionContext], float]
 
 
 def count(cells: Bucketing, *, oracle: FrequencyOracle[T], budget: Budget) -> Question[T, Counts]:
@@ -66,7 +68,10 @@ def count(cells: Bucketing, *, oracle: FrequencyOracle[T], budget: Budget) -> Qu
     def opened(context: QuestionContext) -> Channel[Any, Any, Any, Counts]:
         return oracle.open(cells.space, budget, context)
 
-    return Question(oracle.trust, cells, None, budget, Currency.of(oracle), opened)
+    def variance(context: QuestionContext) -> float:
+        return oracle.variance(cells.space, budget, context)
+
+    return Question(oracle.trust, cells, None, budget, Currency.of(oracle), opened, variance)
 
 
 def vector_sum(vectors: Vectors, *, oracle: VectorSumOracle[T], budget: Budget) -> Question[T, Sums]:
@@ -75,7 +80,10 @@ def vector_sum(vectors: Vectors, *, oracle: VectorSumOracle[T], budget: Budget) 
     def opened(context: QuestionContext) -> Channel[Any, Any, Any, Sums]:
         return oracle.open(vectors.cells.space, vectors.bound, budget, context)
 
-    return Question(oracle.trust, vectors.cells, vectors, budget, Currency.of(oracle), opened)
+    def variance(context: QuestionContext) -> float:
+        return oracle.variance(vectors.cells.space, vectors.bound, budget, context)
+
+    return Question(oracle.trust, vectors.cells, vectors, budget, Currency.of(oracle), opened, variance)
 
 
 @final

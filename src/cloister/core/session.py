@@ -183,6 +183,7 @@ class Session(Generic[T]):
 
     Attributes:
         rounds: those asked so far.
+        asked: their questions, as the method put them.
         currencies: privacy currencies of the oracles that were asked, or failed to open.
     """
 
@@ -193,6 +194,7 @@ class Session(Generic[T]):
     ) -> None:  # fmt: skip
         self.problem, self.seed = problem, seed
         self.rounds: list[Round[T]] = []
+        self.asked: list[tuple[Question[T, Any], ...]] = []
         self.currencies: set[Currency] = set()
         self.record = Record() if record is None else record
         self._population: Answering[T] | None = population
@@ -239,6 +241,7 @@ class Session(Generic[T]):
         BudgetExceeded, Refused before any row is read; Refused also if too few people for Shuffled trust answered."""
         round = self._opened(questions)
         self.rounds.append(round)
+        self.asked.append(questions)
         if self._forecasting:
             return tuple(_Zeros(_dimension(part)) for part in round.parts)
         tables = self._answered(round)

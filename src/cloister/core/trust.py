@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, TypeVar
 
+from cloister.core.errors import UnknownName
+
 Relation: TypeAlias = Literal["add-or-remove one row", "replace one row"]
 
 
@@ -55,3 +57,10 @@ T_co = TypeVar("T_co", Central, Local, Shuffled, Aggregated, covariant=True)
 T_contra = TypeVar("T_contra", Central, Local, Shuffled, Aggregated, contravariant=True)
 
 TRUSTS: dict[str, type[Trust]] = {t.__name__: t for t in (Central, Local, Shuffled, Aggregated)}
+
+
+def trust_named(name: str | None) -> str | None:
+    """A trust marker's name, however it is capitalised. Raises: UnknownName."""
+    if name is not None and name.capitalize() not in TRUSTS:
+        raise UnknownName("trust", name, (t.lower() for t in TRUSTS))
+    return None if name is None else name.capitalize()

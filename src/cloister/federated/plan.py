@@ -3,7 +3,7 @@ hash.
 
     coordinator = "pool.example.org:7443"
     coordinator_key = "..."    # printed by 'cloister party-key --coordinator' where the coordinator runs
-    method = "fastlloyd"
+    method = "auto"
     k = 5
     epsilon = 1.0
     delta = 1e-6
@@ -34,8 +34,8 @@ from cloister.core.digests import digest
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.registry.components import Slot
-from cloister.core.registry.compose import Composed, describe_fields, slot_role
+from cloister.core.registry.compose import Composed
+from cloister.core.registry.paths import oracle_slots
 from cloister.core.registry.registry import registry
 from cloister.federated.protocol.agreement import Agreement, Member
 from cloister.federated.protocol.collusion import Masks, statement
@@ -145,7 +145,7 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
     oracle = facts.get("oracle", ORACLES[0])
     if oracle not in ORACLES:
         raise InvalidInput(f"oracle is '{oracle}': choose {' or '.join(ORACLES)}")
-    method = str(facts.get("method", "fastlloyd"))
+    method = str(facts.get("method", "auto"))
     components, options = pooled(method, _table(facts, "with"), _table(facts, "set"), len(members), oracle)
     seed, test_seed, columns = facts["seed"], facts.get("test_noise_seed"), facts["columns"]
     if isinstance(seed, bool) or not isinstance(seed, int):
@@ -159,6 +159,7 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
     request = Request(
         k=facts["k"], method=method, epsilon=facts["epsilon"], delta=facts.get("delta", 0.0),
         bounds=facts["bounds"], rows=facts["rows"], components=components, options=options, seed=seed,
+        trust="Aggregated",
     )  # fmt: skip
     plan = prepare(request, columns)
     if plan.composed.trust != "Aggregated":
@@ -179,7 +180,8 @@ def pooled(
 
     Raises: UnknownName: there is no such method.
     """
-    filled = {**dict.fromkeys(_asked(method, components), oracle), **components}
+    slots = (path for path, _ in oracle_slots(registry(), method, components))
+    filled = {**dict.fromkeys(slots, oracle), **components}
     return filled, {**{f"{slot}.parties": parties for slot, name in filled.items() if name in ORACLES}, **options}
 
 
@@ -203,20 +205,6 @@ def _parts(composed: Composed, path: str = "") -> Iterator[tuple[str, Composed]]
     for name, part in composed.inner.items():
         yield f"{path}{name}", part
         yield from _parts(part, f"{path}{name}.")
-
-
-def _asked(method: str, given: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Paths of the method's slots for oracles, also of methods in its slots."""
-    known = registry()
-    spec = known.spec("Method", method)
-    for name, facts, _, hint in describe_fields(known.load(spec)):
-        if not isinstance(facts, Slot):
-            continue
-        where = f"{path}{name}"
-        if slot_role(hint) in ("FrequencyOracle", "VectorSumOracle"):
-            yield where
-        elif slot_role(hint) == "Method":
-            yield from _asked(str(given.get(where, spec.presets.get(name, facts.default))), given, f"{where}.")
 
 
 def _members(parties: Any) -> tuple[Member, ...]:

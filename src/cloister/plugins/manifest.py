@@ -19,6 +19,7 @@ COHEN = "Cohen-Addad et al.: Scalable differentially private clustering via hier
 KAMATH = "Chang, Kamath: Practical differentially private clustering (2021)"
 SU = "Su, Cao, Li, Bertino, Jin: Differentially private k-means clustering (2016)"
 ONE_ROUND_PAPER = {"solver": "kmeans++", "grid_up_to": 0, "share": "budget", "partitions": 1, "clip": True}
+AUTO = "cloister.plugins.methods.auto:Auto"
 ABSOLUTE = {"updates": "absolute", "radius": "none", "clip_steps": False, "keep_below": 1.0}
 
 
@@ -28,8 +29,12 @@ def components() -> list[Spec]:
     laplace = {"counts": "discrete-laplace", "sums": "discrete-laplace"}
     exact = {"counts": "exact", "sums": "exact"}
     return [
+        Spec("auto", "Method", AUTO, "k-means by whichever method predicts the least error for k, rows, columns and "
+            "budget"),
+        Spec("auto-median", "Method", AUTO, "k-median by whichever method predicts the least error",
+             presets={"candidates": "k-median"}),
         Spec("fastlloyd", "Method", LLOYD, "k-means by noisy rounds within a radius, relative updates, "
-            "folding", paper=DIAA, presets=gauss),
+            "folding", paper=DIAA, presets=gauss, objective="k-means"),
         Spec("gauss-lloyd", "Method", LLOYD, "k-means by noisy rounds with Gaussian "
             "noise", paper=DIAA, presets={**gauss, **ABSOLUTE}),
         Spec("su-lloyd", "Method", LLOYD, "k-means by noisy rounds with Laplace noise: pure "
@@ -40,17 +45,17 @@ def components() -> list[Spec]:
              presets={**exact, **ABSOLUTE}, private=False),
         *_both("discrete-laplace", "discrete_laplace", "DiscreteLaplace", "with two-sided geometric noise: pure "
             "privacy",
-               "Ghosh, Roughgarden, Sundararajan (2009)"),
+               "Ghosh, Roughgarden, Sundararajan (2009)", fills=2),
         *_both("discrete-gaussian", "discrete_gaussian", "DiscreteGaussian", "with discrete Gaussian noise",
-               "Canonne, Kamath, Steinke (2020); Balle, Wang (2018)"),
+               "Canonne, Kamath, Steinke (2020); Balle, Wang (2018)", fills=1),
         Spec("thresholded", "FrequencyOracle", "cloister.plugins.oracles.central.thresholded:ThresholdedCounts",
              "counts of occupied buckets above a threshold; spends "
              "delta", "Central", "Korolova, Kenthapadi, Mishra, Ntoulas (2009)"),
         *_both("masked-gaussian", "masked_gaussian", "MaskedGaussian", "pooled by parties, discrete Gaussian noise "
             "from the coordinator", DIAA,
-               trust="Aggregated"),
+               trust="Aggregated", fills=2),
         *_both("skellam", "skellam", "Skellam", "pooled by parties, a share of the noise from each",
-               "Agarwal, Kairouz, Liu (2021); Kairouz, Liu, Steinke (2021)", trust="Aggregated"),
+               "Agarwal, Kairouz, Liu (2021); Kairouz, Liu, Steinke (2021)", trust="Aggregated", fills=1),
         *_both("exact", "exact", "Exact", "without noise, NOT private, for comparison", "", private=False),
         *_local(),
         *_shuffled(),
@@ -78,7 +83,7 @@ def _trees() -> list[Spec]:
     return [
         Spec("hst-means", "Method", LLOYD, "k-means by a random tree's noisy counts, lifted, merged, and a round "
             "within a radius",
-             paper=COHEN, presets={**start, "start": "tree-means"}),
+             paper=COHEN, presets={**start, "start": "tree-means"}, objective="k-means"),
         Spec("tree-means", "Method", HST, "k-means by a random tree's noisy counts, lifted and merged", paper=COHEN,
              presets={"solver": "tree-program-means", "merge": "kmeans++"}),
         Spec("tree-coreset", "Method", ONE_ROUND, "k-means from noisy counts and means of cells, in one "
@@ -88,10 +93,10 @@ def _trees() -> list[Spec]:
              presets={**ONE_ROUND_PAPER, **central, "tree": "simhash"}),
         Spec("tree-coreset-median", "Method", ONE_ROUND, "k-median from noisy counts and means of cells, in one "
             "round", paper=KAMATH,
-             presets={**central, "solver": "kmedian++", "grid_up_to": 0}),
+             presets={**central, "solver": "kmedian++", "grid_up_to": 0}, objective="k-median"),
         Spec("grid-means", "Method", "cloister.plugins.methods.grid_means:GridMeans",
              "k-means in few columns from noisy counts on a grid, and a round of clipped "
-            "sums", paper=SU, presets=central),
+            "sums", paper=SU, presets=central, objective="k-means"),
         Spec("sphere-packing", "Method", "cloister.plugins.methods.sphere_packing:SpherePacking",
              "k public points far apart: a start that reads no row", paper=SU),
         Spec("shifted-quadtree", "TreeBuilder", f"{TREES}.quadtree:ShiftedQuadtree",
@@ -110,11 +115,11 @@ def _median() -> list[Spec]:
     return [
         Spec("hst-median", "Method", "cloister.plugins.methods.lloyd_median:LloydMedian",
              "k-median by a random tree's noisy counts, lifted, merged, and rounds of unit vectors", paper=COHEN,
-             presets={"start": "tree-median", "start_share": 0.5, "rounds": 4}),
+             presets={"start": "tree-median", "start_share": 0.5, "rounds": 4}, objective="k-median"),
         Spec("tree-median", "Method", HST, "k-median by a random tree's noisy counts, lifted and merged", paper=COHEN,
-             presets={"merge": "kmedian++", "extra": 2}),
+             presets={"merge": "kmedian++", "extra": 2}, objective="k-median"),
         Spec("private-lloyd-median", "Method", "cloister.plugins.methods.lloyd_median:LloydMedian",
-             "k-median by noisy rounds of unit vectors from a public start", paper=COHEN),
+             "k-median by noisy rounds of unit vectors from a public start", paper=COHEN, objective="k-median"),
         Spec("k-variates", "Method", "cloister.plugins.methods.k_variates:KVariates",
              "k-median seeding on noisy means of 512 nodes, no "
              "rounds", paper="Nock, Canyasse, Boreli, Nielsen: k-variates++ (2016)"),
@@ -139,13 +144,31 @@ def _rounds() -> list[Spec]:
 
 
 def _both(
-    name: str, module: str, prefix: str, summary: str, paper: str, private: bool = True, trust: str = "Central"
+    name: str,
+    module: str,
+    prefix: str,
+    summary: str,
+    paper: str,
+    private: bool = True,
+    trust: str = "Central",
+    fills: int | None = None,
 ) -> list[Spec]:
     """A count oracle and a vector-sum oracle of one noise law."""
     target = f"cloister.plugins.oracles.{trust.lower()}.{module}:{prefix}"
     return [
-        Spec(name, "FrequencyOracle", f"{target}Counts", f"counts {summary}", trust, paper, private=private),
-        Spec(name, "VectorSumOracle", f"{target}Sums", f"vector sums {summary}", trust, paper, private=private),
+        Spec(
+            name, "FrequencyOracle", f"{target}Counts", f"counts {summary}", trust, paper, private=private, fills=fills
+        ),
+        Spec(
+            name,
+            "VectorSumOracle",
+            f"{target}Sums",
+            f"vector sums {summary}",
+            trust,
+            paper,
+            private=private,
+            fills=fills,
+        ),
     ]
 
 
@@ -155,24 +178,24 @@ def _local() -> list[Spec]:
     chang = "Chang, Ghazi, Kumar, Manurangsi (2021)"
     return [
         Spec("explicit-histogram", "FrequencyOracle", f"{COUNTS}.explicit_histogram:ExplicitHistogram",
-             "counts from one randomised sign per user, for domains of any size", "Local", bassily),
+             "counts from one randomised sign per user, for domains of any size", "Local", bassily, fills=3),
         Spec("asked-local-hashing", "FrequencyOracle", f"{COUNTS}.local_hashing:AskedLocalHashing",
              "counts from randomised response on a public hash, for domains of any size", "Local", wang),
         Spec("optimised-local-hashing", "FrequencyOracle", f"{COUNTS}.local_hashing:OptimisedLocalHashing",
-             "counts from randomised response on a public hash", "Local", wang),
+             "counts from randomised response on a public hash", "Local", wang, fills=1),
         Spec("adaptive-response", "FrequencyOracle", f"{COUNTS}.adaptive_response:AdaptiveResponse",
              "counts from randomised response on the bucket, or on a hash of it: whichever has the less "
              "noise", "Local", wang),
         Spec("hadamard-response", "FrequencyOracle", f"{COUNTS}.hadamard_response:HadamardResponse",
-             "counts from one bit per user, for millions of buckets", "Local", "Acharya, Sun, Zhang (2019)"),
+             "counts from one bit per user, for millions of buckets", "Local", "Acharya, Sun, Zhang (2019)", fills=2),
         Spec("optimised-unary", "FrequencyOracle", f"{COUNTS}.optimised_unary:OptimisedUnary",
              "counts from one randomised bit per bucket, for small spaces", "Local", wang),
         Spec("subset-selection", "FrequencyOracle", f"{COUNTS}.subset_selection:SubsetSelection",
              "counts from a random set of buckets, for small spaces: the least noise", "Local", "Ye, Barg (2018)"),
         Spec("hadamard-vector", "VectorSumOracle", f"{VECTORS}.vector_sums:HadamardVector",
-             "vector sums of all buckets by one Hadamard transform, one byte per user", "Local", chang),
+             "vector sums of all buckets by one Hadamard transform, one byte per user", "Local", chang, fills=1),
         Spec("explicit-histogram-vector", "VectorSumOracle", f"{VECTORS}.vector_sums:ExplicitHistogramVector",
-             "vector sums of any bucket that is asked for, domains of any size", "Local", chang),
+             "vector sums of any bucket that is asked for, domains of any size", "Local", chang, fills=2),
         Spec("ldp-average", "VectorSumOracle", f"{VECTORS}.ldp_average:LdpAverage",
              "vector sums from Gaussian noise for every bucket; spends delta", "Local", STEMMER),
     ]  # fmt: skip
@@ -183,10 +206,10 @@ def _shuffled() -> list[Spec]:
     feldman, target = "Feldman, McMillan, Talwar (2023)", "cloister.plugins.oracles.shuffled.amplified:Amplified"
     return [
         Spec("amplified-counts", "FrequencyOracle", f"{target}Counts", "counts from shuffled local reports; spends "
-            "delta", "Shuffled", feldman),
+            "delta", "Shuffled", feldman, fills=2),
         Spec("amplified-vectors", "VectorSumOracle", f"{target}Vectors", "vector sums from shuffled local reports; "
             "spends delta", "Shuffled",
-             feldman),
+             feldman, fills=2),
     ]  # fmt: skip
 
 
@@ -195,12 +218,14 @@ def _mixed() -> list[Spec]:
     chang = "Chang, Ghazi, Kumar, Manurangsi (2021); Balle, Bell, Gascon, Nissim (2020)"
     return [
         Spec("split-and-mix", "VectorSumOracle", f"{SHUFFLED}.split_and_mix:SplitAndMix",
-             "vector sums of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang),
+             "vector sums of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang,
+             fills=1),
         Spec("split-and-mix-counts", "FrequencyOracle", f"{SHUFFLED}.split_and_mix:SplitAndMixCounts",
-             "counts of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang),
+             "counts of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang,
+             fills=1),
         Spec("blanket-histogram", "FrequencyOracle", f"{SHUFFLED}.blanket_histogram:BlanketHistogram",
              "counts from shuffled hash values among uniform ones, for domains of any size; spends "
-             "delta", "Shuffled", "Luo, Wang, Yi (2022)"),
+             "delta", "Shuffled", "Luo, Wang, Yi (2022)", fills=3),
     ]  # fmt: skip
 
 
@@ -209,7 +234,7 @@ def _one_round() -> list[Spec]:
     paper = {"counts": "explicit-histogram", "sums": "explicit-histogram-vector", **ONE_ROUND_PAPER}
     return [
         Spec("one-round", "Method", ONE_ROUND, "k-means from one report per person: spread cells, noise-corrected "
-            "clustering", paper=CHANG),
+            "clustering", paper=CHANG, objective="k-means"),
         Spec("one-round-lsh", "Method", ONE_ROUND, "k-means from one report per person, on a tree of sign bits, as "
             "the paper ran it", paper=CHANG,
              presets={**paper, "tree": "simhash", "count_share": 0.1}),

@@ -7,6 +7,7 @@ the whole budget; let a party join the others; only then ask the first question.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,14 +36,18 @@ from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Population, Session, forecast
 from cloister.core.shuffling import refuse_few
-from cloister.core.trust import TRUSTS
+from cloister.core.trust import TRUSTS, trust_named
 from cloister.run import users
 from cloister.run.bounds import domain_of
+from cloister.run.choosing import Choice, Chooser, Planned
 from cloister.run.result import Result
-from cloister.run.row_count import SHARE, counted, framed, shares
+from cloister.run.row_count import SHARE, after_count, counted, shares, with_count
 from cloister.run.statement import state
 
 V = TypeVar("V")
+
+FORMER_DEFAULT = "fastlloyd"
+"""The method of a request that names none, in the last release."""
 
 
 @attrs.frozen(kw_only=True)
@@ -51,7 +56,7 @@ class Request:
 
     Args:
         k: number of centres.
-        method: registry name.
+        method: registry name; ``auto`` picks the one that predicts the least error.
         epsilon: nats, for the whole run.
         delta: probability, for the whole run; 0 where only pure noise is added.
         bounds: as ``cloister.run.bounds.domain_of`` takes them.
@@ -63,10 +68,13 @@ class Request:
         options: value per option path.
         not_private: allow components that give no guarantee.
         seed: of the run's public choices; by default a fresh one.
+        trust: a trust model by name, whose oracles fill all slots that ``components`` does not name; None: as the
+            method has them (``cloister.run.choosing``).
+        parties: how many pool their rows, under Aggregated trust; 0: as options say.
     """
 
     k: int = attrs.field(converter=own_number)
-    method: str = "fastlloyd"
+    method: str = "auto"
     epsilon: float = attrs.field(converter=own_number)
     delta: float = attrs.field(default=0.0, converter=own_number)
     bounds: Any = None
@@ -76,14 +84,17 @@ class Request:
     options: Mapping[str, Any] = attrs.field(factory=dict)
     not_private: bool = False
     seed: int | None = attrs.field(default=None, converter=own_number)
+    trust: str | None = attrs.field(default=None, converter=trust_named)
+    parties: int = 0
 
 
 @attrs.frozen(eq=False)
 class PreparedRun:
     """A request whose public part has been checked, before any row is read.
 
-    Args: problem (the method's), composed (the method with everything in its slots), total and budget (of the whole
-    run), columns (their names), rows (their public or counted number; None: still to be counted).
+    Args: problem (the method's), composed (the method with everything in its slots), choice (how the method was picked,
+    if it was), total and budget (of the whole run), columns (their names), rows (their public or counted number; None:
+    still to be counted), planned (the plan for a number of rows).
     """
 
     problem: Problem
@@ -92,6 +103,8 @@ class PreparedRun:
     columns: tuple[str, ...]
     budget: Budget
     rows: int | None
+    choice: Choice | None
+    planned: Callable[[int], Planned]
 
     def digest(self) -> str:
         """A hash of the whole plan: a run is resumed only under the same one."""
@@ -124,8 +137,10 @@ class PreparedRun:
         return {"k": self.problem.k, "rows": self.rows, **users, "bounds": bounds, "lattice unit": domain.unit}
 
 
-def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
-    """Check everything that does not depend on a row.
+def prepare(request: Request, columns: Sequence[str], only: str | None = None) -> PreparedRun:
+    """Check everything that does not depend on a row, and decide what the request leaves open (``choosing``).
+
+    Args: only (the candidate of ``auto`` to take, whatever it predicts).
 
     Raises: InvalidInput, UnknownName or WrongComposition, in one line that says what to do.
     """
@@ -133,7 +148,7 @@ def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
         given: Any = value
         if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
             raise InvalidInput(f"{name} is {value!r}: give a whole number")
-    composed = compose(registry(), "Method", request.method, request.components, request.options)
+    composed = compose(registry(), "Method", request.method, request.components, request.options, request.trust)
     if not composed.private and not request.not_private:
         raise InvalidInput(
             f"'{request.method}' as composed is NOT private: it releases exact answers. For a benchmark on rows that "
@@ -142,8 +157,13 @@ def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
     domain = domain_of(request.bounds, columns)
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
     users.check_trust(total, request.method, composed.trust)
-    problem, budget = framed(composed, total, request.k, domain, request.rows)
-    return PreparedRun(problem, composed, total, tuple(columns), budget, request.rows)
+
+    def planned(rows: int) -> Planned:
+        chooser = Chooser(total, request.k, domain, rows, request.trust, request.parties)
+        return chooser.chosen(composed, request.components, request.options, only)
+
+    (chosen, problem, choice), budget = with_count(planned, total, request.k, request.rows)
+    return PreparedRun(problem, chosen, total, tuple(columns), budget, request.rows, choice, planned)
 
 
 @attrs.frozen(kw_only=True)
@@ -183,6 +203,20 @@ class Account:
         return (
             None if self.resume is None else Ledger.open(self.ledger).replay(self.resume, self.dataset, plan.digest())
         )
+
+    def begun(self, plan: PreparedRun, request: Request) -> PreparedRun:
+        """The plan of the run to resume, if ``request`` means it: that of another candidate of ``auto`` (other plugins
+        were installed when the run began), or of the default method of the last release. Else ``plan`` itself."""
+        known = None if self.resume is None else Ledger.open(self.ledger).plan_of(self.resume)
+        if known is None or known == plan.digest() or plan.choice is None:
+            return plan
+        former = attrs.evolve(request, method=FORMER_DEFAULT)
+        for name in (None, *(c.name for c in plan.choice.candidates)):
+            with suppress(CloisterError):
+                other = prepare(request if name else former, plan.columns, name)
+                if other.digest() == known:
+                    return other
+        return plan
 
     def held(self, plan: PreparedRun, seed: PublicRng, population: Population[Any]) -> Run:
         """The run with its whole budget reserved: a new one, or the one to resume."""
@@ -243,6 +277,7 @@ def fit(
     Raises: CloisterError: before any row is read or budget spent, unless a row cannot be read.
     """
     plan = prepare(request, population.columns)
+    plan = plan if account is None else account.begun(plan, request)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
     asked, accountant = _checked_forecast(plan, seed)
     trust = plan.composed.trust or "Central"
@@ -300,7 +335,7 @@ def fit(
         plan.composed.config(),
         plan.describe(),
         privacy,
-        {**clustering.details, **_ideal(session)},
+        {**clustering.details, **_ideal(session), **({} if plan.choice is None else {"auto": plan.choice.as_dict()})},
         __version__,
     )
     if keep is not None:
@@ -314,10 +349,11 @@ def fit(
 def _counted(plan: PreparedRun, session: Session[Any], accountant: Accountant, seed: PublicRng) -> PreparedRun:
     """The plan for the number of rows that the first stage released, with its rounds forecast."""
     rows = _replayed(lambda: counted(session, shares(plan.budget)[0], plan.problem.k))
-    session.problem = problem = attrs.evolve(plan.problem, rows=rows)
-    rounds = forecast(plan.composed.value, problem, seed)
+    composed, problem, choice = after_count(plan.planned, (plan.composed, plan.problem, plan.choice), rows)
+    session.problem = problem
+    rounds = forecast(composed.value, problem, seed)
     accountant.forecast_second([round.events for round in rounds], problem.budget)
-    return attrs.evolve(plan, problem=problem, rows=rows)
+    return attrs.evolve(plan, composed=composed, problem=problem, choice=choice, rows=rows)
 
 
 def _clustered(plan: PreparedRun, session: Session[Any], seed: PublicRng) -> Clustering:

@@ -15,24 +15,23 @@ each party, acts on the plan before anything could be counted.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, final
 
 import attrs
 import numpy as np
 
-from cloister.accounting.budgeting import budget_of, problem_of
+from cloister.accounting.budgeting import budget_of
 from cloister.accounting.total import Total
 from cloister.core.buckets import Space
-from cloister.core.budget import Budget
-from cloister.core.clustering import Problem
-from cloister.core.domains import Domain
+from cloister.core.budget import Budget, Currency
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
 from cloister.core.questions import count
-from cloister.core.registry.compose import Composed
 from cloister.core.registry.registry import registry
 from cloister.core.session import Session
 from cloister.core.types import Ints
+from cloister.run.choosing import Planned
 
 SHARE = 0.01
 """Of the budget. In mu^2 it widens all other noise by half a percent."""
@@ -64,28 +63,44 @@ def shares(budget: Budget) -> tuple[Budget, Budget]:
     return attrs.evolve(first, delta=0.0), attrs.evolve(rest, delta=budget.delta)
 
 
-def framed(
-    composed: Composed, total: Total, k: int, domain: Domain, rows: int | None
-) -> tuple[Problem, Budget]:  # fmt: skip
-    """The method's problem, and the budget of the whole run. Without ``rows`` it is the problem for a likely number.
+def with_count(
+    planned: Callable[[int], Planned], total: Total, k: int, rows: int | None
+) -> tuple[Planned, Budget]:  # fmt: skip
+    """A run's plan, and the budget of the whole run. Without ``rows`` it is the plan for a likely number.
 
-    The measure is fixed before the count too: the one that the method needs for all likely numbers, or all slots'.
+    The measure is fixed before the count too: the one that methods need for all likely numbers, or all their slots'.
 
-    Raises: InvalidInput: as ``problem_of``, or under this trust model nobody can count.
+    Args: planned (the plan for a number of rows).
+
+    Raises: InvalidInput: as ``planned``, or under this trust model nobody can count.
     """
     if rows is not None:
-        problem = problem_of(composed, total, k, domain, rows)
-        return problem, problem.budget
+        plan = planned(rows)
+        return plan, plan[1].budget
+    likely = [planned(max(k, n)) for n in LIKELY]
+    composed, problem, choice = likely[1]
     if composed.trust not in (None, "Central"):
         raise InvalidInput(
             f"no public number of rows: give --rows N (rows=N), a round figure of the right size. It steers the number "
             f"of rounds and the shares; only a curator can count instead, and the method as composed is "
             f"{composed.trust}"
         )
-    likely = [problem_of(composed, total, k, domain, max(k, n)) for n in LIKELY]
-    same = len({problem.budget for problem in likely}) == 1
-    budget = likely[1].budget if same else budget_of(total, composed.currencies)
-    return attrs.evolve(likely[1], budget=shares(budget)[1]), budget
+    same = len({problem.budget for _, problem, _ in likely}) == 1
+    currencies = frozenset[Currency]().union(*(composed.currencies for composed, _, _ in likely))
+    budget = problem.budget if same else budget_of(total, currencies)
+    return (composed, attrs.evolve(problem, budget=shares(budget)[1]), choice), budget
+
+
+def after_count(planned: Callable[[int], Planned], before: Planned, rows: int) -> Planned:
+    """The plan for the number of rows that was counted, within the budget that was left for it beforehand.
+
+    A method that would be picked for that number and pays in another measure is left for the one picked before.
+    """
+    budget = before[1].budget
+    composed, problem, choice = planned(rows)
+    if problem.budget.measure != budget.measure:
+        composed, problem, choice = before
+    return composed, attrs.evolve(problem, rows=rows, budget=budget), choice
 
 
 def counted(session: Session[Any], budget: Budget, k: int) -> int:

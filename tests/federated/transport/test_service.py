@@ -33,7 +33,8 @@ NAMES = ("north", "south", "west")
 
 def request(oracle: str = "masked-gaussian", rounds: int = 4) -> Request:
     return Request(
-        k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=900, seed=7, components={"counts": oracle, "sums": oracle},
+        k=3, method="fastlloyd", epsilon=1.0, delta=1e-6, bounds="-1:1", rows=900, seed=7,
+        components={"counts": oracle, "sums": oracle},
         options={"rounds": rounds, "counts.parties": 3, "sums.parties": 3},
     )  # fmt: skip
 
@@ -43,7 +44,9 @@ def arrays(rows: Floats) -> Any:
 
 
 def central() -> Any:
-    plain = Request(k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=900, seed=7, options={"rounds": 4})
+    plain = Request(
+        k=3, method="fastlloyd", epsilon=1.0, delta=1e-6, bounds="-1:1", rows=900, seed=7, options={"rounds": 4}
+    )
     return fit(plain, arrays(ROWS), noise=NoiseRng.for_tests(2)).centers
 
 

@@ -155,6 +155,12 @@ class Ledger:
                 return None
             return Run(run, dataset, found.seed, recorded(db, run), self.path, found.owner)
 
+    def plan_of(self, run: str) -> str | None:
+        """The digest of the plan that a run was reserved for; None: there is no such run."""
+        with transaction(self.path, "reading") as db:
+            row = db.execute("select plan from runs where id = ?", [run]).fetchone()
+            return None if row is None else str(row[0])
+
     def status(self) -> tuple[DatasetStatus, ...]:
         """All data sets, by name."""
         with transaction(self.path, "reading") as db:

@@ -14,7 +14,7 @@ from cloister.accounting.composition import Spent
 from cloister.collection.plan.anonymity import Crowd
 from cloister.collection.plan.costs import Size, Step
 from cloister.collection.plan.plan import TRUSTS, CollectionPlan, Outlook, loud
-from cloister.core.capabilities import PredictsError
+from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
@@ -41,14 +41,14 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
     Raises: CloisterError: the request is invalid, or its method is not for users who randomise their own rows.
     """
     called, name = _names(columns, dimension), request.method
-    composed = compose(registry(), "Method", name, request.components, request.options)
+    composed = compose(registry(), "Method", name, request.components, request.options, request.trust)
     if not composed.private:
         raise InvalidInput(f"'{name}' as composed is NOT private: nobody can be asked to answer it")
     if composed.trust not in TRUSTS:
         raise InvalidInput(
             f"'{name}' as composed is {composed.trust}: a plan is answered by people who randomise their own rows. "
-            f"Choose a method such as one-round, or fill all its slots with Local oracles by --with (see 'cloister "
-            f"list'), or all with Shuffled ones"
+            f"Choose a method such as one-round, or fill all its slots with Local or Shuffled oracles: --trust local, "
+            f"--trust shuffled, or one by one by --with (see 'cloister list')"
         )
     plan = prepare(request, called)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
@@ -169,9 +169,7 @@ def _outlook(plan: PreparedRun) -> Outlook | None:
     method: Any = plan.composed.value
     if not isinstance(method, PredictsError):
         return None
-    error = float(method.expected_error(plan.problem))
-    if not 0 <= error < math.inf:
-        raise InvalidInput(f"the expected error of '{plan.composed.spec.name}' must be finite and >= 0, not {error}")
+    error = predicted_error(method, plan.problem)
     # in a larger crowd each user may say more, so under Shuffled trust v falls faster than 1 / n: n v / WELL bounds the
     # rows needed from above only if it is at least n
     least = 1.0 if plan.composed.trust == Shuffled.__name__ else 0.0

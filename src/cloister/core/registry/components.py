@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from types import UnionType
 from typing import Any, Literal, TypeAlias, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
@@ -55,6 +55,10 @@ class Spec:
         paper: the source of the algorithm.
         presets: option values, and component names for slots, where this name differs from the class's defaults.
         private: False for a component without a guarantee, which must be asked for by an explicit flag.
+        objective: of a method, what it makes small: "k-means" or "k-median". A method that has one is a candidate of
+            ``auto`` or ``auto-median`` if its class predicts its error (``core.capabilities.PredictsError``).
+        fills: an oracle's place in the order in which those of its trust are tried where a trust model fills the slots,
+            low numbers first; None: only where it is named.
 
     Raises:
         InvalidInput: there is no such trust marker.
@@ -68,6 +72,8 @@ class Spec:
     paper: str = ""
     presets: Mapping[str, Any] = attrs.field(factory=dict)
     private: bool = True
+    objective: str = ""
+    fills: int | None = None
 
     def __attrs_post_init__(self) -> None:
         if self.trust is not None and self.trust not in TRUSTS:
@@ -153,6 +159,11 @@ class Slot:
     help: str
 
 
+@attrs.frozen
+class Choices(Slot):
+    """Facts about a slot that every fitting component fills. Args: default (the objective that they share), help."""
+
+
 def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
     """The attrs fields of a class; none of a class that is not attrs (populations, say)."""
     return tuple(attrs.fields(cls)) if attrs.has(cls) else ()
@@ -181,6 +192,39 @@ def slot(prefer: str | None = None, *, help: str) -> Any:
     return attrs.field(default=EMPTY, validator=_full, metadata={"cloister": Slot(prefer, help)})
 
 
+def choices(objective: str, *, help: str) -> Any:
+    """A place for all installed methods of one objective that predict their errors: a mapping by name, in which each
+    name is a slot of its own (``--with NAME.slot=...``, ``--set NAME.option=...``). ``--with NAME=none`` leaves one
+    out; ``--with NAME=METHOD`` leaves out all that are not named so."""
+    return attrs.field(default=EMPTY, converter=_held, validator=_full, metadata={"cloister": Choices(objective, help)})
+
+
+class Held(Mapping[str, C]):
+    """Components by name, in order of names: a value, which can be hashed."""
+
+    def __init__(self, parts: Mapping[str, C]) -> None:
+        self._parts = dict(sorted(parts.items()))
+
+    def __getitem__(self, name: str) -> C:
+        return self._parts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._parts.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._parts)
+
+
+def _held(value: Any) -> Any:
+    return Held(value) if isinstance(value, Mapping) else value
+
+
 def _full(component: object, attribute: attrs.Attribute[Any], value: Any) -> None:
     if value is EMPTY:
         name = type(component).__name__
@@ -196,7 +240,7 @@ FACTS: dict[str, Any] = {"uses_delta": False, "asks_all_users": False, "biased":
 """Class attributes that default to False: see ``core.roles.FrequencyOracle``."""
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option, slot))
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option, slot, choices))
 def component(cls: type[C]) -> type[C]:
     """Make a class a component: frozen, keyword-only, every field an ``option`` or a ``slot``, with all ``FACTS``."""
     made = attrs.frozen(kw_only=True)(cls)
@@ -243,3 +287,12 @@ def renamed(cls: type[Any]) -> Mapping[str, str]:
 def slots_of(cls: type[Any]) -> dict[str, Slot]:
     """Slot facts of a component class, by name."""
     return {f.name: f.metadata["cloister"] for f in fields(cls) if isinstance(f.metadata.get("cloister"), Slot)}
+
+
+def parts_of(component: Any) -> dict[str, Any]:
+    """What is in a component's slots, by name; all of what ``choices`` hold."""
+    found = dict[str, Any]()
+    for name, facts in slots_of(type(component)).items():
+        held = getattr(component, name)
+        found |= held if isinstance(facts, Choices) else {name: held}
+    return found

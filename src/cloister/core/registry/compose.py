@@ -13,9 +13,10 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 import attrs
 
 from cloister.core.budget import Currency, Measure
-from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
+from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry.components import (
     ROLES,
+    Choices,
     Option,
     Role,
     Slot,
@@ -27,7 +28,7 @@ from cloister.core.registry.components import (
     trust_of,
 )
 from cloister.core.registry.registry import Registry, registry
-from cloister.core.trust import TRUSTS
+from cloister.core.trust import TRUSTS, trust_named
 
 C = TypeVar("C")
 
@@ -82,12 +83,17 @@ class Composed:
         return {"name": self.spec.name, "options": options, "slots": slots}
 
 
-def compose(registry: Registry, role: Role, name: str, wires: Mapping[str, str], values: Mapping[str, Any]) -> Composed:
+def compose(
+    registry: Registry, role: Role, name: str, wires: Mapping[str, str], values: Mapping[str, Any],
+    trust: str | None = None,
+) -> Composed:  # fmt: skip
     """Build a component by name.
 
     Args:
         wires: component name per slot path ("counts", "sums.randomiser").
         values: value, or text to be parsed, per option path ("rounds", "counts.levels").
+        trust: fills every slot for an oracle that ``wires`` does not name, in methods in slots too, with the first of
+            this trust's oracles (``Spec.fills``); None: as presets and defaults have it.
 
     Raises:
         UnknownName: no such component, slot or option, with the nearest names.
@@ -95,7 +101,7 @@ def compose(registry: Registry, role: Role, name: str, wires: Mapping[str, str],
         InvalidInput: an option value out of its bounds.
     """
     wires, values = dict(wires), dict(values)
-    composed = _compose(registry, role, name, wires, values, "")
+    composed = _Composer(registry, wires, values, trust).composed(role, name, "")
     for path in wires:
         _check_path(composed, path, "slot")
     for path in values:
@@ -103,12 +109,16 @@ def compose(registry: Registry, role: Role, name: str, wires: Mapping[str, str],
     return composed
 
 
-def make(role: Role, name: str, wires: Mapping[str, str] = {}, values: Mapping[str, Any] = {}) -> Any:
+def make(
+    role: Role, name: str, wires: Mapping[str, str] = {}, values: Mapping[str, Any] = {}, trust: str | None = None
+) -> Any:
     """An installed component by name: ``make("Method", "fastlloyd", {"sums": "discrete-laplace"}, {"rounds": 5})``.
 
-    Slots not named take the name's presets, else the declared defaults. Args and errors: as ``compose``.
+    Slots not named take ``trust``'s first oracles, else the name's presets, else the declared defaults. A run's
+    request (``cloister.run.fit.Request``) knows the sizes asked too, and takes the first that can hold them. Args and
+    errors: as ``compose``.
     """
-    return compose(registry(), role, name, wires, values).value
+    return compose(registry(), role, name, wires, values, trust_named(trust)).value
 
 
 def filled(cls: type[C], **given: Any) -> C:
@@ -123,39 +133,90 @@ def filled(cls: type[C], **given: Any) -> C:
     return cls(**given)
 
 
-def _compose(
-    registry: Registry, role: Role, name: str, wires: dict[str, str], values: dict[str, Any], path: str
-) -> Composed:
-    spec = registry.spec(role, name)
-    cls = registry.load(spec)
-    for old, new in renamed(cls).items():
-        for given in (wires, values):
-            _rename(given, f"{path}{old}", f"{path}{new}")
-    hints, inner, arguments = get_type_hints(cls), dict[str, Composed](), dict[str, Any]()
-    for field, facts in slots_of(cls).items():
-        where = f"{path}{field}"
-        chosen = wires.get(where, spec.presets.get(field, facts.default))
-        part_role = slot_role(hints[field])
+@attrs.frozen
+class _Composer:
+    """One call of ``compose``. Args: as it has them; earlier names in wires and values become today's."""
+
+    registry: Registry
+    wires: dict[str, str]
+    values: dict[str, Any]
+    trust: str | None
+
+    def composed(self, role: Role, name: str, path: str) -> Composed:
+        spec = self.registry.spec(role, name)
+        cls = self.registry.load(spec)
+        for old, new in renamed(cls).items():
+            for given in (self.wires, self.values):
+                _rename(given, f"{path}{old}", f"{path}{new}")
+        hints, inner, arguments = get_type_hints(cls), dict[str, Composed](), dict[str, Any]()
+        for field, facts in slots_of(cls).items():
+            if isinstance(facts, Choices):
+                every = self._candidates(str(spec.presets.get(field, facts.default)), path)
+                arguments[field] = {title: part.value for title, part in every.items()}
+                inner |= every
+                hints |= dict.fromkeys(every, _one(hints[field]))
+            else:
+                inner[field] = self._slot(spec, field, facts, hints[field], path)
+                arguments[field] = inner[field].value
+        for field in options_of(cls):
+            where = f"{path}{field}"
+            if where in self.values:
+                arguments[field] = parse(where, self.values[where], hints[field])
+            elif field in spec.presets:
+                arguments[field] = spec.presets[field]
+        agreed = _agreed(self.registry, name, path, hints, inner)
+        return Composed(cls(**arguments), spec, inner, trust_of(cls) or agreed)
+
+    def _slot(self, spec: Spec, field: str, facts: Slot, hint: Any, path: str) -> Composed:
+        where, role = f"{path}{field}", slot_role(hint)
+        first = next(iter(self.registry.in_order(role, self.trust)), None) if slot_trust(hint) is None else None
+        chosen = self.wires.get(where, first.name if first else spec.presets.get(field, facts.default))
         if chosen is None:
-            offer = ", ".join(s.name for s in registry.specs(part_role)) or "none is installed"
+            offer = ", ".join(s.name for s in self.registry.specs(role)) or "none is installed"
             raise WrongComposition(
-                f"slot '{where}' of '{name}' is empty: fill it by --with {where}=NAME, NAME one of: {offer}"
+                f"slot '{where}' of '{spec.name}' is empty: fill it by --with {where}=NAME, NAME one of: {offer}"
             )
         try:
-            inner[field] = _compose(registry, part_role, str(chosen), wires, values, f"{where}.")
+            return self.composed(role, str(chosen), f"{where}.")
         except UnknownName as error:
-            if (error.kind, error.name) == (part_role, chosen):
-                raise WrongComposition(f"slot '{where}' of '{name}' takes a {part_role}: {error}") from error
+            if (error.kind, error.name) == (role, chosen):
+                raise WrongComposition(f"slot '{where}' of '{spec.name}' takes a {role}: {error}") from error
             raise
-        arguments[field] = inner[field].value
-    for field in options_of(cls):
-        where = f"{path}{field}"
-        if where in values:
-            arguments[field] = parse(where, values[where], hints[field])
-        elif field in spec.presets:
-            arguments[field] = spec.presets[field]
-    agreed = _agreed(registry, name, path, hints, inner)
-    return Composed(cls(**arguments), spec, inner, trust_of(cls) or agreed)
+
+    def _candidates(self, objective: str, path: str) -> dict[str, Composed]:
+        """What fills a ``choices`` slot. A candidate under no paths of the caller's that cannot be composed is left out
+        (an oracle that its trust lacks, say); one that the caller configured must fit."""
+        known = {s.name: s.name for s in self.registry.candidates(objective)}
+        named = {where.removeprefix(path): to for where, to in self.wires.items() if where.startswith(path)}
+        methods = {s.name for s in self.registry.specs("Method")}
+        only = {title: to for title, to in named.items() if "." not in title and to in methods}
+        left_out = [title for title in known if named.get(title) == "none"]
+        for title in left_out:
+            del self.wires[f"{path}{title}"]
+        found, wanted = dict[str, Composed](), self.trust or "Central"
+        for title, name in (only or {t: t for t in known if t not in left_out}).items():
+            part = self._candidate(title, name, path, wanted)
+            if part is not None:
+                found[title] = part
+        if not found:
+            raise WrongComposition(
+                f"no method is left to choose from: of {', '.join(known) or 'no candidates'} none runs under {wanted} "
+                f"trust as composed, or all are left out"
+            )
+        return found
+
+    def _candidate(self, title: str, name: str, path: str, trust: str) -> Composed | None:
+        where = f"{path}{title}."
+        mine = any(at.startswith(where) for at in (*self.wires, *self.values)) or f"{path}{title}" in self.wires
+        try:
+            found = attrs.evolve(self, trust=None).composed("Method", name, where)
+            if found.trust != trust:
+                found = attrs.evolve(self, trust=trust).composed("Method", name, where)
+        except CloisterError:
+            if mine:
+                raise
+            return None
+        return found if found.trust in (None, trust) else None
 
 
 def _rename(given: dict[str, Any], old: str, new: str) -> None:
@@ -169,15 +230,21 @@ def _rename(given: dict[str, Any], old: str, new: str) -> None:
 
 def slot_role(hint: Any) -> Role:
     """The role that a slot's annotation names."""
+    hint = _one(hint)
     role = getattr(get_origin(hint) or hint, "__name__", "")
     if role not in ROLES:
         raise TypeError(f"a slot must be annotated with a role ({', '.join(ROLES)}), not {hint!r}")
     return cast(Role, role)
 
 
+def _one(hint: Any) -> Any:
+    """The annotation of one component of a slot that holds many by name."""
+    return get_args(hint)[1] if get_origin(hint) is Mapping else hint
+
+
 def slot_trust(hint: Any) -> str | None:
     """The trust model that a slot's annotation fixes; None for a type variable or a role without one."""
-    arguments = get_args(hint)
+    arguments = get_args(_one(hint))
     return arguments[0].__name__ if arguments and isinstance(arguments[0], type) else None
 
 
@@ -187,10 +254,11 @@ def _agreed(
     """The one trust model of the slots. WrongComposition names the slot, what it needs, what it got and the choices."""
     agreed: tuple[str, Composed] | None = None
     for field, part in inner.items():
-        if not get_args(hints[field]) or part.trust is None:  # a component without questions fits any trust model
+        hint = hints[field]
+        if not get_args(hint) or part.trust is None:  # a component without questions fits any trust model
             continue
-        need, via = slot_trust(hints[field]), ""
-        if need is None and isinstance(get_args(hints[field])[0], TypeVar) and agreed is not None:
+        need, via = slot_trust(hint), ""
+        if need is None and isinstance(get_args(hint)[0], TypeVar) and agreed is not None:
             need, via = agreed[1].trust, f" because slot '{path}{agreed[0]}' holds '{agreed[1].spec.name}'"
         if need is not None and part.trust != need:
             offer = ", ".join(s.name for s in registry.specs(part.spec.role) if s.trust == need) or "none is installed"
@@ -209,9 +277,11 @@ def _check_path(composed: Composed, path: str, kind: str) -> None:
             raise UnknownName("slot", step, composed.inner, f"(in '{path}', of '{composed.spec.name}')")
         composed = composed.inner[step]
     cls = type(composed.value)
-    known = slots_of(cls) if kind == "slot" else options_of(cls)
+    known: Mapping[str, Any] = composed.inner if kind == "slot" else options_of(cls)
     if last not in known:
         hint = f"('{composed.spec.name}' has none)" if not known else f"(of '{composed.spec.name}')"
+        if any(isinstance(facts, Choices) for facts in slots_of(cls).values()):
+            hint = f"(of '{composed.spec.name}': write NAME.{last} for a candidate's, or choose a method by --method)"
         raise UnknownName(kind, last, known, hint)
 
 

@@ -6,7 +6,7 @@ import inspect
 import sys
 from typing import Any
 
-from cloister.core.registry.components import Option, Spec
+from cloister.core.registry.components import Choices, Option, Spec
 from cloister.core.registry.compose import compose, describe_fields, slot_role, slot_trust, trusts_of
 from cloister.core.registry.registry import Registry
 
@@ -32,6 +32,8 @@ def describe(registry: Registry, spec: Spec) -> dict[str, Any]:
         else:
             role, need = slot_role(hint), slot_trust(hint)
             takes = [s.name for s in registry.specs(role) if need is None or s.trust == need]
+            if isinstance(facts, Choices):
+                takes = [s.name for s in registry.candidates(str(spec.presets.get(name, facts.default)))]
             slots.append(
                 {
                     "name": name,

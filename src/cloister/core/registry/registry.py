@@ -7,6 +7,7 @@ the name is used. A client's encoder composes built-in components alone, without
 from __future__ import annotations
 
 import importlib
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
@@ -72,6 +73,22 @@ class Registry:
         if (own := trust_of(cls)) and spec.trust not in (None, own):
             raise InvalidInput(f"the spec of '{spec.name}' says trust {spec.trust}, its class says {own}")
         return cls
+
+    def candidates(self, objective: str) -> list[Spec]:
+        """The private methods of this objective whose class predicts its error. What is broken is left out: ``cloister
+        plugins`` says so."""
+        found = list[Spec]()
+        for spec in self.specs("Method"):
+            if spec.objective == objective and spec.private:
+                with suppress(CloisterError):
+                    if hasattr(self.load(self.spec("Method", spec.name)), "expected_error"):
+                        found.append(spec)
+        return found
+
+    def in_order(self, role: Role, trust: str | None) -> list[Spec]:
+        """The oracles with which a trust model fills slots of this role, in the order in which they are tried."""
+        fit = [s for s in self.specs(role) if trust is not None and s.trust == trust and s.fills is not None]
+        return sorted(fit, key=lambda s: (s.fills or 0, s.name))
 
     def faults(self, plugin: Plugin) -> tuple[str, ...]:
         """A line for each of a plugin's components that cannot be used, after loading all of them."""

@@ -99,7 +99,9 @@ class Zoom(Generic[T]):
         """
         if not isinstance(problem.domain, Box):
             if self.scale != "none":
-                raise InvalidInput("a ball has one unit for all columns: leave out the scale, or give bounds per column")
+                raise InvalidInput(
+                    "a ball has one unit for all columns: leave out the scale, or give bounds per column"
+                )
             return 0.0
         unknown = _unknown(problem.domain)
         if self.share is not None and not (unknown and not self.share):

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 import attrs
 
 from cloister.core.errors import CloisterError
-from cloister.core.registry.components import ROLES, Option, Slot, Spec, fields, options_of, slots_of, trust_of
+from cloister.core.registry.components import ROLES, Choices, Option, Slot, Spec, fields, options_of, slots_of, trust_of
 from cloister.core.registry.compose import compose, parse, slot_role
 from cloister.core.registry.registry import registry
 from cloister.testing.check import Broken, require
@@ -146,6 +146,8 @@ def _check_presets(spec: Spec, cls: type[Any], where: str) -> None:
         try:
             if name in options:
                 options[name][0].check(name, value)
+            elif isinstance(slots[name], Choices):
+                require(registry().candidates(value), f"no method has the objective '{value}'")
             else:
                 registry().spec(slot_role(hints[name]), value)
         except CloisterError as error:

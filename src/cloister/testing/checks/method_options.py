@@ -18,7 +18,7 @@ from cloister.core.domains import Box
 from cloister.core.errors import CloisterError
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import Option, options_of, slots_of
+from cloister.core.registry.components import Choices, Option, options_of, slots_of
 from cloister.core.session import forecast
 from cloister.testing.check import require
 from cloister.testing.checks.methods import problems
@@ -85,7 +85,7 @@ def _alike(events: Sequence[Event], budget: Budget) -> bool:
 def variants(component: Any, inside: bool = False) -> Iterator[tuple[str, Any]]:
     """The component with one option at another value, or two of which one is a choice; or with something changed in a
     slot (``inside``: there one other value is enough). Oracles and solvers in slots are left alone: what those spend is
-    their own checks' business, and these ask nothing."""
+    their own checks' business, and these ask nothing; so are candidates, which are methods of their own."""
     if not attrs.has(type(component)):
         return
     facts = options_of(type(component))
@@ -98,9 +98,9 @@ def variants(component: Any, inside: bool = False) -> Iterator[tuple[str, Any]]:
     for one, other in product(choices, whole):
         for first, second in product(others[one], others[other][-1:]):
             yield from _made(component, {one: first, other: second})
-    for slot in slots_of(type(component)):
+    for slot, kind in slots_of(type(component)).items():
         inner = getattr(component, slot)
-        if not hasattr(inner, "measure") and not hasattr(inner, "solve"):
+        if not isinstance(kind, Choices) and not hasattr(inner, "measure") and not hasattr(inner, "solve"):
             for what, changed in variants(inner, inside=True):
                 yield f"{slot}.{what}", attrs.evolve(component, **{slot: changed})
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-import attrs
 import numpy as np
 
 from cloister.accounting.accountant import Accountant
@@ -19,7 +18,7 @@ from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
-from cloister.core.registry.components import slots_of
+from cloister.core.registry.components import parts_of, slots_of
 from cloister.core.session import Session, forecast
 from cloister.core.trust import Trust
 from cloister.testing.check import given, require
@@ -45,16 +44,14 @@ def currencies_of(component: Any) -> frozenset[Currency]:
     one declares."""
     if hasattr(component, "measure"):
         return frozenset({Currency.of(component)})
-    inside = [getattr(component, name) for name in slots_of(type(component))] if attrs.has(type(component)) else []
-    return frozenset[Currency]().union(*map(currencies_of, inside))
+    return frozenset[Currency]().union(*map(currencies_of, parts_of(component).values()))
 
 
 def trusts_of(component: Any) -> frozenset[type[Trust]]:
     """The trust models of everything in a component's slots."""
     found: set[type[Trust]] = {component.trust} if isinstance(getattr(component, "trust", None), type) else set()
-    if attrs.has(type(component)):
-        for name in slots_of(type(component)):
-            found |= trusts_of(getattr(component, name))
+    for part in parts_of(component).values():
+        found |= trusts_of(part)
     return frozenset(found)
 
 

@@ -1,0 +1,57 @@
+"""``cloister explain``: what a run would do, before any row is read."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from cloister.commands.common import AsJson, TrustModel, names, pairs, print_json, show, whole
+from cloister.core.errors import InvalidInput
+
+
+def explain(
+    k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy budget of the run, in nats.")],
+    bounds: Annotated[str, typer.Option(help="Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or "
+        "ball:RADIUS.")],
+    public_rows: Annotated[int, typer.Option("--rows", parser=whole, metavar="<int>", help="Public number of rows.")],
+    rows: Annotated[list[str] | None, typer.Argument(help="Files whose columns are meant: only their names are "
+        "read.")] = None,
+    dimension: Annotated[int | None, typer.Option(help="Number of columns, instead of files.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Names of the columns, separated by commas.")] = None,
+    method: Annotated[str, typer.Option(help="Which algorithm; auto shows all candidates.")] = "auto",
+    trust: TrustModel = None,
+    delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee.")] = 0.0,
+    wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component. Repeatable.")] = None,
+    values: Annotated[list[str] | None, typer.Option("--set", help="option=value. Repeatable.")] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Candidates with their predicted errors, what is picked, and the questions that would be asked. Reads no rows."""
+    from cloister.run.explaining import explain as explained
+    from cloister.run.fit import Request
+
+    request = Request(
+        k=k, method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=public_rows, trust=trust,
+        components=pairs(wire, "--with"), options=pairs(values, "--set"), not_private=True,
+    )  # fmt: skip
+    found = explained(request, _columns(rows, names(columns), dimension))
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        show(found.text)
+
+
+def _columns(files: list[str] | None, named: list[str] | None, dimension: int | None) -> list[str]:
+    """Names of the columns, from what was given. Raises: InvalidInput: nothing, or things that do not go together."""
+    from cloister.run.fit import source
+
+    if files and dimension is None:
+        with closing(source(files, named, "refuse")) as population:
+            return list(population.columns)
+    if named is not None and not files and dimension is None:
+        return named
+    if dimension is not None and dimension > 0 and not files and named is None:
+        return [str(i) for i in range(dimension)]
+    raise InvalidInput("give the columns: files that have them, their names (--columns a,b,c) or --dimension 10")

@@ -1,0 +1,129 @@
+"""What a run would do, from public figures alone: the method picked and why, its questions, and their noise.
+
+No row is read and nothing is spent: the schedule is that of the forecast, which a run keeps to (law 2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from cloister.core.capabilities import PredictsError, predicted_error
+from cloister.core.questions import OpenedQuestion, Question
+from cloister.core.randomness import ANY_KEY, PublicRng
+from cloister.core.session import Session
+from cloister.run.fit import PreparedRun, Request, prepare
+from cloister.run.statement import UNITS
+
+
+@attrs.frozen
+class Asked:
+    """One question of the schedule.
+
+    Args:
+        round: counted from 1.
+        kind: counts, or sums.
+        mechanism: the oracle's.
+        buckets: how many, of all levels.
+        share: of the run's budget; None where it is counted in another measure.
+        users: share of the users who are asked.
+        error: standard error of one number of the answer, in rows for counts, in the caller's units for sums (of a
+            k-median's unit vectors: in lattice units).
+    """
+
+    round: int
+    kind: str
+    mechanism: str
+    buckets: int
+    share: float | None
+    users: float
+    error: float
+
+    @property
+    def words(self) -> str:
+        share = "" if self.share is None else f", {self.share:.1%} of the budget"
+        users = "" if self.users == 1 else f", {self.users:.1%} of the users"
+        unit = "rows" if self.kind == "counts" else "units a column"
+        return (
+            f"round {self.round}: {self.kind} of {self.buckets:,} buckets by {self.mechanism}{share}{users}; standard "
+            f"error {self.error:.3g} {unit}"
+        )
+
+
+@attrs.frozen(eq=False)
+class Explanation:
+    """A request, thought through. Args: plan, error (predicted, of one centre's; None: it cannot say), asked."""
+
+    plan: PreparedRun
+    error: float | None
+    asked: tuple[Asked, ...]
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        p, total = self.plan.problem, self.plan.total
+        name, rounds = self.plan.composed.spec.name, len({a.round for a in self.asked})
+        budget = f"{UNITS[p.budget.measure]} {p.budget.amount:.4g}"
+        return "\n".join([
+            *self._candidates(),
+            f"{name}: {p.k} centres of {p.rows:,} rows in {p.domain.dimension} columns, {rounds} "
+            f"{'round' if rounds == 1 else 'rounds'}, epsilon = {total.epsilon:g}, delta = {total.delta:g} ({budget}), "
+            f"{self.plan.composed.trust or 'any'} trust",
+            *(f"  {asked.words}" for asked in self.asked),
+            "No row was read and nothing was spent. Errors are predicted for tight groups of one size.",
+        ])  # fmt: skip
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for programs."""
+        choice = self.plan.choice
+        return {
+            "method": self.plan.composed.config(), "trust": self.plan.composed.trust, "error": self.error,
+            "auto": None if choice is None else choice.as_dict(), "problem": self.plan.describe(),
+            "epsilon": self.plan.total.epsilon, "delta": self.plan.total.delta,
+            "budget": {"measure": self.plan.problem.budget.measure, "amount": self.plan.problem.budget.amount},
+            "schedule": [attrs.asdict(asked) for asked in self.asked],
+        }  # fmt: skip
+
+    def _candidates(self) -> Iterator[str]:
+        choice = self.plan.choice
+        if choice is None:
+            if self.error is not None:
+                yield f"predicted error: {self.error:.3g} of one centre's"
+            return
+        yield choice.words
+        width = max(len(c.name) for c in choice.candidates)
+        for c in choice.candidates:
+            yield f"  {c.name:<{width}}  {'-' if c.error is None else f'{c.error:.3g}':<9}  {c.why}".rstrip()
+        if choice.warning:
+            yield f"WARNING: {choice.warning}."
+
+
+def explain(request: Request, columns: Sequence[str]) -> Explanation:
+    """What a request would do. Args: columns (their names). Raises: as ``prepare``."""
+    plan = prepare(request, columns)
+    seed = ANY_KEY if request.seed is None else PublicRng.from_seed(request.seed)
+    session: Session[Any] = Session(plan.problem, seed, forecasting=True)
+    method = plan.composed.value
+    method.cluster(plan.problem, session, seed.child("method"))
+    asked = tuple(
+        _asked(plan, round.index + 1, part, question)
+        for round, questions in zip(session.rounds, session.asked, strict=True)
+        for part, question in zip(round.parts, questions, strict=True)
+    )
+    return Explanation(
+        plan, predicted_error(method, plan.problem) if isinstance(method, PredictsError) else None, asked
+    )
+
+
+def _asked(plan: PreparedRun, number: int, part: OpenedQuestion, question: Question[Any, Any]) -> Asked:
+    budget, events = plan.problem.budget, part.channel.events
+    alike = math.isfinite(budget.amount) and all(event.spent.measure == budget.measure for event in events)
+    share = sum(event.spent.amount for event in events) / budget.amount if alike else None
+    variance = question.variance(plan.problem.context(question.budget))
+    return Asked(
+        number, "counts" if part.vectors is None else "sums", events[0].mechanism if events else "nothing",
+        sum(part.cells.space.sizes), share, part.fraction, math.sqrt(variance) / part.fraction,
+    )  # fmt: skip

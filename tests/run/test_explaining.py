@@ -1,0 +1,124 @@
+"""``cloister explain``: what a run would do, from public figures alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.core.randomness import PublicRng
+from cloister.plugins.populations.npy import Npy
+from cloister.run.explaining import explain
+from cloister.run.fit import Request, fit, prepare, source
+from tests.in_process import cloister
+
+ROWS = np.random.default_rng(0).normal(0, 0.3, (3000, 2))
+BASE = ["-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "3000"]
+COLUMNS = ["x", "y"]
+
+
+def request(**given: Any) -> Request:
+    return Request(**{"k": 3, "epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 3000, "seed": 1, **given})
+
+
+@pytest.mark.parametrize("trust", ["central", "local", "shuffled", "aggregated"])
+@pytest.mark.parametrize("method", ["auto", "hst-median", "one-round", "fastlloyd"])
+def test_the_schedule_is_that_of_the_run(method: str, trust: str) -> None:
+    asked = request(method=method, trust=trust, parties=3)
+    told = explain(asked, COLUMNS)
+    rounds = prepare(asked, COLUMNS).forecast(PublicRng.from_seed(1))
+    assert [a.round for a in told.asked] == [round.index + 1 for round in rounds for _ in round.parts]
+    assert [a.mechanism for a in told.asked] == [e.mechanism for round in rounds for e in round.events]
+    assert [a.kind for a in told.asked] == ["sums" if p.vectors else "counts" for round in rounds for p in round.parts]
+
+
+def test_shares_add_up_to_the_budget() -> None:
+    told = explain(request(method="hst-means"), COLUMNS)
+    assert sum(a.share for a in told.asked if a.share is not None) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_noise_is_what_the_tables_of_a_run_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In rows for counts, in the caller's units for sums, of all users where a share of them is asked."""
+    from cloister.core.session import RecordedTable
+
+    seen = dict[tuple[int, int], float]()
+    looked = RecordedTable.at
+
+    def at(self: Any, ids: Any, level: int = 0) -> Any:
+        seen[self._round, self._question] = float(self.standard_error(ids[:1], level)[0])
+        return looked(self, ids, level)
+
+    monkeypatch.setattr(RecordedTable, "at", at)
+    for asked in (request(method="fastlloyd"), request(method="one-round", trust="local", bounds=(-1, 3))):
+        seen.clear()
+        columns = [str(j) for j in range(5)]
+        fit(asked, source(np.zeros((3000, 5)), None, "refuse"))
+        told = explain(asked, columns)
+        numbers = [seen[key] for key in sorted(seen)]
+        assert [a.error for a in told.asked] == pytest.approx(numbers, rel=1e-2)
+
+
+def test_candidates_errors_and_the_reason_are_in_words_and_in_json() -> None:
+    told = explain(request(), COLUMNS)
+    assert told.plan.choice is not None
+    assert told.text.startswith(f"auto picked {told.plan.choice.picked}: predicted error ")
+    assert "No row was read" in told.text
+    for candidate in told.plan.choice.candidates:
+        assert candidate.name in told.text
+    facts = json.loads(json.dumps(told.as_dict()))
+    assert facts["auto"]["picked"] == facts["method"]["name"]
+    assert facts["error"] == pytest.approx(told.plan.choice.error)
+    assert "WARNING" in explain(request(epsilon=0.001, rows=100), [str(j) for j in range(10)]).text
+
+
+# on the command line
+
+
+class Exploded(Exception):
+    """Somebody read rows."""
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file whose rows explode when they are read. Its header does not."""
+    np.save(tmp_path / "rows.npy", ROWS)
+
+    def explode(*_: Any) -> Any:
+        raise Exploded
+
+    for name in ("check", "gather"):
+        monkeypatch.setattr(f"cloister.plugins.populations.files.Files.{name}", explode)
+    monkeypatch.setattr(Npy, "pieces", explode)
+    return tmp_path
+
+
+def test_explaining_reads_no_row(rows: Path) -> None:
+    by_file = cloister("explain", "rows.npy", *BASE, "--json", folder=rows)
+    by_number = cloister("explain", *BASE, "--dimension", "2", "--json", folder=rows)
+    by_name = cloister("explain", *BASE, "--columns", "x,y", "--json", folder=rows)
+    dry = cloister("fit", "rows.npy", *BASE, "--dry-run", "--json", folder=rows)
+    assert by_file.stdout == by_number.stdout == by_name.stdout == dry.stdout
+    assert json.loads(dry.stdout)["schedule"]
+    with pytest.raises(Exploded):
+        cloister("fit", "rows.npy", *BASE, folder=rows)
+
+
+def test_a_dry_run_spends_nothing(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", ROWS)
+    cloister("ledger", "declare", "budget.db", "mine", "--epsilon", "2", "--delta", "1e-5", folder=tmp_path)
+    account = ["--ledger", "budget.db", "--dataset", "mine"]
+    done = cloister("fit", "rows.npy", *BASE, *account, "--dry-run", "--out", "r.json", folder=tmp_path)
+    assert "nothing was spent" in done.stdout
+    assert not (tmp_path / "r.json").exists()
+    (mine,) = json.loads(cloister("ledger", "show", "budget.db", "--json", folder=tmp_path).stdout)
+    assert mine["runs"] == []
+
+
+def test_columns_must_be_said_in_one_way(tmp_path: Path) -> None:
+    for more in ([], ["--dimension", "0"], ["--dimension", "2", "--columns", "x,y"]):
+        refused = cloister("explain", *BASE, *more, folder=tmp_path)
+        assert refused.returncode == 2
+        assert "give the columns" in refused.stderr
