@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import cloister
+from cloister.accounting.budgeting import problem_of
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
 from cloister.accounting.total import Total
@@ -26,9 +27,10 @@ from cloister.core.session import Session
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
 from cloister.plugins.populations.arrays import Arrays
+from cloister.run.choosing import Planned
 from cloister.run.fit import Account, Request, fit, prepare, source
 from cloister.run.result import Result
-from cloister.run.row_count import SHARE, Everybody, counted, framed, shares
+from cloister.run.row_count import SHARE, Everybody, counted, shares, with_count
 from cloister.run.statement import PrivacyStatement
 from tests.in_process import cloister as program
 
@@ -138,7 +140,12 @@ class TwoFaces:
 def test_the_measure_is_fixed_before_the_count_for_any_number_of_rows() -> None:
     currencies = frozenset({Currency("pure"), Currency("gaussian")})
     composed: Any = SimpleNamespace(value=TwoFaces(), currencies=currencies, private=True, trust="Central")
-    problem, budget = framed(composed, Total(1.0, 1e-6), 3, Box((-1.0,), (1.0,)), None)
+    total, domain = Total(1.0, 1e-6), Box((-1.0,), (1.0,))
+
+    def planned(rows: int) -> Planned:
+        return composed, problem_of(composed, total, 3, domain, rows), None
+
+    (_, problem, _), budget = with_count(planned, total, 3, None)
     assert budget.measure == "zcdp"
     assert problem.budget.amount == pytest.approx(0.99 * budget.amount)
 
