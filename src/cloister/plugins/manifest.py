@@ -92,6 +92,9 @@ def _trees() -> list[Spec]:
         Spec("tree-coreset-median", "Method", ONE_ROUND, "k-median from noisy counts and means of cells, in one "
             "round", paper=KAMATH,
              presets={**central, "solver": "kmedian++", "grid_up_to": 0}, objective="k-median"),
+        Spec("grid-means", "Method", "cloister.plugins.methods.grid_means:GridMeans",
+             "k-means in few columns from noisy counts on a grid, and a round of clipped "
+            "sums", paper=SU, presets=central, objective="k-means"),
         Spec("sphere-packing", "Method", "cloister.plugins.methods.sphere_packing:SpherePacking",
              "k public points far apart: a start that reads no row", paper=SU),
         Spec("shifted-quadtree", "TreeBuilder", f"{TREES}.quadtree:ShiftedQuadtree",

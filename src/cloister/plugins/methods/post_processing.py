@@ -21,3 +21,21 @@ def held(groups: Ints, counts: Floats, k: int) -> Floats:
 def james_stein(squares: Floats, noise: Floats) -> Floats:
     """Positive-part James-Stein factor of steps of these squared lengths: 1 - noise / square, at least 0."""
     return np.asarray(1.0 - noise / np.maximum(squares, np.maximum(noise, 1e-300)), np.float64)
+
+
+def pooled_james_stein(steps: Floats, errors: Floats, weights: Floats | None = None) -> float:
+    """One factor for all steps (k, d) whose coordinates have these standard errors (k,): 1 - the energy of the noise
+    over that of the steps, at least 0. Far better known than a factor for each. Args: weights (k,) of the steps."""
+    w = np.ones(len(steps)) if weights is None else weights
+    noise = np.asarray([(w * errors**2).sum() * steps.shape[1]])
+    return float(james_stein(np.asarray([(w * (steps**2).sum(axis=1)).sum()]), noise)[0])
+
+
+def projected(counts: Floats, total: float) -> Floats:
+    """The nearest counts (m,) that are not negative and add up to ``total``: those less one number, or 0.
+
+    Source: Held, Wolfe, Crowder 1974 (the projection on a simplex).
+    """
+    falling = np.sort(counts)[::-1]
+    excess = (falling.cumsum() - total) / np.arange(1, len(counts) + 1)
+    return np.asarray(np.maximum(counts - excess[np.flatnonzero(falling >= excess)[-1]], 0.0), np.float64)

@@ -11,6 +11,7 @@ Cao, Li, Bertino, Jin 2016 (EUGkM).
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import final
 
 import attrs
@@ -18,18 +19,16 @@ import numpy as np
 
 from cloister.core.buckets import Space
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
-from cloister.core.domains import Ball, Domain
+from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.roles import Counts
-from cloister.core.types import Bools, Floats, Ints
+from cloister.core.types import Ints
+from cloister.plugins.trees.grid_cells import MAX_CELLS, GridCells
 
 DIMENSIONS = 3
 """Columns: with more, most cells that rows touch hold too few to rise above the noise."""
-
-MAX_CELLS = 2**16
-"""Cells."""
 
 FEW, MANY, ENOUGH = 256, 1024, 2e6
 """Cells below and above rows * eps^2 = 2e6: with more rows, smaller cells rise above the noise (measured at k = 15)."""
@@ -90,52 +89,25 @@ class GridTree:
 
     nested = False
 
+    @cached_property
+    def cells(self) -> GridCells:
+        return GridCells(self.domain, (self.side,) * self.domain.dimension)
+
     @property
     def space(self) -> Space:
-        return Space((self.side**self.domain.dimension,))
+        return self.cells.space
 
     def locate(self, rows: Ints) -> Ints:
-        sides = self.domain.sides
-        steps = (rows + sides) * self.side // (2 * sides + 1)
-        return (steps @ self._strides)[:, None]
-
-    @property
-    def _strides(self) -> Ints:
-        return self.side ** np.arange(self.domain.dimension - 1, -1, -1)
+        return self.cells.locate(rows)
 
     def grow(self, counts: Counts) -> Coreset:
-        possible = np.flatnonzero(self._may_hold_rows(np.arange(self.space.sizes[0])))
+        possible = self.cells.possible
         values, errors = counts.at(possible), counts.standard_error(possible)
         kept = np.flatnonzero(values > self.significance * errors)
         if len(kept) < self.fewest:
             kept = np.sort(np.argsort(-values, kind="stable")[: self.fewest])
         ids = possible[kept]
         return Coreset(
-            self.domain.truncate(self.domain.middle + self._middles(ids) * self.domain.unit), values[kept],
+            self.cells.middles(ids), values[kept],
             leaves=Leaves(np.zeros(len(ids), np.int64), ids), errors=Errors(errors[kept], np.zeros(len(ids))),
         )  # fmt: skip
-
-    def _middles(self, ids: Ints) -> Floats:
-        """Middles of cells (m, d), in lattice steps."""
-        sides = self.domain.sides
-        steps = ids[:, None] // self._strides % self.side
-        middles: Floats = (steps + 0.5) * (2 * sides + 1) / self.side - sides - 0.5
-        return middles
-
-    def _may_hold_rows(self, ids: Ints) -> Bools:
-        """Whether lattice points of the domain fall in a cell (m,), in integers. Some cells of a ball's box miss the
-        ball; a very narrow column has fewer lattice steps than cells."""
-        steps = ids[:, None] // self._strides % self.side
-        low, high = self._lowest(steps), self._lowest(steps + 1) - 1
-        held: Bools = np.logical_and.reduce(low <= high, axis=1)
-        if isinstance(self.domain, Ball):
-            nearest = np.maximum(np.maximum(low, -high), 0)
-            held = held & ((nearest**2).sum(axis=1) <= self.domain.max_norm**2)
-        return held
-
-    def _lowest(self, steps: Ints) -> Ints:
-        """The lowest lattice coordinate of the steps (m, d) along each column: the inverse of the floor in
-        ``locate``."""
-        sides = self.domain.sides
-        lowest: Ints = -((-steps * (2 * sides + 1)) // self.side) - sides
-        return lowest

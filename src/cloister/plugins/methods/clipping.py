@@ -1,0 +1,126 @@
+"""Sums of offsets that are clipped to released radii, and the histograms of distances that radii are read from.
+
+A radius that the data decides must not decide what a round costs: events, integer sigma and bound are forecast (law 2).
+So an offset u from a centre with radius r is scaled to one public integer B, whatever r is, v = trunc(u B / max(r,
+|u|)): a row within r counts as it is, one beyond with length r, none is dropped. Released sums times r / B are in the
+caller's units again, and so is their noise: it shrinks with the radius.
+
+Guarantee: every |v| is at most B, exactly, so that one row changes one bucket's sum by at most B in L2 norm, and one
+bin's count by one. Radii and centres are released figures, as public as the centres of Lloyd's rounds.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Self, final
+
+import attrs
+import numpy as np
+
+from cloister.core.buckets import Bucketing, Space
+from cloister.core.domains import REACH, Domain
+from cloister.core.errors import InvalidInput
+from cloister.core.lattice import Bound
+from cloister.core.nearest import NearestCenter
+from cloister.core.roles import Counts, Sums
+from cloister.core.types import Floats, Ints
+from cloister.plugins.methods.post_processing import projected
+
+SCALE = REACH
+"""B. Sums of 2^31 vectors stay below 2^51, and a radius is resolved to a millionth."""
+
+
+@final
+@attrs.frozen(eq=False)
+class ClippedOffsets:
+    """Rows relative to an origin of their bucket, clipped to its radius and scaled: vectors of norm at most ``SCALE``.
+
+    Exactness: rows and origins have norms of at most 2^20, so that offsets have 2^21 and the sums of their squares are
+    integers below 2^53: exact in float64. Four operations round (root, quotient, factor, product), by a relative 2^-53
+    each, and the factor is too small by 2^-30: each |v_i| <= |u_i| B / |u| before it is truncated towards zero, hence
+    |v| <= B. A factor is at most B, offsets of length below r give less than B per coordinate: nothing wraps. It is a
+    function of the row alone: no product runs over several rows.
+
+    Args:
+        cells: which bucket a row falls in; one level.
+        origins: lattice points (m, d), one per bucket, or one (1, d) for all.
+        radii: lattice steps (m,), at least 1.
+    """
+
+    cells: Bucketing
+    origins: Ints
+    radii: Ints
+
+    def __attrs_post_init__(self) -> None:
+        if (self.origins**2).sum(axis=1).max() > REACH**2 or self.radii.min() < 1:
+            raise InvalidInput(f"origins must be lattice points of norm at most {REACH}, and radii at least one step")
+
+    @classmethod
+    def around(cls, near: NearestCenter, radii: Floats, domain: Domain) -> Self:
+        """Rows relative to their nearest centre. Args: radii (k,) in the caller's units."""
+        return cls(near, near.centers, in_steps(radii, domain))
+
+    @property
+    def bound(self) -> Bound:
+        return Bound(SCALE, self.origins.shape[1])
+
+    def values(self, rows: Ints, buckets: Ints) -> Ints:
+        mine = buckets[:, 0]  # "wrap": one origin is that of every bucket
+        offsets = (rows - np.take(self.origins, mine, axis=0, mode="wrap")).astype(np.float64)
+        lengths = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
+        factors = SCALE * (1 - 2.0**-30) / np.maximum(lengths, np.take(self.radii, mine, mode="wrap"))
+        offsets *= factors[:, None]
+        return offsets.astype(np.int64)  # truncates towards zero
+
+    def read(self, sums: Sums) -> tuple[Floats, Floats]:
+        """Noisy sums of offsets (m, d), and their standard errors (m,), of all buckets in the caller's units."""
+        every, scale = np.arange(self.cells.space.sizes[0]), self.radii / SCALE
+        return sums.at(every) * scale[:, None], sums.standard_error(every) * scale
+
+
+def in_steps(radii: Floats, domain: Domain) -> Ints:
+    """Radii (m,) in lattice steps, from one to the widest that a domain can be."""
+    return np.clip(np.rint(radii / domain.unit), 1, 2 * REACH).astype(np.int64)
+
+
+@final
+@attrs.frozen(eq=False)
+class DistanceBins:
+    """Bins of rows by their distance from the nearest centre, each sqrt 2 times as wide as the one before.
+
+    Bin i holds squared distances up to ``edges[i]``, an integer, and beyond the edge before; the last one also all that
+    is farther. Distances are integers, so that a row's bin is a function of that row alone.
+
+    Args:
+        near: rows by their nearest centre, without a limit.
+        largest: edge of the last bin, in lattice steps.
+        number: of bins.
+    """
+
+    near: NearestCenter
+    largest: int
+    number: int = 24
+
+    @cached_property
+    def edges(self) -> Ints:
+        """Squared distances (number,), ascending."""
+        return np.array([self.largest**2 >> i for i in reversed(range(self.number))], np.int64)
+
+    @property
+    def space(self) -> Space:
+        return Space((self.number,))
+
+    def locate(self, rows: Ints) -> Ints:
+        offsets = rows - self.near.centers[self.near.locate(rows)[:, 0]]
+        bins: Ints = np.searchsorted(self.edges[:-1], np.einsum("ij,ij->i", offsets, offsets)).astype(np.int64)
+        return bins[:, None]
+
+    def quantile(self, counts: Counts, share: float, rows: int, domain: Domain) -> float:
+        """A radius, in the caller's units, within which this share of the rows lies, as far as noise lets see.
+
+        Counts are moved to the nearest ones that are not negative and add up to the public number of rows, so that
+        noise in empty bins hardly counts; of nothing at all, every bin holds as much. At least one lattice step.
+        """
+        held = projected(counts.at(np.arange(self.number)), rows).cumsum()
+        found = min(int(np.searchsorted(held, share * rows)), self.number - 1)
+        return max(1.0, float(np.sqrt(self.edges[found]))) * domain.unit

@@ -1,0 +1,167 @@
+"""k-means in a few columns: counts on a grid that k and the noise decide, then one round of clipped sums.
+
+1. Ask how many rows fall in each cell of a grid, with ``grid_share`` of the budget. With s the standard error of a
+   cell's count, a group of n / k rows is q = n / (k s) standard errors. The grid has
+
+       1.2^d k q^(d / (d + 1))
+
+   nearly square cells (at least 2^d, at most 65,536): with more, groups sink in the noise of their cells; with fewer,
+   they share them.
+2. Keep the cells that seem to hold rows (``occupied_cells``), and cluster them into k centres by the solver.
+3. Ask for the sums S of the rows' offsets from their nearest centre, clipped to a radius of that centre's own, and for
+   nothing else: how many rows N each centre has is known from the grid. The radius r is the root mean square distance
+   of its kept cells, their own extent included, pooled with 0.3 of a mean group. Clipping takes something off S, so
+   that a step is 1.3 S / N. It is shrunk by the lesser of two factors: James and Stein's, one for all centres, and 1 /
+   (1 + v / r^2) with v the noise of S / N, which is the best one for the longest step that there can be, r.
+
+Where the noise of all cells together is above n, nothing is known of the rows: step 2 moves its centres towards the
+domain's middle, by n^2 over the squares of all standard errors. So noise makes no clustering worse than one centre.
+
+Guarantee: trust model and measure are those of the oracles in the slots; two rounds of one question each. A row falls
+in one cell, and has one nearest centre. Its offset is clipped to one public integer bound, whatever radius was released
+(``clipping``), so that the events of both rounds follow from public figures. Under Local trust a keyed hash of her
+number says which of the two a user answers, with all of her epsilon; elsewhere both share everybody's budget.
+
+Expected error, over the squared radius of the domain: noise moves centres by a part of the width k^(-1/d) that each has
+of the domain,
+
+    v = k^(-2/d) q^(-1.6),
+
+to a factor of about three (docs/few_columns.md).
+
+Constants are fitted on s1, house, a1, lsun, d31, unbalance and mopsi_finland; all within a third of them do as well.
+
+Source: cloister's own. Grids of noisy counts go back to Su, Cao, Li, Bertino, Jin 2016 (EUGkM).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, Generic
+
+import numpy as np
+
+from cloister.core.buckets import Space
+from cloister.core.budget import Budget
+from cloister.core.clustering import Clustering, Coreset, Problem
+from cloister.core.errors import InvalidInput
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import count, vector_sum
+from cloister.core.randomness import ANY_KEY, PublicRng
+from cloister.core.registry.components import component, option, slot
+from cloister.core.roles import Counts, FrequencyOracle, NonPrivateSolver, VectorSumOracle
+from cloister.core.session import Session
+from cloister.core.trust import Local, T
+from cloister.core.types import Floats
+from cloister.plugins.methods.clipping import ClippedOffsets
+from cloister.plugins.methods.occupied_cells import occupied
+from cloister.plugins.methods.post_processing import held, nearest, pooled_james_stein
+from cloister.plugins.trees.grid_cells import GridCells
+
+MAX_COLUMNS: Final = 6
+"""With more, groups sink in the noise of two cells a column."""
+
+FINENESS: Final = 1.2
+"""Cells along a column, over k^(1/d) q^(1/(d+1))."""
+
+TYPICAL: Final = Space((1024,))
+"""What a cell's noise is worked out for, before the number of cells is known: it hardly depends on it."""
+
+POOLED: Final = 0.3
+"""Of a mean group: what each radius is pooled with, and the fewest rows that a sum is divided by."""
+
+STEP: Final = 1.3
+"""Times S / N, since offsets are clipped."""
+
+ERROR_POWER: Final = 1.6
+"""Of q in the expected error (fitted, see docs/few_columns.md)."""
+
+DRAWN: Final = 4096
+"""Cells that a result keeps for pictures, the heaviest."""
+
+
+@component
+class GridMeans(Generic[T]):
+    """k-means in up to six columns by noisy counts on a grid, and one round of clipped sums."""
+
+    counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows fall in each cell of the grid")
+    solver: NonPrivateSolver = slot("kmeans++", help="clusters the cells that hold rows")
+    sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what offsets from the nearest centre add up to")
+    grid_share: float = option(
+        default=0.8, low=0.01, high=0.99, help="the grid's share of the budget; under Local trust, of the users"
+    )
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        domain, k = problem.domain, problem.k
+        per_count, per_sum = self.shares(problem.budget, rng.child("share"))
+        grid = self.grid(problem, per_count)
+        (counts,) = session.ask(count(grid, oracle=self.counts, budget=per_count))
+        cells = session.release(occupied(grid, counts, k, problem.rows))
+        found = self.solver.solve(cells, k, rng.child("solve"))
+        found = domain.middle + known(grid, counts, problem.rows) * (found - domain.middle)
+        near = NearestCenter(domain.snap(found), domain.max_norm)
+        centers = domain.real(near.centers)
+        sizes, radii = measured(cells.value, centers, problem.rows, grid.widths)
+        offsets = ClippedOffsets.around(near, radii, domain)
+        (sums,) = session.ask(vector_sum(offsets, oracle=self.sums, budget=per_sum))
+        centers = domain.truncate(centers + stepped(*offsets.read(sums), sizes, radii))
+        return Clustering(centers, sizes, pictured(cells.value))
+
+    def shares(self, budget: Budget, seed: PublicRng) -> tuple[Budget, Budget]:
+        """What counts and sums may spend: under Local trust, disjoint shares of the users."""
+        weights = self.grid_share, 1 - self.grid_share
+        by_users = self.counts.trust is Local
+        per_count, per_sum = budget.split_users(seed, *weights) if by_users else budget.split(*weights)
+        return per_count, per_sum
+
+    def grid(self, problem: Problem, per_count: Budget) -> GridCells:
+        """Raises: InvalidInput for more than ``MAX_COLUMNS`` columns."""
+        d = problem.domain.dimension
+        if d > MAX_COLUMNS:
+            raise InvalidInput(f"a grid is for at most {MAX_COLUMNS} columns, not {d}: use 'hst-means'")
+        strength = self._strength(problem, per_count)
+        cells = FINENESS**d * problem.k * math.pow(strength, d / (d + 1)) if strength < math.inf else math.inf
+        return GridCells.nearly_square(problem.domain, max(2.0**d, cells))
+
+    def _strength(self, problem: Problem, per_count: Budget) -> float:
+        """q of the module's docstring: a group of n / k rows, in standard errors of a cell."""
+        error = math.sqrt(self.counts.variance(TYPICAL, per_count, problem.context(per_count))) / per_count.fraction
+        return problem.rows / (problem.k * error) if error else math.inf
+
+    def expected_error(self, problem: Problem) -> float:
+        """v of the module's docstring."""
+        per_count, _ = self.shares(problem.budget, ANY_KEY)
+        scale = math.pow(problem.k, -2 / problem.domain.dimension)
+        return scale * math.pow(self._strength(problem, per_count), -ERROR_POWER)
+
+
+def known(grid: GridCells, counts: Counts, rows: int) -> float:
+    """How far centres may be from the domain's middle, of what the solver says: n^2 over the squares of all standard
+    errors, at most 1. Public."""
+    noise = float((counts.standard_error(grid.possible) ** 2).sum())
+    return min(1.0, rows**2 / noise) if noise else 1.0
+
+
+def measured(cells: Coreset, centers: Floats, rows: int, widths: Floats) -> tuple[Floats, Floats]:
+    """Rows (k,) of each centre, and the radii (k,) of their groups, both with a part of a mean group."""
+    k, groups, weights = len(centers), nearest(cells.points, centers), np.maximum(cells.weights, 0.0)
+    sizes, pooled = held(groups, weights, k), POOLED * rows / k
+    squares = ((cells.points - centers[groups]) ** 2).sum(axis=1) + (widths**2).sum() / 12
+    sums = held(groups, weights * squares, k)
+    mean = sums.sum() / max(sizes.sum(), 1e-300) if sizes.any() else squares.mean()
+    return np.maximum(sizes, pooled), np.sqrt((sums + pooled * mean) / (sizes + pooled))
+
+
+def stepped(sums: Floats, errors: Floats, sizes: Floats, radii: Floats) -> Floats:
+    """Steps (k, d), from noisy sums of clipped offsets."""
+    steps, noise = sums / sizes[:, None], errors / sizes
+    pooled = pooled_james_stein(steps, noise, sizes)
+    longest = 1 / (1 + sums.shape[1] * (noise / radii) ** 2)
+    return np.asarray(STEP * np.minimum(pooled, longest)[:, None] * steps, np.float64)
+
+
+def pictured(cells: Coreset) -> dict[str, Any]:
+    """Details for pictures: the heaviest cells."""
+    assert cells.cells is not None  # ``occupied`` says where they are
+    drawn = np.sort(np.argsort(-cells.weights, kind="stable")[:DRAWN])
+    return {"leaves": len(cells.points), "cells": cells.cells[drawn], "cell_weights": cells.weights[drawn]}

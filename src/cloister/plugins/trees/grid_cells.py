@@ -1,0 +1,110 @@
+"""Equal cells over a domain's bounding box, column by column: which cell a row falls in, and where the cells are.
+
+Exact (law 5): a row's step along a column of lattice coordinates -s .. s is floor((x + s) G / (2 s + 1)), in integers.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Self, final
+
+import attrs
+import numpy as np
+
+from cloister.core.buckets import Space
+from cloister.core.domains import Ball, Domain
+from cloister.core.types import Bools, Floats, Ints
+
+MAX_CELLS = 2**16
+"""Cells of a grid, all of which are looked at."""
+
+
+@final
+@attrs.frozen
+class GridCells:
+    """A bucketing by equal cells.
+
+    Args:
+        domain: of the rows.
+        parts: cells along each column (d,).
+    """
+
+    domain: Domain
+    parts: tuple[int, ...]
+
+    @classmethod
+    def nearly_square(cls, domain: Domain, cells: float) -> Self:
+        """About this many cells, at most ``MAX_CELLS``, of sides as equal as whole parts let them be. A column that is
+        narrower than the others' cells is not cut."""
+        widths = 2.0 * domain.sides + 1
+        free, cells = np.ones(len(widths), bool), min(max(cells, 1.0), float(MAX_CELLS))
+        side = widths.max()
+        while free.any():
+            side = math.exp((np.log(widths[free]).sum() - math.log(cells)) / free.sum())
+            narrow = free & (widths < side)
+            if not narrow.any():
+                break
+            free &= ~narrow
+        parts = np.where(free, np.maximum(1, np.rint(widths / side)), 1).astype(np.int64)
+        while math.prod(parts.tolist()) > MAX_CELLS:
+            parts[np.argmax(parts)] -= 1
+        return cls(domain, tuple(parts.tolist()))
+
+    @property
+    def space(self) -> Space:
+        return Space((math.prod(self.parts),))
+
+    def locate(self, rows: Ints) -> Ints:
+        sides = self.domain.sides
+        steps = (rows + sides) * self.parts // (2 * sides + 1)
+        return (steps @ self._strides)[:, None]
+
+    def middles(self, ids: Ints) -> Floats:
+        """Middles of cells (m, d), in the caller's units, moved into the domain."""
+        sides = self.domain.sides
+        middles = (self._steps(ids) + 0.5) * (2 * sides + 1) / self.parts - sides - 0.5
+        return self.domain.truncate(self.domain.middle + middles * self.domain.unit)
+
+    def corners(self, ids: Ints) -> Floats:
+        """Lower and upper corners of cells (m, 2, d), in the caller's units."""
+        sides, steps = self.domain.sides, self._steps(ids)
+        ends = np.stack([steps, steps + 1], axis=1) * ((2 * sides + 1) / np.array(self.parts)) - sides - 0.5
+        return np.asarray(self.domain.middle + ends * self.domain.unit, np.float64)
+
+    @property
+    def widths(self) -> Floats:
+        """Of a cell along each column (d,), in the caller's units."""
+        return np.asarray((2 * self.domain.sides + 1) * self.domain.unit / self.parts, np.float64)
+
+    @cached_property
+    def possible(self) -> Ints:
+        """Ids, ascending, of cells that lattice points of the domain fall in, in integers. Some cells of a ball's box
+        miss the ball; a very narrow column has fewer lattice steps than cells."""
+        ids = np.arange(self.space.sizes[0])
+        return ids[self._may_hold_rows(self._steps(ids))]
+
+    def _may_hold_rows(self, steps: Ints) -> Bools:
+        low, high = self._lowest(steps), self._lowest(steps + 1) - 1
+        held: Bools = np.logical_and.reduce(low <= high, axis=1)
+        if isinstance(self.domain, Ball):
+            nearest = np.maximum(np.maximum(low, -high), 0)
+            held = held & ((nearest**2).sum(axis=1) <= self.domain.max_norm**2)
+        return held
+
+    @property
+    def _strides(self) -> Ints:
+        after = [math.prod(self.parts[j + 1 :]) for j in range(len(self.parts))]
+        return np.array(after, np.int64)
+
+    def _steps(self, ids: Ints) -> Ints:
+        """Steps along each column (m, d)."""
+        steps: Ints = ids[:, None] // self._strides % np.array(self.parts)
+        return steps
+
+    def _lowest(self, steps: Ints) -> Ints:
+        """The lowest lattice coordinate of the steps (m, d) along each column: the inverse of the floor in
+        ``locate``."""
+        sides = self.domain.sides
+        lowest: Ints = -((-steps * (2 * sides + 1)) // self.parts) - sides
+        return lowest

@@ -1,0 +1,174 @@
+"""Clipped offsets and bins of distances: exact, of each row alone, and of one cost whatever was released."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.core.buckets import QuestionContext, Space
+from cloister.core.budget import Budget
+from cloister.core.domains import REACH, Ball, Box, Domain
+from cloister.core.errors import InvalidInput
+from cloister.core.nearest import NearestCenter
+from cloister.core.randomness import PublicRng
+from cloister.core.registry.compose import compose
+from cloister.core.registry.registry import built_in
+from cloister.core.types import Floats, Ints
+from cloister.plugins.methods.clipping import SCALE, ClippedOffsets, DistanceBins, in_steps
+from cloister.testing.checks.bucketings import BUCKETINGS, DOMAINS, VECTORS
+
+KEY = PublicRng.from_seed(1)
+
+
+def near(domain: Domain, rng: PublicRng, k: int = 5) -> NearestCenter:
+    return NearestCenter(domain.snap(domain.sample(rng.generator(), k, 0.0)), domain.max_norm)
+
+
+def bins(domain: Domain, rng: PublicRng) -> DistanceBins:
+    return DistanceBins(near(domain, rng), 2 * domain.max_norm)
+
+
+def clipped(domain: Domain, rng: PublicRng) -> ClippedOffsets:
+    """Radii from one lattice step to more than the domain is wide."""
+    return ClippedOffsets.around(near(domain, rng), domain.unit * 10.0 ** np.arange(0, 10, 2), domain)
+
+
+@attrs.frozen
+class Given:
+    """A table with these values and errors."""
+
+    values: Floats
+    errors: Floats
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        return self.values[ids]
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        return self.errors[ids]
+
+
+def table(values: Floats) -> Given:
+    return Given(values, np.ones(len(values)))
+
+
+@pytest.mark.parametrize("check", BUCKETINGS, ids=lambda check: check.__name__)
+def test_bins_keep_the_laws_of_a_bucketing(check: object) -> None:
+    check(bins)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("check", VECTORS, ids=lambda check: check.__name__)
+def test_clipped_offsets_keep_the_laws_of_vectors(check: object) -> None:
+    check(clipped)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("radius", [1, 2, 3, 1000, REACH // 3, REACH, 2 * REACH])
+@pytest.mark.parametrize("d", [1, 2, 7])
+def test_no_vector_is_longer_than_the_bound_also_at_the_ends_of_the_lattice(d: int, radius: int) -> None:
+    """The adversary chooses rows and origins as far apart as they can be, one lattice step apart, and equal."""
+    g = np.random.default_rng(d)
+    ends = g.standard_normal((500, d))
+    ends = np.trunc(ends * (REACH - d) / np.linalg.norm(ends, axis=1, keepdims=True)).astype(np.int64)
+    rows = np.concatenate([ends, -ends[:1] + 1, ends[:1], ends[:1] + np.eye(d, dtype=np.int64)[0]])
+    for origin in (-ends[:1], ends[:1], np.zeros((1, d), np.int64)):
+        vectors = ClippedOffsets(NearestCenter(origin, REACH), origin, np.array([radius]))
+        values = vectors.values(rows, np.zeros((len(rows), 1), np.int64))
+        for value, offset in zip(values.tolist(), (rows - origin).tolist(), strict=True):
+            length = math.isqrt(sum(u * u for u in offset))
+            assert sum(v * v for v in value) <= SCALE**2
+            assert all(abs(v) * max(radius, length) <= abs(u) * SCALE for u, v in zip(offset, value, strict=True))
+            want = [u * SCALE / max(radius, math.hypot(*offset)) for u in offset]
+            assert np.abs(np.array(value) - want).max() <= 1 + 2.0**-9
+
+
+def test_a_far_row_counts_with_the_radius_and_is_not_dropped() -> None:
+    domain = Box((-1.0, -1.0), (1.0, 1.0))
+    cells = NearestCenter(np.zeros((1, 2), np.int64), domain.max_norm)
+    vectors = ClippedOffsets.around(cells, np.array([0.1]), domain)
+    rows = domain.snap(np.array([[0.6, 0.8], [0.06, 0.08], [0.03, 0.04]]))
+    sums, errors = vectors.read(Given(vectors.values(rows, cells.locate(rows)) * domain.unit, np.full(3, SCALE)))
+    assert np.allclose(sums[0], [0.06, 0.08], atol=1e-5)
+    assert np.allclose(errors, 0.1 / domain.unit, rtol=1e-5)
+
+
+def test_released_sums_are_read_in_the_callers_units_each_with_its_own_radius() -> None:
+    domain = Ball((3.0, 3.0), 10.0)
+    cells = NearestCenter(domain.snap(np.array([[0.0, 0.0], [6.0, 6.0]])), domain.max_norm)
+    vectors = ClippedOffsets.around(cells, np.array([1.0, 0.125]), domain)
+    rows = domain.snap(np.array([[0.5, 0.5], [0.25, 0.0], [6.0, 6.1]]))
+    values, ids = vectors.values(rows, cells.locate(rows)), cells.locate(rows)[:, 0]
+    totals = np.stack([values[ids == j].sum(axis=0) for j in range(2)]) * domain.unit
+    sums, errors = vectors.read(Given(totals, np.array([SCALE, SCALE]) * domain.unit))
+    assert np.allclose(sums, [[0.75, 0.5], [0.0, 0.1]], atol=1e-4)
+    assert np.allclose(errors, [1.0, 0.125], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["discrete-gaussian", "masked-gaussian", "skellam"])
+def test_what_a_round_costs_is_the_same_whatever_radii_were_released(name: str) -> None:
+    """The adversary releases the widest and the narrowest radii, and centres on one point or far apart."""
+    domain = Box((-1.0,) * 3, (1.0,) * 3)
+    oracle = compose(built_in(), "VectorSumOracle", name, {}, {}).value
+    events = []
+    for radii in (np.full(5, 1e-300), np.full(5, 0.3), np.full(5, 1e300), np.array([1.0, 0.1, 1e-9, 2.0, 0.3])):
+        for cells in (near(domain, KEY), NearestCenter(np.zeros((5, 3), np.int64), domain.max_norm)):
+            vectors = ClippedOffsets.around(cells, radii, domain)
+            context = QuestionContext(100, domain.unit, KEY)
+            events.append(oracle.open(Space((5,)), vectors.bound, Budget("gaussian", 0.5), context).events)
+    assert all(event == events[0] for event in events)
+
+
+def test_radii_below_a_step_and_origins_off_the_lattice_are_refused() -> None:
+    cells = NearestCenter(np.zeros((1, 2), np.int64), REACH)
+    for origin, radius in (([[0, 0]], 0), ([[REACH, 1]], 5)):
+        with pytest.raises(InvalidInput, match="at least one step"):
+            ClippedOffsets(cells, np.array(origin), np.array([radius]))
+
+
+def test_one_origin_serves_every_bucket() -> None:
+    domain = DOMAINS[1]
+    cells = near(domain, KEY)
+    middle, rows = np.zeros((1, 3), np.int64), domain.snap(domain.sample(KEY.generator(), 50, 0.0))
+    values = ClippedOffsets(cells, middle, np.array([2 * REACH])).values(rows, cells.locate(rows))
+    assert np.abs(values - rows / 2).max() <= 1
+
+
+def test_a_bin_holds_distances_above_the_edge_before_and_up_to_its_own() -> None:
+    cells = DistanceBins(NearestCenter(np.zeros((1, 1), np.int64), REACH), 1000, number=5)
+    assert cells.edges.tolist() == [62_500, 125_000, 250_000, 500_000, 1_000_000]
+    found = [int(cells.locate(np.array([[x]]))[0, 0]) for x in (0, 250, 251, 353, 354, 500, 501, 707, 708, 1000, REACH)]
+    assert found == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4]
+
+
+def test_the_quantile_is_the_edge_of_the_bin_that_holds_it() -> None:
+    domain = Box((-1.0,), (1.0,))
+    cells = DistanceBins(NearestCenter(np.zeros((1, 1), np.int64), REACH), 2 * REACH, number=8)
+    values = np.array([0.0, 10, 70, 16, 4, 0, 0, 0])
+    found = [cells.quantile(table(values), share, 100, domain) for share in (0.1, 0.8, 0.95, 1.0)]
+    assert np.allclose(np.square(found) / domain.unit**2, cells.edges[[1, 2, 3, 4]])
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-9, 1.0, 1e6, 1e300])
+def test_the_quantile_of_any_noise_is_finite_and_positive_and_within_the_bins(scale: float) -> None:
+    domain, g = Box((-1.0, -2.0), (1.0, 2.0)), np.random.default_rng(3)
+    cells = DistanceBins(near(domain, KEY), 2 * domain.max_norm, number=48)
+    for _ in range(50):
+        radius = cells.quantile(table(g.standard_normal(48) * scale), 0.95, 150, domain)
+        assert domain.unit <= radius <= 2 * domain.max_norm * domain.unit
+
+
+def test_noise_in_empty_bins_hardly_moves_the_quantile() -> None:
+    """1,000 rows in one bin and a standard error of 30: the 80% quantile is that bin's 999 times of 1,000."""
+    domain, g = Box((-1.0,), (1.0,)), np.random.default_rng(4)
+    cells = DistanceBins(NearestCenter(np.zeros((1, 1), np.int64), REACH), 2 * REACH)
+    values = np.zeros(24)
+    values[10] = 1000
+    found = [cells.quantile(table(values + 30 * g.standard_normal(24)), 0.8, 1000, domain) for _ in range(1000)]
+    assert sum(r == np.sqrt(cells.edges[10]) * domain.unit for r in found) >= 999
+
+
+def test_radii_in_steps_are_whole_and_on_the_lattice() -> None:
+    domain = Box((-1.0,), (1.0,))
+    found = in_steps(np.array([0.0, 1e-300, 0.5, 1e300]), domain)
+    assert found.tolist() == [1, 1, round(0.5 / domain.unit), 2 * REACH]
