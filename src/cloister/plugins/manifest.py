@@ -97,6 +97,9 @@ def _trees() -> list[Spec]:
         Spec("grid-means", "Method", "cloister.plugins.methods.grid_means:GridMeans",
              "k-means in few columns from noisy counts on a grid, and a round of clipped "
             "sums", paper=SU, presets=central, objective="k-means"),
+        Spec("radius-means", "Method", "cloister.plugins.methods.radius_means:RadiusMeans", "k-means around a noisy "
+            "mean, within measured radii: many columns, loose bounds", presets=central, objective="k-means",
+             paper="cloister's own; Biswas, Dong, Kamath, Ullman: CoinPress (2020)"),
         Spec("sphere-packing", "Method", "cloister.plugins.methods.sphere_packing:SpherePacking",
              "k public points far apart: a start that reads no row", paper=SU),
         Spec("shifted-quadtree", "TreeBuilder", f"{TREES}.quadtree:ShiftedQuadtree",
