@@ -24,7 +24,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.collection.client.records import Records, record_width, to_messages, to_records, to_reports
+from cloister.collection.client.records import Records, fill, record_width, to_messages, to_reports
 from cloister.collection.client.state import State
 from cloister.collection.plan.plan import CollectionPlan, loud, read
 from cloister.collection.plan.transcript import Transcript, transcript_of
@@ -147,12 +147,12 @@ class PlanEncoder:
 
     def draw(self, rows: Floats, users: Ids) -> Records:
         """Draw fresh records (n, width) for finite rows (n, d) of ascending users (n,). Every call spends budget."""
-        records = np.empty((len(users), self.width), np.uint8)
+        records = np.zeros((len(users), self.width), np.uint8)
         step = max(1, min(chunk_rows(self.plan.dimension), BYTES // self.width))
         for start in range(0, len(users), step):
             some = slice(start, start + step)
             answers = encode_owned(self.round, rows[some], users[some], self._noise)
-            records[some] = to_records(answers, len(users[some]), self.round)
+            fill(records[some], answers, self.round)
         return records
 
     def remembered(self, users: Ids, rows: Floats, state: State) -> Records:

@@ -20,7 +20,10 @@ from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.shuffling import messages
 from cloister.core.trust import Shuffled
-from cloister.core.types import AnyArray, Ids
+from cloister.core.types import Ids
+
+BLOCK = 2**20
+"""Bytes of messages that are copied at once."""
 
 Records = Packed
 """(n, width): one record per user."""
@@ -34,14 +37,20 @@ def record_width(round: Round[Any]) -> int:
 def to_records(answers: tuple[Owned, ...], users: int, round: Round[Any]) -> Records:
     """One record per user (users, width) from their reports or messages."""
     records = np.zeros((users, record_width(round)), np.uint8)
+    fill(records, answers, round)
+    return records
+
+
+def fill(records: Records, answers: tuple[Owned, ...], round: Round[Any]) -> None:
+    """Write the reports or messages of users (n,) into their records, which are zeros."""
     for answer, (kind, many, start, end) in zip(answers, _places(round), strict=True):
         columns, rows = answer.report.columns(), answer.rows
         if "users" in columns:  # the report's own order may differ from that of the answer
             rows = np.empty_like(rows)
             rows[np.argsort(columns["users"], kind="stable")] = answer.rows[np.argsort(answer.numbers, kind="stable")]
-        records[rows, start - _stamped(round) : start] = 1
-        records[rows, start:end] = kind.packed(columns).reshape(len(rows), many * kind.bytes)
-    return records
+        who = slice(None) if np.array_equal(rows, np.arange(len(records))) else rows
+        records[who, start - _stamped(round) : start] = 1
+        records[who, start:end] = kind.packed(columns).reshape(len(rows), many * kind.bytes)
 
 
 def to_reports(records: Records, users: Ids, round: Round[Any]) -> tuple[Any, ...]:
@@ -58,17 +67,20 @@ def to_reports(records: Records, users: Ids, round: Round[Any]) -> tuple[Any, ..
 
 def to_messages(records: Records, users: Ids, round: Round[Any]) -> Messages:
     """The messages of users (n,), under Shuffled trust: grouped by user, in the order of the users."""
-    senders, questions, bodies = list[AnyArray](), list[AnyArray](), list[AnyArray]()
-    for number, (kind, many, start, end) in enumerate(_places(round)):
-        who = np.flatnonzero(records[:, start - 1])
-        block = np.zeros((len(who) * many, widest(round)), np.uint8)
-        block[:, : kind.bytes] = records[who, start:end].reshape(len(who) * many, kind.bytes)
-        senders.append(np.repeat(who, many))
-        questions.append(np.full(len(who) * many, number, np.uint16))
-        bodies.append(block)
-    who = np.concatenate(senders)
-    order = np.argsort(who, kind="stable")
-    return Messages(np.concatenate(questions)[order], np.concatenate(bodies)[order], users[who[order]])
+    places = list(_places(round))
+    sent = np.array([many * (records[:, start - 1] > 0) for _, many, start, _ in places])
+    each = sent.sum(axis=0)
+    first = np.cumsum(each) - each + np.cumsum(sent, axis=0) - sent
+    questions, bodies = np.zeros(each.sum(), np.uint16), np.zeros((each.sum(), widest(round)), np.uint8)
+    for number, (kind, many, start, end) in enumerate(places):
+        asking, step = np.flatnonzero(sent[number]), max(1, BLOCK // (end - start))
+        for low in range(0, len(asking), step):
+            who = asking[low : low + step]
+            at = (first[number, who, None] + np.arange(many)).ravel()
+            to = slice(at[0], at[-1] + 1) if at[-1] - at[0] == len(at) - 1 else at
+            questions[to] = number
+            bodies[to, : kind.bytes] = records[who, start:end].reshape(len(at), kind.bytes)
+    return Messages(questions, bodies, np.repeat(users, each))
 
 
 def _stamped(round: Round[Any]) -> int:

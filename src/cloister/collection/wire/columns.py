@@ -86,10 +86,11 @@ class ReportType:
 
     def packed(self, columns: Mapping[str, AnyArray]) -> Packed:
         """Pack columns of n entries side by side: (n, bytes)."""
-        sent = [
-            np.ascontiguousarray(columns[c.name], np.dtype(c.dtype)).reshape(-1, c.width or 1) for c in self.columns
-        ]
-        return np.concatenate([values.view(np.uint8) for values in sent], axis=1)
+        fields = [(c.name, c.dtype) if c.width is None else (c.name, c.dtype, (c.width,)) for c in self.columns]
+        sent = np.empty(len(columns[self.columns[0].name]), np.dtype(fields))
+        for column in self.columns:
+            sent[column.name] = columns[column.name]
+        return sent.view(np.uint8).reshape(-1, self.bytes)
 
     def unpacked(self, records: Packed) -> dict[str, AnyArray]:
         """The inverse of ``packed``."""
