@@ -34,6 +34,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         delta: probability with which the guarantee may fail; 0 for methods with pure noise only.
         bounds: public bounds: a pair for all columns, a pair per column, a mapping of column names to pairs.
         rows: public number of rows, a round figure.
+        zoom: 'auto', 'off' or the share of the budget that finds where rows are within wide bounds.
+        scale: units of distances: 'none', 'bounds' (each column's width) or a weight per column; by default 'bounds'
+            where widths differ by more than a factor of two. ``predict``, ``transform`` and ``score`` use them too.
         components: component name per slot, e.g. {"counts": "discrete-laplace"}.
         options: option values, e.g. {"rounds": 5}.
         missing: 'refuse' rows with missing cells, or 'drop' them.
@@ -51,7 +54,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def __init__(
         self, n_clusters: int = 8, *, method: str = "fastlloyd", epsilon: float = 1.0, delta: float = 0.0,
         bounds: Any = None,
-        rows: int | None = None, components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
+        rows: int | None = None, zoom: str | float = "auto", scale: Any = None,
+        components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
         missing: str = "refuse", ledger: str | None = None, dataset: str | None = None, not_private: bool = False,
         random_state: int | None = None,
     ) -> None:  # fmt: skip
@@ -61,6 +65,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.delta = delta
         self.bounds = bounds
         self.rows = rows
+        self.zoom = zoom
+        self.scale = scale
         self.components = components
         self.options = options
         self.missing = missing
@@ -93,7 +99,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             bounds = domain_of(bounds, [str(name) for name in names])
         request = Request(
             k=self.n_clusters, method=self.method, epsilon=self.epsilon, delta=self.delta, bounds=bounds,
-            rows=self.rows,
+            rows=self.rows, zoom=self.zoom, scale=self.scale,
             components=self.components or {}, options=self.options or {}, not_private=self.not_private,
             seed=self.random_state,
         )  # fmt: skip
@@ -109,11 +115,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         return self.fit(X).predict(X)
 
     def transform(self, X: Any) -> Floats:  # noqa: N803
-        """Distances (n, n_clusters) to the released centres. NOT private: it tells about the rows you pass."""
+        """Distances (n, n_clusters) to the released centres, in the run's units where columns are scaled. NOT private:
+        it tells about the rows you pass."""
         check_is_fitted(self)
-        rows = self._checked(X, reset=False).astype(np.float64)
+        units = 1.0 if (own := self.result_.units) is None else own
+        rows = self._checked(X, reset=False).astype(np.float64) / units
         out = np.empty((len(rows), len(self.cluster_centers_)))
-        for j, center in enumerate(self.cluster_centers_):
+        for j, center in enumerate(self.cluster_centers_ / units):
             out[:, j] = np.linalg.norm(rows - center, axis=1)
         return out
 

@@ -15,7 +15,6 @@ import attrs
 
 from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.budgeting import problem_of
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
 from cloister.accounting.total import Total
@@ -36,6 +35,7 @@ from cloister.core.session import Pending, Population, Session, forecast
 from cloister.core.shuffling import refuse_few
 from cloister.core.trust import TRUSTS
 from cloister.run.bounds import domain_of
+from cloister.run.framing import Framing, notes, price, recorded, scale_of
 from cloister.run.result import Result
 from cloister.run.statement import state
 
@@ -51,6 +51,7 @@ class Request:
         delta: probability, for the whole run; 0 where only pure noise is added.
         bounds: as ``cloister.run.bounds.domain_of`` takes them.
         rows: the public number of rows: a round figure of the right size.
+        zoom, scale: as ``cloister.run.framing`` takes them.
         components: component name per slot path.
         options: value per option path.
         not_private: allow components that give no guarantee.
@@ -63,6 +64,8 @@ class Request:
     delta: float = attrs.field(default=0.0, converter=own_number)
     bounds: Any = None
     rows: int | None = attrs.field(default=None, converter=own_number)
+    zoom: str | float = "auto"
+    scale: Any = None
     components: Mapping[str, str] = attrs.field(factory=dict)
     options: Mapping[str, Any] = attrs.field(factory=dict)
     not_private: bool = False
@@ -91,6 +94,11 @@ class PreparedRun:
     def forecast(self, seed: PublicRng) -> list[Round[Any]]:
         """The rounds that will be asked, each with its cost."""
         return forecast(self.composed.value, self.problem, seed)
+
+    @property
+    def price(self) -> str:
+        """What finding the rows' range takes of the budget, in a sentence; empty if nothing is looked for."""
+        return price(self.composed, self.problem, self.columns)
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data."""
@@ -125,7 +133,8 @@ def prepare(request: Request, columns: Sequence[str]) -> PreparedRun:
             "private; this one steers the number of rounds and the shares"
         )
     total = Total(request.epsilon, request.delta)
-    return PreparedRun(problem_of(composed, total, request.k, domain, request.rows), composed, total, tuple(columns))
+    framing = Framing(request.zoom, scale_of(request.scale, columns))
+    return PreparedRun(*framing.of(composed, total, request.k, domain, request.rows), total, tuple(columns))
 
 
 @attrs.frozen(kw_only=True)
@@ -261,12 +270,13 @@ def fit(
         private=plan.composed.private,
         simulated=trust in {"Local", "Shuffled"} or (isinstance(population, Pooling) and population.simulated),
         epsilon_without_shuffler=accountant.spent.epsilon_without_shuffler,
+        notes=notes(plan.composed, plan.problem, clustering.details, plan.columns),
     )
     result = Result(
         clustering.centers,
         clustering.weights,
         plan.columns,
-        plan.composed.config(),
+        recorded(plan.composed),
         plan.describe(),
         privacy,
         {**clustering.details, **_ideal(session)},

@@ -59,6 +59,7 @@ class PrivacyStatement:
         min_honest_users: Shuffled trust: honest people that the guarantee needs.
         epsilon_without_shuffler: Shuffled trust: the epsilon left without an honest shuffler or without those people;
             None if nothing is.
+        notes: what else a reader should know, in whole sentences: released figures and public ones.
     """
 
     trust: str
@@ -71,6 +72,7 @@ class PrivacyStatement:
     simulated: bool = False
     min_honest_users: int = 0
     epsilon_without_shuffler: float | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def relation(self) -> str:
@@ -108,6 +110,7 @@ class PrivacyStatement:
         lines += [
             f"Rows outside the public bounds were clipped to them. {CHECKS.get(self.trust, CHECK)} only the data "
             f"holder go or refuse; it is outside the guarantee, as are running times.",
+            *self.notes,
             "Budget, by round and question:",
         ]
         lines += _budget(self.spends)
@@ -140,6 +143,7 @@ class PrivacyStatement:
         """Plain data, with the derived sentences for readers of JSON."""
         spends = [attrs.asdict(s) for s in self.spends]
         facts = {WRITTEN.get(name, name): value for name, value in attrs.asdict(self).items()}
+        facts |= {"notes": list(self.notes)} if facts.pop("notes") else {}
         return {**facts, "spends": spends, "relation": self.relation, "headline": self.headline}
 
     @classmethod
@@ -157,6 +161,7 @@ class PrivacyStatement:
             data["simulated"],
             data.get("least", 0),
             data.get("alone"),
+            tuple(data.get("notes", ())),
         )
 
 
@@ -186,10 +191,11 @@ def state(
     private: bool,
     simulated: bool = False,
     epsilon_without_shuffler: float = math.inf,
+    notes: tuple[str, ...] = (),
 ) -> PrivacyStatement:
     """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta).
 
-    Args: epsilon_without_shuffler (of all events together, as the accountant adds them up).
+    Args: epsilon_without_shuffler (of all events together, as the accountant adds them up), notes (further sentences).
     """
     spends = []
     for round in rounds:
@@ -211,5 +217,5 @@ def state(
     needed = max((min_honest_users(round) for round in rounds), default=0)
     left = epsilon_without_shuffler if math.isfinite(epsilon_without_shuffler) else None
     return PrivacyStatement(
-        trust, epsilon, delta, tuple(spends), rows, seeded, private, simulated, needed, left if needed else None
+        trust, epsilon, delta, tuple(spends), rows, seeded, private, simulated, needed, left if needed else None, notes
     )
