@@ -214,7 +214,11 @@ def fit(
     delta: Annotated[float | None, typer.Option(help="Probability of failure of the guarantee; well below 1 / "
         "rows.")] = None,
     bounds: Annotated[str | None, typer.Option(help="Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or "
-        "ball:RADIUS.")] = None,
+        "ball:RADIUS; unknown, for all columns or in place of a pair.")] = None,
+    zoom: Annotated[str | None, typer.Option(help="Pay to find where the rows are within wide bounds: auto (default), "
+        "off, or a share of the budget.")] = None,
+    scale: Annotated[str | None, typer.Option(help="Units of distances: none, bounds (each column's width; default "
+        "where widths differ by more than two), or a .toml/.json file with a weight per column.")] = None,
     public_rows: Annotated[int | None, typer.Option("--rows", parser=whole, metavar="<int>", help="Public number of "
         "rows: a round figure of the right size. Default: 1% of the budget counts them.")] = None,
     columns: Columns = None,
@@ -255,7 +259,7 @@ def fit(
 
     given = {
         "k": k, "method": method, "trust": trust, "epsilon": epsilon, "delta": delta, "bounds": bounds,
-        "rows": public_rows, "columns": columns,
+        "zoom": zoom, "scale": scale, "rows": public_rows, "columns": columns,
         "missing": missing, "ledger": ledger, "dataset": dataset, "out": out, "seed": seed,
         "not_private": not_private or None,
         "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers,
@@ -291,8 +295,15 @@ def fit(
             return
         if together:
             population = parties({path: read([path]) for path in rows})
+
+        def priced(plan: PreparedRun, rounds: int) -> None:
+            if plan.price and plan.rows is not None:
+                say(plan.price)
+            if started is not None:
+                started(plan, rounds)
+
         standing.result = result = run(
-            request, population, account=account, started=started, keep=standing.keep, reserved=standing.reserved
+            request, population, account=account, started=priced, keep=standing.keep, reserved=standing.reserved
         )
     with printing(standing.where, only=target is None):
         if as_json:
@@ -360,9 +371,20 @@ def _requested(o: dict[str, Any], parties: int) -> Request:
         epsilon=typed(o["epsilon"], float, "epsilon"),
         delta=typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"],
         components=o["with"], options=o["set"], trust="aggregated" if parties else o["trust"], parties=parties,
+        zoom=_zoom(o["zoom"]), scale=o["scale"],
         not_private=flag(o["not_private"], "not_private"), seed=o["seed"],
         rows_per_user=o["rows_per_user"],
     )  # fmt: skip
+
+
+def _zoom(value: Any) -> Any:
+    """A share as a number; words, and what is nothing, as they are: ``run.framing`` refuses those it does not know."""
+    if value is None:
+        return "auto"
+    try:
+        return value if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return value
 
 
 @contextmanager

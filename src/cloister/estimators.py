@@ -37,6 +37,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         delta: probability with which the guarantee may fail; 0 for methods with pure noise only.
         bounds: public bounds: a pair for all columns, a pair per column, a mapping of column names to pairs.
         rows: public number of rows, a round figure; None: 1% of the budget counts them.
+        zoom: 'auto', 'off' or the share of the budget that finds where rows are within wide bounds.
+        scale: units of distances: 'none', 'bounds' (each column's width) or a weight per column; by default 'bounds'
+            where widths differ by more than a factor of two. ``predict``, ``transform`` and ``score`` use them too.
         components: component name per slot, e.g. {"counts": "discrete-laplace"}.
         options: option values, e.g. {"rounds": 5}.
         missing: 'refuse' rows with missing cells, or 'drop' them.
@@ -59,7 +62,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     def __init__(
         self, n_clusters: int = 8, *, method: str = "auto", epsilon: float = 1.0, delta: float = 0.0,
         bounds: Any = None,
-        rows: int | None = None, components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
+        rows: int | None = None, zoom: str | float = "auto", scale: Any = None,
+        components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
         missing: str = "refuse", ledger: str | None = None, dataset: str | None = None, not_private: bool = False,
         random_state: int | None = None, threads: int | None = None, user_column: str | None = None,
         rows_per_user: int | None = None, trust: str | None = None,
@@ -70,6 +74,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.delta = delta
         self.bounds = bounds
         self.rows = rows
+        self.zoom = zoom
+        self.scale = scale
         self.components = components
         self.options = options
         self.missing = missing
@@ -112,7 +118,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             bounds = domain_of(bounds, [str(name) for name in names])
         request = Request(
             k=self.n_clusters, method=self.method, epsilon=self.epsilon, delta=self.delta, bounds=bounds,
-            rows=self.rows,
+            rows=self.rows, zoom=self.zoom, scale=self.scale,
             components=self.components or {}, options=self.options or {}, not_private=self.not_private,
             seed=self.random_state, rows_per_user=self.rows_per_user, trust=self.trust,
         )  # fmt: skip
@@ -124,19 +130,27 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def predict(self, X: Any) -> Ints:  # noqa: N803
         """Index (n,) of the nearest released centre of each row of X. NOT private: it tells about the rows you pass."""
-        return metrics.labels(self._checked(X, reset=False), self.cluster_centers_, self.threads)
+        return metrics.labels(*self._measured(X), self.threads)
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Ints:  # noqa: N803
         """``fit`` and then ``predict`` on the same rows. The labels are NOT private; only the centres are."""
         return self.fit(X).predict(X)
 
     def transform(self, X: Any) -> Floats:  # noqa: N803
-        """Distances (n, n_clusters) to the released centres. NOT private: it tells about the rows you pass."""
-        return metrics.distances(self._checked(X, reset=False), self.cluster_centers_, self.threads)
+        """Distances (n, n_clusters) to the released centres, in the run's units where columns are scaled. NOT private:
+        it tells about the rows you pass."""
+        return metrics.distances(*self._measured(X), self.threads)
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
         """Minus the k-means cost of X. NOT private: it tells about the rows you pass."""
-        return -metrics.cost(self._checked(X, reset=False), self.cluster_centers_, threads=self.threads)
+        return -metrics.cost(*self._measured(X), threads=self.threads)
+
+    def _measured(self, rows: Any) -> tuple[AnyArray, Floats]:
+        """Rows and centres, each column in the run's unit of distance."""
+        checked, units = self._checked(rows, reset=False), self.result_.units
+        if units is None:
+            return checked, self.cluster_centers_
+        return checked / units.astype(checked.dtype), self.cluster_centers_ / units
 
     def _checked(self, rows: Any, reset: bool) -> AnyArray:
         """Apply scikit-learn's own validation: shape, feature names, and finiteness unless rows may be dropped. The

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,14 +34,26 @@ def evaluate(
 
     loaded = Result.load(result)
     table = source(rows, names(columns) or _columns(rows, loaded.columns), "drop").table()
-    other = metrics.reference_centers(table, len(loaded.centers), seed=0) if reference else None
-    figures = metrics.evaluate(table, loaded.centers, other).as_dict()
+
+    def figures(units: Any) -> dict[str, Any]:
+        own = table / units
+        other = metrics.reference_centers(own, len(loaded.centers), seed=0) if reference else None
+        return metrics.evaluate(own, loaded.centers / units, other).as_dict()
+
+    raw, scaled = figures(1.0), None if loaded.units is None else figures(loaded.units)
     if as_json:
-        print_json({"private": False, **figures})
+        print_json({"private": False, **raw, **({} if scaled is None else {"scaled": scaled})})
         return
     typer.echo(
         "NOT private: these figures were computed from the rows themselves. Do not publish them with the result."
     )
+    _echo(raw)
+    if scaled is not None:
+        typer.echo("In the units that the run took distances in, column by column:")
+        _echo(scaled)
+
+
+def _echo(figures: dict[str, Any]) -> None:
     for name, value in figures.items():
         shown = "-" if value is None else value if isinstance(value, str) else f"{value:.6g}"
         typer.echo(f"  {name:<16} {shown:<13} {MEANING[name]}")

@@ -38,6 +38,7 @@ def plan(
     checked_folder(out)
     request = Request(
         k=k, method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=rows, seed=seed,
+        zoom="off", scale="none",
         components=pairs(wire, "--with"), options=pairs(values, "--set"),
         trust=trust,
     )  # fmt: skip

@@ -178,3 +178,14 @@ class Dividing(Protocol):
     def answered(self, summary: Any) -> tuple[int, ...]:
         """How many users answered each level; empty if all users answer every level."""
         ...
+
+
+@runtime_checkable
+class Zooming(Protocol):
+    """A method that may first pay to find where the rows are, and says beforehand whether and at what price."""
+
+    def share_of(self, problem: Problem) -> float:
+        """The share of the budget that this takes, by public figures; 0 if it does not pay.
+
+        Raises: InvalidInput: it must be done, and cannot."""
+        ...

@@ -11,7 +11,7 @@ from typing import final
 import attrs
 import numpy as np
 
-from cloister.core.domains import Box, Lattice
+from cloister.core.domains import Box, Domain, Lattice
 from cloister.core.types import AnyArray, Floats, Ints
 
 OCTAVES = 64
@@ -25,6 +25,13 @@ GRADES = 2 * OCTAVES * STEPS
 
 UNKNOWN = (-(2.0**OCTAVES), 2.0**OCTAVES)
 """Bounds that stand for 'unknown'."""
+
+
+def unknown_columns(domain: Domain) -> tuple[int, ...]:
+    """Which columns of a domain have a range that nobody knows."""
+    if not isinstance(domain, Box):
+        return ()
+    return tuple(j for j, ends in enumerate(zip(domain.lower, domain.upper, strict=True)) if ends == UNKNOWN)
 
 
 def cube(dimension: int) -> Box:
@@ -89,7 +96,7 @@ def grades(values: Floats) -> Ints:
     """Integers from -GRADES to GRADES - 1 in the order of the values; -0.0 is as 0."""
     bits = np.ascontiguousarray(np.abs(values)).view(np.int64) >> 44
     size = np.clip(bits - ((1023 - OCTAVES) * STEPS), 0, GRADES - 1)
-    return np.where(values < 0, -1 - size, size)
+    return np.asarray(np.where(values < 0, -1 - size, size), np.int64)
 
 
 def least_of(grade: Sequence[int] | Ints) -> Floats:

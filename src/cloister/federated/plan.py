@@ -45,7 +45,7 @@ from cloister.run.fit import PreparedRun, Request, prepare
 
 KNOWN = (
     "coordinator", "coordinator_key", "method", "k", "epsilon", "delta", "rows", "columns", "bounds", "seed", "oracle",
-    "masks", "party", "with", "set",
+    "masks", "party", "with", "set", "zoom", "scale",
     "test_noise_seed",
 )  # fmt: skip
 NEEDED = ("k", "epsilon", "rows", "columns", "bounds", "seed", "coordinator_key", "party")
@@ -159,7 +159,7 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
     request = Request(
         k=facts["k"], method=method, epsilon=facts["epsilon"], delta=facts.get("delta", 0.0),
         bounds=facts["bounds"], rows=facts["rows"], components=components, options=options, seed=seed,
-        trust="Aggregated",
+        trust="Aggregated", zoom=facts.get("zoom", "off"), scale=facts.get("scale", "none"),
     )  # fmt: skip
     plan = prepare(request, columns)
     if plan.composed.trust != "Aggregated":

@@ -12,6 +12,8 @@ Entries of a result's ``details`` that pictures use:
   projection.
 * ``costs`` (k_max,): the tree program's cost with 1 .. k_max centres; ``power``: the exponent of distances in it.
 * ``iterates`` (rounds, k, d): the centres after each round.
+* ``intervals`` (d, 2) and ``units`` (d,): the frame that the method worked in. Cells of a projection then live at
+  ((x - the intervals' middle) / units) @ projection, and the intervals are the border.
 """
 
 from __future__ import annotations
@@ -121,7 +123,8 @@ class Map:
             domain, cells = _strip(domain, cells)
             centers, paths = (np.concatenate([a, np.zeros_like(a)], axis=-1) for a in (centers, paths))
             columns = (*columns, "")
-        view = _view(columns, centers, domain, frame, axes, project)
+        units = np.ones(d) if "units" not in result.details else _checked(result.details["units"], (d,), "units")
+        view = _view(columns, centers, domain, frame, axes, project, units)
         outlines, shades = _drawn(result, view, cells, frame)
         weights = result.weights
         if weights is not None:
@@ -189,11 +192,14 @@ class Curve:
 
 
 def domain_of(result: Result) -> Box | Ball:
-    """The public domain of a result. Raises: Damaged: there is none, or it is for other columns."""
+    """The public domain of a result, or the released frame in it. Raises: Damaged: there is none, or it is for other
+    columns."""
     try:
         bounds = result.problem["bounds"]
         domain: Box | Ball
-        if "lower" in bounds:
+        if "intervals" in result.details:
+            domain = Box(*zip(*result.details["intervals"], strict=True))
+        elif "lower" in bounds:
             domain = Box(tuple(bounds["lower"]), tuple(bounds["upper"]))
         else:
             domain = Ball(tuple(bounds["center"]), float(bounds["radius"]))
@@ -206,12 +212,12 @@ def domain_of(result: Result) -> Box | Ball:
 
 def _view(
     columns: tuple[str, ...], centers: Floats, domain: Box | Ball, frame: Floats | None, axes: Sequence[str] | None,
-    project: bool
+    project: bool, units: Floats,
 ) -> View:  # fmt: skip
     if axes is not None and project:
         raise InvalidInput("give either two columns or a projection, not both")
     if axes is None and frame is not None:
-        return View(("tree axis 1", "tree axis 2"), domain.middle, frame[:, :2], TREE)
+        return View(("tree axis 1", "tree axis 2"), domain.middle, frame[:, :2] / units[:, None], TREE)
     if project:
         mean = centers.mean(axis=0)
         return View(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,13 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from cloister.core.domains import Ball, Box
-from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.errors import InvalidInput
+from cloister.core.frames import UNKNOWN
 from cloister.core.strict_json import parsed
 
 HELP = (
     "give one pair (-1:1), one pair per column (0:120,0:1), a .toml or .json file with a pair per column name, or "
-    "ball:RADIUS; take them from what is publicly known of the columns, never from the rows"
+    "ball:RADIUS; take them from what is publicly known of the columns, never from the rows, or say 'unknown'"
 )
+
+
+UNSTATED = "unknown"
+"""In place of a pair: nobody can state this column's range, and a part of the budget finds it."""
 
 
 def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
@@ -23,8 +29,9 @@ def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
 
     Args:
         bounds: a Box or Ball; text as on the command line; a pair; a sequence of pairs; a mapping of column names to
-            pairs; or of "lower" and "upper" to sequences, or of "center" to one and of "radius" to a number. Where
-            a column has one of these names, a mapping that can be read in one way only is read in that way.
+            pairs, of columns that are not used too; or of "lower" and "upper" to sequences, or of "center" to one and
+            of "radius" to a number. Where a column has one of these names, a mapping that can be read in one way only
+            is read in that way. In place of a pair, "unknown" stands for ``core.frames.UNKNOWN``.
 
     Raises: InvalidInput: missing, ambiguous, reversed, equal or non-finite bounds, or ones that do not fit the columns.
     """
@@ -46,9 +53,10 @@ def _from_text(text: str, d: int) -> Any:
     if text.startswith("ball:"):
         return Ball((0.0,) * d, _number(text[5:]))
     if text.endswith((".toml", ".json")):
-        return _from_file(Path(text))
-    if ":" in text:
-        return [_pair_of(part.split(":"), text) for part in text.replace(";", ",").split(",")]
+        return table_from(Path(text))
+    if ":" in text or UNSTATED in text:
+        parts = [part.strip() for part in text.replace(";", ",").split(",")]
+        return [part if part == UNSTATED else _pair_of(part.split(":"), text) for part in parts]
     return _pair_of(text.split(","), text)
 
 
@@ -65,14 +73,15 @@ def _number(text: Any) -> float:
         raise InvalidInput(f"'{text}' in the bounds is not a number: {HELP}") from None
 
 
-def _from_file(path: Path) -> Any:
+def table_from(path: Path, what: str = "bounds") -> Any:
+    """The content of a .toml or .json file. Raises: InvalidInput: it cannot be read."""
     try:
         content = path.read_bytes()
         return tomllib.loads(content.decode()) if path.suffix == ".toml" else parsed(content)
     except OSError as error:
-        raise InvalidInput(f"cannot read the bounds file {path}: {error.strerror or error}") from error
+        raise InvalidInput(f"cannot read the {what} file {path}: {error.strerror or error}") from error
     except ValueError as error:
-        raise InvalidInput(f"the bounds file {path} is not valid {path.suffix[1:].upper()}: {error}") from error
+        raise InvalidInput(f"the {what} file {path} is not valid {path.suffix[1:].upper()}: {error}") from error
 
 
 def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ball:
@@ -85,13 +94,23 @@ def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ba
     if set(bounds) == {"center", "radius"} and not named:
         middle = tuple(_number(value) for value in _list(bounds["center"]))
         return domain_of(Ball(middle, _number(bounds["radius"])), columns)
-    for name in bounds:
-        if name not in columns:
-            raise UnknownName("column", str(name), columns, "(in the bounds; --columns says which columns are used)")
-    missing = [name for name in columns if name not in bounds]
+    check_named(bounds, columns, "bounds", HELP)
+    return _box([_ends(bounds[name]) for name in columns])
+
+
+def check_named(given: Mapping[str, Any], columns: Sequence[str], what: str, otherwise: str) -> None:
+    """Check that a table names every column; it may name others, which are not used.
+
+    Raises: InvalidInput: it lacks some column, with the nearest of the other names.
+    """
+    missing = [name for name in columns if name not in given]
     if missing:
-        raise InvalidInput(f"no bounds for column {', '.join(missing)}: leave it out with --columns, or {HELP}")
-    return _box([_list(bounds[name]) for name in columns])
+        others = [str(name) for name in given if name not in columns]
+        near = difflib.get_close_matches(missing[0], others, n=1, cutoff=0.5)
+        typo = f" (they have '{near[0]}': is that meant?)" if near else ""
+        raise InvalidInput(
+            f"no {what} for column {', '.join(missing)}{typo}: leave it out with --columns, or {otherwise}"
+        )
 
 
 def _named(bounds: Mapping[str, Any], columns: Sequence[str]) -> bool:
@@ -100,7 +119,7 @@ def _named(bounds: Mapping[str, Any], columns: Sequence[str]) -> bool:
     Raises: InvalidInput: ambiguous (columns "lower" and "upper"): a guess could clip silently to other bounds.
     """
     called = [name for name in columns if name in bounds]
-    if not called or not all(_is_pair(value) for value in bounds.values()):
+    if not called or not all(_is_pair(value) or value == UNSTATED for value in bounds.values()):
         return False
     if set(bounds) == {"lower", "upper"} and len(columns) == 2:
         what = f"columns are called {' and '.join(called)}" if len(called) > 1 else f"a column is called {called[0]}"
@@ -118,6 +137,11 @@ def _is_pair(value: Any) -> bool:
         return False
 
 
+def _ends(value: Any) -> tuple[Any, ...]:
+    """A pair as given, or what stands for 'unknown'."""
+    return UNKNOWN if isinstance(value, str) and value == UNSTATED else _list(value)
+
+
 def _list(value: Any) -> tuple[Any, ...]:
     """Several values as a tuple. Raises: InvalidInput for a single value or a text."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
@@ -127,7 +151,7 @@ def _list(value: Any) -> tuple[Any, ...]:
 
 def _from_sequence(bounds: Any, d: int) -> Box:
     try:
-        items = list(bounds)
+        items = [UNKNOWN if isinstance(item, str) and item == UNSTATED else item for item in bounds]
         if len(items) == 2 and all(not hasattr(item, "__len__") for item in items):
             items = [items]
         pairs = [tuple(item) for item in items]

@@ -40,6 +40,7 @@ from cloister.core.trust import TRUSTS, trust_named
 from cloister.run import users
 from cloister.run.bounds import domain_of
 from cloister.run.choosing import Choice, Chooser, Planned
+from cloister.run.framing import Framing, notes, price, recorded, scale_of
 from cloister.run.result import Result
 from cloister.run.row_count import SHARE, after_count, counted, shares, with_count
 from cloister.run.statement import state
@@ -64,6 +65,7 @@ class Request:
             Where users have several rows, of those kept.
         rows_per_user: at most so many rows of each user are kept, and the guarantee is for users: a public number, for
             a population whose rows name their users. None: it is for rows.
+        zoom, scale: as ``cloister.run.framing`` takes them.
         components: component name per slot path.
         options: value per option path.
         not_private: allow components that give no guarantee.
@@ -80,6 +82,8 @@ class Request:
     bounds: Any = None
     rows: int | None = attrs.field(default=None, converter=own_number)
     rows_per_user: int | None = attrs.field(default=None, converter=own_number)
+    zoom: str | float = "auto"
+    scale: Any = None
     components: Mapping[str, str] = attrs.field(factory=dict)
     options: Mapping[str, Any] = attrs.field(factory=dict)
     not_private: bool = False
@@ -124,6 +128,11 @@ class PreparedRun:
             counted(session, shares(self.budget)[0], self.problem.k)
         return session.rounds
 
+    @property
+    def price(self) -> str:
+        """What finding the rows' range takes of the budget, in a sentence; empty if nothing is looked for."""
+        return price(self.composed, self.problem, self.columns)
+
     def describe(self) -> dict[str, Any]:
         """The problem as plain data."""
         domain = self.problem.domain
@@ -157,10 +166,13 @@ def prepare(request: Request, columns: Sequence[str], only: str | None = None) -
     domain = domain_of(request.bounds, columns)
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
     users.check_trust(total, request.method, composed.trust)
+    framing = Framing(request.zoom, scale_of(request.scale, columns))
 
     def planned(rows: int) -> Planned:
-        chooser = Chooser(total, request.k, domain, rows, request.trust, request.parties)
-        return chooser.chosen(composed, request.components, request.options, only)
+        chooser = Chooser(total, request.k, framing.inside(domain), rows, request.trust, request.parties)
+        chosen, _, choice = chooser.chosen(composed, request.components, request.options, only)
+        problem, chosen = framing.of(chosen, total, request.k, domain, rows)
+        return chosen, problem, choice
 
     (chosen, problem, choice), budget = with_count(planned, total, request.k, request.rows)
     return PreparedRun(problem, chosen, total, tuple(columns), budget, request.rows, choice, planned)
@@ -327,12 +339,13 @@ def fit(
         epsilon_without_shuffler=accountant.spent.epsilon_without_shuffler,
         count_share=count_share,
         rows_per_user=plan.total.rows_per_user,
+        notes=notes(plan.composed, plan.problem, clustering.details, plan.columns),
     )
     result = Result(
         clustering.centers,
         clustering.weights,
         plan.columns,
-        plan.composed.config(),
+        recorded(plan.composed),
         plan.describe(),
         privacy,
         {**clustering.details, **_ideal(session), **({} if plan.choice is None else {"auto": plan.choice.as_dict()})},

@@ -65,6 +65,7 @@ class PrivacyStatement:
             None if nothing is.
         count_share: share of the budget that paid for counting the rows; 0 if their number was given.
         rows_per_user: at most so many rows of each user were kept, and the guarantee is for users; None: for rows.
+        notes: what else a reader should know, in whole sentences: released figures and public ones.
     """
 
     trust: str
@@ -79,6 +80,7 @@ class PrivacyStatement:
     epsilon_without_shuffler: float | None = None
     count_share: float = 0.0
     rows_per_user: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def relation(self) -> str:
@@ -118,6 +120,7 @@ class PrivacyStatement:
         lines += [
             f"Rows outside the public bounds were clipped to them. {CHECKS.get(self.trust, CHECK)} only the data "
             f"holder go or refuse; it is outside the guarantee, as are running times.",
+            *self.notes,
             "Budget, by round and question:",
         ]
         lines += _budget(self.spends)
@@ -163,6 +166,7 @@ class PrivacyStatement:
         """Plain data, with the derived sentences for readers of JSON."""
         spends = [attrs.asdict(s) for s in self.spends]
         facts = {WRITTEN.get(name, name): value for name, value in attrs.asdict(self).items()}
+        facts |= {"notes": list(self.notes)} if facts.pop("notes") else {}
         return {**facts, "spends": spends, "relation": self.relation, "headline": self.headline}
 
     @classmethod
@@ -182,6 +186,7 @@ class PrivacyStatement:
             data.get("alone"),
             data.get("count_share", 0.0),
             data.get("rows_per_user"),
+            tuple(data.get("notes", ())),
         )
 
 
@@ -213,11 +218,12 @@ def state(
     epsilon_without_shuffler: float = math.inf,
     count_share: float = 0.0,
     rows_per_user: int | None = None,
+    notes: tuple[str, ...] = (),
 ) -> PrivacyStatement:
     """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta).
 
     Args: epsilon_without_shuffler (of all events together, as the accountant adds them up), count_share, rows_per_user
-        (if amounts are what users pay).
+        (if amounts are what users pay), notes (further sentences).
     """
     spends = []
     for round in rounds:
@@ -240,5 +246,5 @@ def state(
     left = epsilon_without_shuffler if math.isfinite(epsilon_without_shuffler) else None
     return PrivacyStatement(
         trust, epsilon, delta, tuple(spends), rows, seeded, private, simulated, needed, left if needed else None,
-        count_share, rows_per_user,
+        count_share, rows_per_user, notes,
     )  # fmt: skip

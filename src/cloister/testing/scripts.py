@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from typing import Any, final
@@ -82,7 +81,7 @@ class Invented:
 
     def framed(self, lattice: Any, domain: Any) -> Invented:
         """As ``Session.framed``: its answers are invented too."""
-        view = copy.copy(self)
+        view = Invented(self._session.problem, self._seed, self._script)
         view._session = self._session.framed(lattice, domain)
         return view
 

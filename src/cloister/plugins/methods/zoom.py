@@ -25,9 +25,9 @@ import attrs
 import numpy as np
 
 from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Box, Lattice
+from cloister.core.domains import Box, Domain, Lattice
 from cloister.core.errors import InvalidInput
-from cloister.core.frames import GRADES, UNKNOWN, Graded, Reframed, cube, least_of
+from cloister.core.frames import GRADES, Graded, Reframed, cube, least_of, unknown_columns
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
@@ -103,7 +103,7 @@ class Zoom(Generic[T]):
                     "a ball has one unit for all columns: leave out the scale, or give bounds per column"
                 )
             return 0.0
-        unknown = _unknown(problem.domain)
+        unknown = unknown_columns(problem.domain)
         if self.share is not None and not (unknown and not self.share):
             return self.share
         if self.share == 0:
@@ -136,7 +136,7 @@ class Zoom(Generic[T]):
         """Intervals (d, 2), in the caller's units."""
         columns, declared = _columns(domain), np.column_stack([domain.lower, domain.upper])
         lattice: Lattice = Reframed.of(declared, domain.half_widths)
-        unknown = _unknown(domain)
+        unknown = unknown_columns(domain)
         if unknown:
             lattice = Graded(lattice, unknown)
         (counts,) = session.framed(lattice, cube(domain.dimension)).ask(
@@ -144,7 +144,7 @@ class Zoom(Generic[T]):
         )
         errors = [float(counts.standard_error(np.zeros(1, np.int64), level)[0]) for level in range(columns.depth)]
         found = [interval(counts, j, errors) for j in range(domain.dimension)]
-        return np.array([_widened(ends, *declared[j], j in unknown) for j, ends in enumerate(found)])
+        return np.array([_widened(ends, declared[j], j in unknown) for j, ends in enumerate(found)])
 
     def _weights(self, dimension: int | None) -> Floats | None:
         """What columns are multiplied by before distances are taken; None if their widths decide. Args: dimension, or
@@ -162,21 +162,17 @@ class Zoom(Generic[T]):
         return weights
 
 
-def _unknown(domain: Box) -> tuple[int, ...]:
-    """Which columns have a range that nobody knows."""
-    return tuple(j for j, ends in enumerate(zip(domain.lower, domain.upper, strict=True)) if ends == UNKNOWN)
-
-
-def _columns(domain: Any) -> Columns:
+def _columns(domain: Domain) -> Columns:
     """The bins of a domain's columns: a fourth level where grades of all numbers are to be told apart."""
-    unknown = _unknown(domain)
+    unknown = unknown_columns(domain)
     side = int(cube(domain.dimension).sides[0])
     return Columns(tuple(GRADES if j in unknown else side for j in range(domain.dimension)), 4 if unknown else 3)
 
 
-def _widened(ends: tuple[int, int] | None, low: float, high: float, unknown: bool) -> tuple[float, float]:
+def _widened(ends: tuple[int, int] | None, declared: Floats, unknown: bool) -> tuple[float, float]:
     """The interval between these ends with its margins, in the caller's units: within the declared range, or all of it
     if that is nearly the same."""
+    low, high = declared.tolist()
     if ends is None:
         return NOWHERE if unknown else (low, high)
     if unknown:
@@ -190,9 +186,12 @@ def _widened(ends: tuple[int, int] | None, low: float, high: float, unknown: boo
 
 
 def _returned(details: dict[str, Any], frame: Reframed) -> dict[str, Any]:
-    """Details in the caller's units, but for cells in a projection's own and costs in the method's."""
+    """Details in the caller's units: but for cells in a projection of the cube, and costs where columns have units of
+    their own."""
     found = dict(details)
     for name in ("iterates", "cells"):
         if name in found and not (name == "cells" and "projection" in found):
             found[name] = frame.real(np.asarray(found[name]))
+    if "costs" in found and len(set(frame.scale)) == 1:
+        found["costs"] = np.asarray(found["costs"]) * frame.scale[0] ** found["power"]
     return found

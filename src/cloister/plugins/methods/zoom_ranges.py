@@ -45,7 +45,8 @@ class Columns:
         sides = np.array(self.sides)
         codes = np.clip((rows + sides) * CODES // (2 * sides), 0, CODES - 1)
         shifts = np.array([(4 - level) * 4 for level in range(1, self.depth + 1)])
-        return (codes[:, :, None] >> shifts).reshape(len(rows), -1)
+        ids: Ints = (codes[:, :, None] >> shifts).reshape(len(rows), self.space.levels)
+        return ids
 
 
 def interval(counts: Counts, column: int, errors: Sequence[float]) -> tuple[int, int] | None:

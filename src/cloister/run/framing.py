@@ -1,0 +1,183 @@
+"""The frame that a run's method works in: zooming in on the rows, and the units of distances.
+
+A method that needs a frame is put into ``zoom`` before anything is planned, so that ledgers, plans and digests see an
+ordinary composition.
+
+* zoom: 'auto' (a share of the budget where it pays by public figures, under a curator or parties who pool), 'off', or
+  the share.
+* scale: None (by bounds where widths differ by more than a factor of two, under a curator or parties who pool), 'none',
+  'bounds', or weights: a number per column, a mapping of column names to numbers, or a file of one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from cloister.accounting.budgeting import problem_of
+from cloister.accounting.total import Total
+from cloister.core.capabilities import Zooming
+from cloister.core.clustering import Problem
+from cloister.core.domains import Ball, Box
+from cloister.core.errors import InvalidInput
+from cloister.core.frames import cube, unknown_columns
+from cloister.core.registry.components import options_of
+from cloister.core.registry.compose import Composed, compose
+from cloister.core.registry.registry import registry
+from cloister.run.bounds import check_named, table_from
+
+ZOOM = "zoom"
+
+APART = 2.0
+"""Columns whose widths differ by a larger factor are scaled, unless the caller says how."""
+
+SHOWN = 12
+"""Most columns whose intervals a statement spells out; the result holds all."""
+
+SCALE_HELP = "give bounds, none, a weight per column, or a .toml or .json file with a weight per column name"
+
+
+@attrs.frozen
+class Framing:
+    """What was asked for. Args: zoom ('auto', 'off' or a share of the budget), scale (None, or from ``scale_of``)."""
+
+    zoom: str | float
+    scale: str | None
+
+    def __attrs_post_init__(self) -> None:
+        if not (self.zoom in ("auto", "off") or _is_share(self.zoom)):
+            raise InvalidInput(f"zoom is {self.zoom!r}: give auto, off, or a share of the budget such as 0.05")
+
+    def inside(self, domain: Box | Ball) -> Box | Ball:
+        """The domain that a curator's method works in, by which it is chosen: its frame's, if columns are scaled."""
+        scaled = isinstance(domain, Box) and ((self.scale or "none") != "none" or (not self.scale and _apart(domain)))
+        return cube(domain.dimension) if scaled or unknown_columns(domain) else domain
+
+    def of(self, composed: Composed, total: Total, k: int, domain: Box | Ball, rows: int) -> tuple[Problem, Composed]:
+        """The problem, and the method in its frame; as it was composed, if it needs none.
+
+        Raises: InvalidInput: a frame was asked for, or unknown bounds need one, and there can be none.
+        """
+        remote = composed.trust in ("Local", "Shuffled")
+        share = {"off": 0.0, "auto": 0.0 if remote else None}.get(str(self.zoom), self.zoom)
+        scale = self.scale or ("bounds" if not remote and _apart(domain) else "none")
+        alone = problem_of(composed, total, k, domain, rows), composed
+        unknown = unknown_columns(domain)
+        if composed.spec.name == ZOOM or (share == 0 and scale == "none" and not unknown):
+            return alone
+        oracle = next(_counting(composed), None)
+        if oracle is None or isinstance(domain, Ball):
+            if share or scale != "none" or unknown:
+                why = "counts no rows by itself" if oracle is None else "has a ball for its bounds, with one unit"
+                raise InvalidInput(f"'{composed.spec.name}' {why}: it takes no zoom, no scale and no unknown bounds")
+            return alone
+        wires, values = _paths(composed, "method")
+        for paths, more in zip((wires, values), _paths(oracle, "counts"), strict=True):
+            paths.update(more)
+        zoomed = compose(registry(), "Method", ZOOM, wires, {**values, "share": share, "scale": scale})
+        problem = problem_of(zoomed, total, k, domain, rows)
+        pays = scale != "none" or _share(zoomed, problem) > 0
+        return (problem, zoomed) if pays else alone
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1
+
+
+def _apart(domain: Box | Ball) -> bool:
+    """Whether columns are so differently wide that one unit does not suit them, or of unknown width."""
+    if isinstance(domain, Ball) or domain.dimension == 1:
+        return False
+    return bool(unknown_columns(domain) or domain.half_widths.max() > APART * domain.half_widths.min())
+
+
+def _share(zoomed: Composed, problem: Problem) -> float:
+    assert isinstance(zoomed.value, Zooming)
+    return zoomed.value.share_of(problem)
+
+
+def _counting(composed: Composed) -> Iterator[Composed]:
+    """The oracles of counts in a method's slots, its own first."""
+    own = [part for part in composed.inner.values() if part.spec.role == "FrequencyOracle" and not part.uses_delta]
+    yield from own
+    for part in composed.inner.values():
+        if part.spec.role == "Method":
+            yield from _counting(part)
+
+
+def _paths(composed: Composed, at: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """What fills a slot, as paths for ``compose``: components and options. Args: at, the slot's path."""
+    wires = {at: composed.spec.name}
+    values = {f"{at}.{name}": getattr(composed.value, name) for name in options_of(type(composed.value))}
+    for name, part in composed.inner.items():
+        more = _paths(part, f"{at}.{name}")
+        wires |= more[0]
+        values |= more[1]
+    return wires, values
+
+
+def recorded(composed: Composed) -> dict[str, Any]:
+    """How a result records its method: as it was asked for, with the frame that it was put in beside it."""
+    config = composed.config()
+    if composed.spec.name != ZOOM:
+        return config
+    slots = config["slots"]
+    inner: dict[str, Any] = slots.pop("method")
+    return {**inner, "frame": config}
+
+
+def scale_of(scale: Any, columns: Sequence[str]) -> str | None:
+    """A caller's scale as the option of ``zoom``; None if he left it open.
+
+    Args: scale, as the module has it; text may name a file. Raises: InvalidInput: it is none of these.
+    """
+    if scale is None or scale in ("bounds", "none", "auto"):
+        return None if scale in (None, "auto") else str(scale)
+    if isinstance(scale, str) and scale.endswith((".toml", ".json")):
+        scale = table_from(Path(scale), "scale")
+    elif isinstance(scale, str):
+        scale = scale.split(",")
+    if isinstance(scale, Mapping):
+        check_named(scale, columns, "scale", SCALE_HELP)
+        scale = [scale[name] for name in columns]
+    try:
+        weights = [float(weight) for weight in scale]
+    except (TypeError, ValueError):
+        raise InvalidInput(f"scale is {scale!r}: {SCALE_HELP}") from None
+    if len(weights) != len(columns) or not all(math.isfinite(weight) and weight > 0 for weight in weights):
+        raise InvalidInput(f"scale is {scale!r}: {len(columns)} columns take a positive number each; {SCALE_HELP}")
+    return ",".join(f"{weight!r}" for weight in weights)
+
+
+def price(composed: Composed, problem: Problem, columns: Sequence[str]) -> str:
+    """What finding where the rows are takes of the budget, in a sentence; empty if nothing. Reads no rows."""
+    share = _share(composed, problem) if composed.spec.name == ZOOM else 0.0
+    if not share:
+        return ""
+    unknown = ", ".join(columns[j] for j in unknown_columns(problem.domain))
+    where = f" and the unknown range of {unknown}" if unknown else ""
+    return f"Zoom: {share:.1%} of the budget finds where the rows are within their bounds{where}."
+
+
+def notes(composed: Composed, problem: Problem, details: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
+    """What a statement says of a run's frame: the price, what was released, and the units of distances."""
+    if composed.spec.name != ZOOM or "intervals" not in details:
+        return ()
+    paid, intervals, units = price(composed, problem, columns), details["intervals"], details["units"]
+    shown = ", ".join(
+        f"{name} {low:.6g} to {high:.6g}" for name, (low, high) in zip(columns[:SHOWN], intervals[:SHOWN], strict=True)
+    )
+    rest = f", and {len(columns) - SHOWN} more in the result" if len(columns) > SHOWN else ""
+    found = (f"{paid} It released these intervals: {shown}{rest}. Rows far outside were clipped.",) if paid else ()
+    if np.allclose(units, units[0]):
+        return found
+    sizes = ", ".join(f"{name} {unit:.6g}" for name, unit in zip(columns[:SHOWN], units[:SHOWN], strict=True))
+    return (
+        *found,
+        f"Distances were taken in units of each column's own: {sizes}{rest}. Centres are in the caller's units.",
+    )
