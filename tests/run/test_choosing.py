@@ -36,7 +36,8 @@ ORACLES = ("FrequencyOracle", "VectorSumOracle")
 
 
 def request(**given: Any) -> Request:
-    return Request(**{"k": 3, "epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 3000, "seed": 1, **given})
+    asked = {"k": 3, "epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 3000, "seed": 1, "zoom": "off"}
+    return Request(**{**asked, **given})
 
 
 def parts(composed: Composed, path: str = "") -> Iterator[tuple[str, Composed]]:
@@ -196,7 +197,7 @@ def test_a_plan_names_the_method_that_was_picked_and_no_other() -> None:
 
 def test_a_published_plan_of_auto_is_read_without_auto(tmp_path: Path) -> None:
     made = publish(request(method="auto", trust="local", delta=0.0, epsilon=4.0), dimension=4)
-    assert made.method["name"] == "one-round"
+    assert made.method["name"] != "auto"
     made.write(tmp_path / "plan", "x")
     assert CollectionPlan.read(tmp_path / "plan").round().digest() == made.digest
 

@@ -46,7 +46,7 @@ def rows(n: int = 4000) -> np.ndarray:
 
 
 def request(measure: str = "gaussian", **more: Any) -> Request:
-    return Request(**{"k": 3, "epsilon": 1.0, "bounds": (-1, 1), **MEASURES[measure], **more})
+    return Request(**{"k": 3, "epsilon": 1.0, "bounds": (-1, 1), "zoom": "off", **MEASURES[measure], **more})
 
 
 def test_an_estimator_needs_no_number_of_rows() -> None:

@@ -31,7 +31,16 @@ def visits(n: int = 3000, users: int = 500) -> pd.DataFrame:
 
 
 def asked(**more: Any) -> Request:
-    given = {"k": 2, "method": "fastlloyd", "epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 1500, "seed": 1}
+    given = {
+        "k": 2,
+        "method": "fastlloyd",
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "bounds": (-1, 1),
+        "rows": 1500,
+        "seed": 1,
+        "zoom": "off",
+    }
     return Request(**{**given, "rows_per_user": MOST, **more})
 
 

@@ -16,6 +16,8 @@ from cloister.core.questions import OpenedQuestion, Question
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.session import Session
 from cloister.run.fit import PreparedRun, Request, prepare
+from cloister.run.framing import recorded, unframed
+from cloister.run.row_count import counted, shares
 from cloister.run.statement import UNITS
 
 
@@ -62,16 +64,23 @@ class Explanation:
     asked: tuple[Asked, ...]
 
     @property
+    def method(self) -> dict[str, Any]:
+        """The method and what is in its slots, as a result records it."""
+        return recorded(self.plan.composed)
+
+    @property
     def text(self) -> str:
         """For people."""
         p, total = self.plan.problem, self.plan.total
-        name, rounds = self.plan.composed.spec.name, len({a.round for a in self.asked})
-        budget = f"{UNITS[p.budget.measure]} {p.budget.amount:.4g}"
+        name, rounds = self.method["name"], len({a.round for a in self.asked})
+        rows = f"{p.rows:,} rows" if self.plan.rows is not None else f"rows still to be counted, shown for {p.rows:,},"
+        budget = f"{UNITS[p.budget.measure]} {self.plan.budget.amount:.4g}"
         return "\n".join([
             *self._candidates(),
-            f"{name}: {p.k} centres of {p.rows:,} rows in {p.domain.dimension} columns, {rounds} "
+            f"{name}: {p.k} centres of {rows} in {p.domain.dimension} columns, {rounds} "
             f"{'round' if rounds == 1 else 'rounds'}, epsilon = {total.epsilon:g}, delta = {total.delta:g} ({budget}), "
             f"{self.plan.composed.trust or 'any'} trust",
+            *filter(None, [self.plan.price]),
             *(f"  {asked.words}" for asked in self.asked),
             "No row was read and nothing was spent. Errors are predicted for tight groups of one size.",
         ])  # fmt: skip
@@ -80,10 +89,10 @@ class Explanation:
         """Plain data, for programs."""
         choice = self.plan.choice
         return {
-            "method": self.plan.composed.config(), "trust": self.plan.composed.trust, "error": self.error,
+            "method": self.method, "trust": self.plan.composed.trust, "error": self.error,
             "auto": None if choice is None else choice.as_dict(), "problem": self.plan.describe(),
             "epsilon": self.plan.total.epsilon, "delta": self.plan.total.delta,
-            "budget": {"measure": self.plan.problem.budget.measure, "amount": self.plan.problem.budget.amount},
+            "budget": {"measure": self.plan.budget.measure, "amount": self.plan.budget.amount},
             "schedule": [attrs.asdict(asked) for asked in self.asked],
         }  # fmt: skip
 
@@ -107,19 +116,21 @@ def explain(request: Request, columns: Sequence[str]) -> Explanation:
     seed = ANY_KEY if request.seed is None else PublicRng.from_seed(request.seed)
     session: Session[Any] = Session(plan.problem, seed, forecasting=True)
     method = plan.composed.value
+    if plan.rows is None:
+        counted(session, shares(plan.budget)[0], plan.problem.k)
     method.cluster(plan.problem, session, seed.child("method"))
     asked = tuple(
         _asked(plan, round.index + 1, part, question)
         for round, questions in zip(session.rounds, session.asked, strict=True)
         for part, question in zip(round.parts, questions, strict=True)
     )
-    return Explanation(
-        plan, predicted_error(method, plan.problem) if isinstance(method, PredictsError) else None, asked
-    )
+    inner = unframed(plan.composed).value
+    error = predicted_error(inner, plan.problem) if isinstance(inner, PredictsError) else None
+    return Explanation(plan, error if plan.choice is None else plan.choice.error, asked)
 
 
 def _asked(plan: PreparedRun, number: int, part: OpenedQuestion, question: Question[Any, Any]) -> Asked:
-    budget, events = plan.problem.budget, part.channel.events
+    budget, events = plan.budget, part.channel.events
     alike = math.isfinite(budget.amount) and all(event.spent.measure == budget.measure for event in events)
     share = sum(event.spent.amount for event in events) / budget.amount if alike else None
     variance = question.variance(plan.problem.context(question.budget))

@@ -26,8 +26,7 @@ from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import cube, unknown_columns
-from cloister.core.registry.components import options_of
-from cloister.core.registry.compose import Composed, compose
+from cloister.core.registry.compose import Composed
 from cloister.core.registry.registry import registry
 from cloister.run.bounds import check_named, table_from
 
@@ -76,10 +75,9 @@ class Framing:
                 why = "counts no rows by itself" if oracle is None else "has a ball for its bounds, with one unit"
                 raise InvalidInput(f"'{composed.spec.name}' {why}: it takes no zoom, no scale and no unknown bounds")
             return alone
-        wires, values = _paths(composed, "method")
-        for paths, more in zip((wires, values), _paths(oracle, "counts"), strict=True):
-            paths.update(more)
-        zoomed = compose(registry(), "Method", ZOOM, wires, {**values, "share": share, "scale": scale})
+        spec = registry().spec("Method", ZOOM)
+        zoom = registry().load(spec)(method=composed.value, counts=oracle.value, share=share, scale=scale)
+        zoomed = Composed(zoom, spec, {"method": composed, "counts": oracle}, composed.trust)
         problem = problem_of(zoomed, total, k, domain, rows)
         pays = scale != "none" or _share(zoomed, problem) > 0
         return (problem, zoomed) if pays else alone
@@ -110,15 +108,9 @@ def _counting(composed: Composed) -> Iterator[Composed]:
             yield from _counting(part)
 
 
-def _paths(composed: Composed, at: str) -> tuple[dict[str, str], dict[str, Any]]:
-    """What fills a slot, as paths for ``compose``: components and options. Args: at, the slot's path."""
-    wires = {at: composed.spec.name}
-    values = {f"{at}.{name}": getattr(composed.value, name) for name in options_of(type(composed.value))}
-    for name, part in composed.inner.items():
-        more = _paths(part, f"{at}.{name}")
-        wires |= more[0]
-        values |= more[1]
-    return wires, values
+def unframed(composed: Composed) -> Composed:
+    """The method itself, without the frame that it was put in."""
+    return composed.inner["method"] if composed.spec.name == ZOOM else composed
 
 
 def recorded(composed: Composed) -> dict[str, Any]:
