@@ -156,6 +156,8 @@ class PrivacyStatement:
         """Plain data, with the derived sentences for readers of JSON."""
         spends = [attrs.asdict(s) for s in self.spends]
         facts = {WRITTEN.get(name, name): value for name, value in attrs.asdict(self).items()}
+        if self.rows_per_user is None:
+            del facts["rows_per_user"]
         return {**facts, "spends": spends, "relation": self.relation, "headline": self.headline}
 
     @classmethod
