@@ -23,6 +23,9 @@ from cloister.core.types import Floats, Ids, Ints
 
 SCALES = [0.3, 1.0, 4.5, 300.7, 2.0**20 + 0.1, 2.0**40]
 LAWS = [pytest.param(Law(s, squared), id=f"{'gauss' if squared else 'laplace'} {s:g}") for squared in (False, True) for s in SCALES]  # fmt: skip # noqa: E501
+ENDS = [Law(s, squared) for squared in (False, True) for s in (512 - 2.0**-44, 2.0**53, 2.0**56, 2.0**58)]
+"""The widest noise, and where t / M or the floats that it is computed in turn over."""
+
 WORD = 2**64
 REJECTED = 1e-8
 """Significance of each test of a law: its false-alarm rate. There are fewer than 100."""
@@ -108,13 +111,13 @@ def test_log_and_exp_are_a_hundred_times_better_than_they_are_trusted_to_be() ->
 # --- the filter
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", [*LAWS, *ENDS])
 def test_the_filter_says_what_integers_say_at_random_words(law: Law) -> None:
     words = np.random.default_rng(2).integers(0, WORD, (400, 3), dtype=np.uint64)
     assert agree(law, words) <= 1
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", [*LAWS, *ENDS])
 def test_the_filter_says_what_integers_say_beside_every_border(law: Law) -> None:
     """At the words where H turns from k - 1 to k, and where a coin turns, and a little off."""
     t = Fraction(law.around or law.scale)

@@ -167,6 +167,8 @@ class PrivacyStatement:
         spends = [attrs.asdict(s) for s in self.spends]
         facts = {WRITTEN.get(name, name): value for name, value in attrs.asdict(self).items()}
         facts |= {"notes": list(self.notes)} if facts.pop("notes") else {}
+        if self.rows_per_user is None:
+            del facts["rows_per_user"]
         return {**facts, "spends": spends, "relation": self.relation, "headline": self.headline}
 
     @classmethod

@@ -123,7 +123,7 @@ def test_the_choice_is_that_of_words_written_down_one_by_one() -> None:
     names = dealt(1500, 60).tolist()
     places, words = Counter[int](), defaultdict[int, list[tuple[int, int]]](list)
     for row, name in enumerate(names):
-        head = Owners.read([name]).names.view("<u8")[0]
+        head = Owners.read([name]).names[0, 0]
         word = int(KEY.of_users(np.array([head], np.uint64) + np.uint64(places[name]))[0])
         words[name].append((word, row))
         places[name] += 1
@@ -151,8 +151,7 @@ def test_a_choice_in_many_steps_is_that_of_one(monkeypatch: pytest.MonkeyPatch) 
 )  # fmt: skip
 def test_a_number_and_its_digits_are_one_name(names: list[Any]) -> None:
     read, ints = Owners.read(names), Owners.read([7, 8, 7, 7])
-    assert (read.of == ints.of).all()
-    assert (read.names == ints.names).all()
+    assert (read.names[read.of] == ints.names[ints.of]).all()
 
 
 def test_numbers_of_any_size_keep_their_names_apart() -> None:
@@ -172,11 +171,24 @@ def test_what_may_name_two_people_is_refused(name: Any) -> None:
         Owners.read([1, name])
 
 
-def test_hashes_that_end_in_zeros_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy takes zeros at a text's end for no part of it."""
-    made = {1: b"\x01" + bytes(15), 2: b"\x01" + bytes(14) + b"\x01", 3: b"\x01\x01" + bytes(14)}
-    monkeypatch.setattr(users, "_hash", made.__getitem__)
-    assert kept([1, 2, 3, 1, 2, 3, 1], 2, KEY).sum() == 6
+@pytest.mark.parametrize("words", [[(0, 0), (0, 1), (1, 0)], [(5, 2**64 - 1), (5, 2**63), (4, 2**63)]])
+def test_names_that_differ_in_one_word_stay_apart(words: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two words of the same name are the same user's, wherever she is read; with one in common two are two."""
+    monkeypatch.setattr(users, "_words", lambda names: np.array([words[int(n[1:])] for n in names], np.uint64))
+    rows = ["u0", "u1", "u2", "u0", "u1", "u2", "u0"]
+    assert kept(rows, 2).sum() == 6
+    parts = Owners.joined([Owners.read(rows[:3]), Owners.read(rows[3:])])
+    assert (parts.kept(2, KEY) == kept(rows, 2)).all()
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint64, np.int64, np.float32, np.float64])
+def test_an_array_of_numbers_names_whom_a_list_of_them_does(kind: Any) -> None:
+    g = np.random.default_rng(0)
+    numbers = g.integers(0 if kind == np.uint64 else -100, 100, 500).astype(kind)
+    array, texts = Owners.read(numbers), Owners.read([str(int(n)) for n in numbers])
+    assert (array.kept(2, KEY) == texts.kept(2, KEY)).all()
+    large = np.array([2**64 - 1, 5, 2**63 - 1], np.uint64)
+    assert {tuple(w) for w in Owners.read(large).names} == {tuple(w) for w in Owners.read(large.tolist()).names}
 
 
 # where rows are

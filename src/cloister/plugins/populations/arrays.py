@@ -39,7 +39,7 @@ from cloister.plugins.populations.reading import (
     user_numbers,
     validate,
 )
-from cloister.plugins.populations.users import Owners
+from cloister.plugins.populations.users import Names, Owners
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -242,8 +242,8 @@ class _Array:
             return [self._rows.T]
         return [[self._rows[:, int(name)] for name in columns]]
 
-    def names(self, column: str) -> Iterable[Sequence[Any]]:
-        return [self._rows[:, int(column)].tolist()]
+    def names(self, column: str) -> Iterable[Names]:
+        return [self._rows[:, int(column)]]
 
 
 class _Frame:
@@ -273,12 +273,15 @@ class _Frame:
             some = self._frame[start : start + size]
             yield [_numbers(some.get_column(self._names[name])) for name in columns]
 
-    def names(self, column: str) -> Iterable[Sequence[Any]]:
-        return [self._frame.get_column(self._names[column]).to_list()]
+    def names(self, column: str) -> Iterable[Names]:
+        return [_listed(self._frame.get_column(self._names[column]).to_native())]
 
 
-def _listed(users: Any) -> list[Any]:
-    """Names of users as Python's own numbers and texts."""
+def _listed(users: Any) -> Names:
+    """Names of users: an array of numbers, or a list."""
+    kind = getattr(users, "dtype", None)
+    if isinstance(kind, np.dtype) and kind.kind in "iuf":
+        return np.asarray(users)
     for way in ("tolist", "to_list", "to_pylist"):
         if hasattr(users, way):
             return list(getattr(users, way)())

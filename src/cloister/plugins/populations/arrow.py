@@ -21,6 +21,7 @@ import pyarrow.parquet
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
 from cloister.plugins.populations.reading import Known, Piece, piece_rows
+from cloister.plugins.populations.users import Names
 
 BUFFERS = 2**25
 """Bytes of all columns' buffers together."""
@@ -59,8 +60,9 @@ def _numbers(column: Any) -> AnyArray:
 
 
 def _cells(column: Any) -> Any:
-    """An Arrow column as it is: numbers and texts of Python, None for nulls."""
-    return column.to_pylist()
+    """An Arrow column as it is: whole numbers as an array, others and texts as Python's, None for nulls."""
+    plain = pa.types.is_integer(column.type) and not column.null_count
+    return column.to_numpy(zero_copy_only=False) if plain else column.to_pylist()
 
 
 def _pieces(batches: Iterable[Any], columns: Sequence[str], read: Callable[[Any], Any]) -> Iterator[Any]:
@@ -81,7 +83,7 @@ class _Reader(ABC):
     def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
         return self._read(columns, only, _numbers)
 
-    def names(self, column: str, only: range | None = None) -> Iterator[Sequence[Any]]:
+    def names(self, column: str, only: range | None = None) -> Iterator[Names]:
         return (piece[0] for piece in self._read([column], only, _cells))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import IO, Any, final
+from typing import IO, final
 
 import attrs
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
 from cloister.plugins.populations.reading import Piece
+from cloister.plugins.populations.users import Names
 
 PIECE = 2**20
 """Bytes that are read at once."""
@@ -96,8 +97,8 @@ def _end(file: IO[bytes]) -> None:
         raise ValueError("the file goes on after the array")
 
 
-def _names(pieces: Iterator[Piece]) -> Iterator[Sequence[Any]]:
-    return (piece[0].tolist() for piece in pieces)
+def _names(pieces: Iterator[Piece]) -> Iterator[Names]:
+    return (piece[0] for piece in pieces)
 
 
 @final
@@ -115,7 +116,7 @@ class Npy:
         with open(self._path, "rb") as file:
             yield from self._header.pieces([file] * len(columns), [int(name) for name in columns])
 
-    def names(self, column: str, only: range | None = None) -> Iterator[Sequence[Any]]:
+    def names(self, column: str, only: range | None = None) -> Iterator[Names]:
         return _names(self.pieces([column]))
 
 
@@ -151,5 +152,5 @@ class Npz:
             files = [stack.enter_context(archive.open(self._member)) for _ in range(streams)]
             yield from self._header.pieces(files, [int(name) for name in columns])
 
-    def names(self, column: str, only: range | None = None) -> Iterator[Sequence[Any]]:
+    def names(self, column: str, only: range | None = None) -> Iterator[Names]:
         return _names(self.pieces([column]))

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, final
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
 from cloister.core.types import Floats
 from cloister.plugins.populations.reading import Known, Piece, besides, chosen, regroup
-from cloister.plugins.populations.users import Owners
+from cloister.plugins.populations.users import Names, Owners
 
 V = TypeVar("V")
 
@@ -49,7 +49,7 @@ class Source(Protocol):
         """
         ...
 
-    def names(self, column: str, only: range | None = None) -> Iterator[Sequence[Any]]:
+    def names(self, column: str, only: range | None = None) -> Iterator[Names]:
         """The cells of a column that names users, as they are, in the file's order; a missing one is None."""
         ...
 

@@ -13,14 +13,15 @@ known or not, and for any order of the data in which the rows of others do not m
 of files and of rows in them, or sorted by any cell. Words of a user's places are all different: under one key they are
 a permutation of name + place.
 
-**Names.** A user's name is a whole number, in decimal digits, or a text; 7, "7" and "7.0" are one name. What is kept of
-it is its BLAKE2b hash of 128 bits. Two names with one hash would be one user, which is not harmless: without one of
-them up to m rows of the other would be kept in place of hers, which moves 2 m rows. Among 2^31 users the chance that
-any two meet is below 2^-66, and to look for such names on purpose takes 2^64 hashes. Numbers that were turned into
-floats may have met already: beyond 2^53 they are refused.
+**Names.** A user's name is a whole number or a text; 7, "7" and "7.0" are one name. Two words of 64 bits stand for it:
+of a number of 64 bits the number itself, so that no two of them meet; of a text its BLAKE2b hash of 128 bits. Two names
+with the same words would be one user, which is *not* harmless: without one of them up to m rows of the other would be
+kept in place of hers, which moves 2 m rows. Among 2^31 users with texts for names the chance that any two meet is below
+2^-66, and to look for such texts on purpose takes 2^64 hashes. Numbers that were turned into floats may have met
+already: beyond 2^53 they are refused.
 
-**Memory.** While the choice is made, about 12 bytes per row, 60 per user, and 40 per row of the user who has most; then
-one bit per row.
+**Memory.** While the choice is made, about 10 bytes per row and 80 per user of each part of the data (a million rows),
+and 40 per row of the user who has most; then one bit per row, or one byte of rows in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from numbers import Integral
-from typing import Any, Self, final
+from typing import Any, Self, TypeAlias, final
 
 import attrs
 import numpy as np
@@ -41,11 +42,17 @@ from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Bools, Ids, Ints
 
+Names: TypeAlias = Sequence[Any] | NDArray[Any]
+"""What rows say of whose they are: an array, or a list of Python's numbers and texts, with None for a missing one."""
+
 STRETCH = 2**20
 """Rows, or places, of which the words are computed at once."""
 
-HASH = "S16"
-"""Type of an array of names' hashes."""
+NUMBER = int.from_bytes(b"a number", "little")
+"""The second word of a whole number's name: the first is the number itself, mixed."""
+
+MIX = PublicRng(bytes(32))
+"""Everybody's key: mixing tells nothing and hides nothing."""
 
 EXACT = 2**53
 """Whole floats up to here are the numbers that were meant."""
@@ -54,35 +61,45 @@ EXACT = 2**53
 @final
 @attrs.frozen(eq=False)
 class Owners:
-    """Whose rows these are.
+    """Whose these rows are.
 
     Args:
-        names: (u,) hashes of the users' names, each once, in order.
+        names: (u, 2) words that stand for the users' names, each once.
         of: (n,) position of each row's user among them; -1 for a row that does not count.
     """
 
-    names: NDArray[np.bytes_]
+    names: Ids
     of: NDArray[np.int32]
 
     @classmethod
-    def read(cls, values: Sequence[Any]) -> Self:
+    def read(cls, values: Names) -> Self:
         """The owners of rows that name them so. Raises: InvalidInput: some name is no whole number and no text."""
+        if (numbers := _numbers(values)) is not None:
+            found, of = np.unique(numbers, return_inverse=True)
+            return cls(_numbered(found), of.astype(np.int32))
         known: dict[tuple[type, Any], int] = {}
+        some = values.tolist() if isinstance(values, np.ndarray) else values
         try:
-            of = np.array([known.setdefault((type(v), v), len(known)) for v in values], np.int32)
+            of = np.array([known.setdefault((type(v), v), len(known)) for v in some], np.int64)
         except TypeError:  # it has no hash: a list, say
             raise InvalidInput(NO_NAME) from None
-        found = cls.joined([cls(np.array([_hash(v) for _, v in known], HASH), of)])
-        nobody = int(b"" in found.names[:1])
-        return cls(found.names[nobody:], found.of - np.int32(nobody))
+        names = [_name(v) for _, v in known]
+        there = np.array([name is not None for name in names], bool)
+        position = np.where(there, np.cumsum(there) - 1, -1).astype(np.int32)
+        return cls.joined([cls(_words([name for name in names if name is not None]), position[of])])
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """The owners of rows that follow each other. Args: parts, at least one."""
-        names, places = np.unique(np.concatenate([p.names for p in parts]), return_inverse=True)
-        ends = np.cumsum([len(p.names) for p in parts])
-        mine = [np.append(some, -1).astype(np.int32) for some in np.split(places, ends[:-1])]
-        return cls(names, np.concatenate([m[p.of] for m, p in zip(mine, parts, strict=True)]))
+        every = np.concatenate([p.names for p in parts])
+        order = np.lexsort(every.T)
+        every = every[order]
+        new = np.append(True, (every[1:] != every[:-1]).any(axis=1))[: len(every)]
+        places = np.empty(len(every), np.int32)
+        places[order] = np.cumsum(new) - 1
+        mine = np.split(places, np.cumsum([len(p.names) for p in parts])[:-1])
+        owners = [np.append(m, np.int32(-1))[p.of] for m, p in zip(mine, parts, strict=True)]
+        return cls(every[new], np.concatenate(owners))
 
     def counted(self, usable: Bools) -> Self:
         """The same, of rows (n,) of which only some can be used."""
@@ -95,7 +112,7 @@ class Owners:
 
     def kept(self, most: int, rng: PublicRng) -> Bools:
         """Which rows (n,) are kept, at most ``most`` of each user."""
-        heads = np.ascontiguousarray(self.names).view("<u8")[::2].astype(np.uint64)
+        heads = self.names[:, 0]
         last = _last_words(heads, np.bincount(self.of + 1, minlength=len(heads) + 1)[1:], most, rng)
         kept, before = np.zeros(len(self.of), bool), np.zeros(len(heads), np.int64)
         for start in range(0, len(self.of), STRETCH):
@@ -151,23 +168,53 @@ MISSING = {"NoneType", "NAType", "NaTType"}
 WHOLE = re.compile(r"(-?[0-9]+)\.0")
 """How pandas writes whole numbers of a column that has a missing one."""
 
+DIGITS = re.compile("0|-?[1-9][0-9]{0,18}")
+"""How a whole number is written."""
+
 NO_NAME = (
     "a user is named by a whole number (as a float, one up to 2^53) or a text, and some rows name theirs otherwise: "
     "choose another user column"
 )
 
 
-def _hash(value: Any) -> bytes:
-    """Of a user's name; nothing for a row that names nobody. Raises: InvalidInput."""
+def _numbers(values: Any) -> Ints | None:
+    """An array of whole numbers of 64 bits, if that is what names these users."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iuf":
+        return None
+    if values.dtype.kind == "f" and not (np.abs(values) <= EXACT).all():
+        return None
+    numbers = values.astype(np.int64)
+    return numbers if (numbers == values).all() and (values.dtype.kind != "u" or (numbers >= 0).all()) else None
+
+
+def _numbered(numbers: Ints) -> Ids:
+    """Words (n, 2) of whole numbers of 64 bits: no two have the same."""
+    return np.stack([MIX.of_users(numbers.view(np.uint64)), np.full(len(numbers), NUMBER, np.uint64)], axis=1)
+
+
+def _name(value: Any) -> int | str | None:
+    """A user's name, a number of 64 bits if it is one; None for a row that names nobody. Raises: InvalidInput."""
     if type(value).__name__ in MISSING or value == "":
-        return b""
+        return None
     if isinstance(value, (float, Decimal)):
         if math.isnan(value):
-            return b""
+            return None
         meant = math.isfinite(value) and (isinstance(value, Decimal) or -EXACT <= value <= EXACT)
         value = int(value) if meant and value == int(value) else None
     if isinstance(value, bool) or not isinstance(value, (str, Integral)):
         raise InvalidInput(NO_NAME)
     text = str(value)
-    name = whole[1] if (whole := WHOLE.fullmatch(text)) else text
-    return hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16, person=b"cloister user").digest()
+    text = whole[1] if (whole := WHOLE.fullmatch(text)) else text
+    return int(text) if DIGITS.fullmatch(text) and -(2**63) <= int(text) < 2**63 else text
+
+
+def _words(names: Sequence[int | str]) -> Ids:
+    """Two words (n, 2) that stand for each name."""
+    words = np.empty((len(names), 2), np.uint64)
+    numbers = [i for i, name in enumerate(names) if isinstance(name, int)]
+    words[numbers] = _numbered(np.array([names[i] for i in numbers], np.int64))
+    for i, name in enumerate(names):
+        if isinstance(name, str):
+            text = name.encode(errors="surrogatepass")
+            words[i] = np.frombuffer(hashlib.blake2b(text, digest_size=16, person=b"cloister user").digest(), "<u8")
+    return words
