@@ -70,7 +70,8 @@ def test_grades_keep_the_order_of_numbers_and_each_holds_its_own(values: list[fl
     numbers = np.sort(np.array(values))
     found = grades(numbers)
     assert (np.diff(found) >= 0).all()
-    assert (found >= -GRADES).all() and (found < GRADES).all()
+    assert (found >= -GRADES).all()
+    assert (found < GRADES).all()
     known = np.abs(numbers) < 2.0**64
     assert (least_of(found)[known] <= numbers[known]).all()
     assert (numbers[known] <= least_of(found + 1)[known]).all()

@@ -76,8 +76,8 @@ class Framing:
             paths.update(more)
         zoomed = compose(registry(), "Method", ZOOM, wires, {**values, "share": share, "scale": scale})
         problem = problem_of(zoomed, total, k, domain, rows)
-        pays = scale != "none" or _share(zoomed, problem) > 0
-        return (problem, zoomed) if pays else alone
+        paid = _share(zoomed, problem)  # or refused, where it must be
+        return (problem, zoomed) if paid or scale != "none" else alone
 
 
 def _is_share(value: Any) -> bool:

@@ -24,12 +24,10 @@ from cloister.core.registry.compose import make
 from cloister.core.session import Session, forecast
 from cloister.core.trust import Central
 from cloister.core.types import Floats
-from cloister.plugins.methods.sphere_packing import SpherePacking
 from cloister.plugins.methods.zoom import Zoom
 from cloister.plugins.methods.zoom_ranges import CODES, Columns, interval
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
 from cloister.plugins.populations.arrays import Arrays
-
 
 SEED = PublicRng.from_seed(140)
 MU2 = 0.07
@@ -82,7 +80,8 @@ def test_rows_that_fill_their_bounds_keep_them() -> None:
 def test_groups_that_are_far_apart_are_all_within_the_interval() -> None:
     rows = np.concatenate([np.full((4000, 1), -300.0), np.full((600, 1), 420.0), np.full((400, 1), 421.0)])
     (low, high), *_ = run(zoom(), rows, box(WIDE))[0].details["intervals"]
-    assert low <= -300 <= 421 <= high and high - low < 1.3 * 721
+    assert low <= -300 <= 421 <= high
+    assert high - low < 1.3 * 721
 
 
 def test_thin_rows_before_a_dense_bin_are_not_cut_off() -> None:
@@ -90,13 +89,15 @@ def test_thin_rows_before_a_dense_bin_are_not_cut_off() -> None:
     g = np.random.default_rng(3)
     rows = np.concatenate([g.uniform(-1, 0.5, 2500), np.full(2500, 0.6)])[:, None]
     (low, high), *_ = run(zoom(), rows, box(1.2))[0].details["intervals"]
-    assert low < -0.85 and high > 0.6
+    assert low < -0.85
+    assert high > 0.6
 
 
 def test_outliers_that_are_hidden_by_noise_do_not_widen_the_interval() -> None:
     rows = np.concatenate([np.random.default_rng(4).normal(0, 1, 5000), [900.0] * 5])[:, None]
     (low, high), *_ = run(zoom(), rows, box(WIDE))[0].details["intervals"]
-    assert -8 < low < -2 and 2 < high < 8
+    assert -8 < low < -2
+    assert 2 < high < 8
 
 
 @pytest.mark.parametrize("value", [0.0, 5.0, -3e12, 1e-9])
@@ -114,7 +115,8 @@ def test_a_range_that_nobody_knows_is_found_whatever_its_magnitude(scale: float)
     domain = Box((UNKNOWN[0],) * 2, (UNKNOWN[1],) * 2)
     found = run(zoom(), rows, domain)[0].details["intervals"] / scale
     low, high = np.quantile(rows / scale, [0.05, 0.95], axis=0)
-    assert (found[:, 0] <= low).all() and (high <= found[:, 1]).all()
+    assert (found[:, 0] <= low).all()
+    assert (high <= found[:, 1]).all()
     assert (found[:, 1] - found[:, 0] <= 4 * (high - low)).all()
 
 
@@ -159,9 +161,12 @@ def test_a_row_changes_one_bin_in_every_level_of_every_column() -> None:
     columns = Columns((8, 8, 3), 3)
     values = np.array([[x, y, z] for x in range(-9, 10) for y in (-8, 0, 8) for z in range(-4, 5)])
     ids = columns.locate(values)
-    assert ids.shape == (len(values), 9) and columns.space.sizes == (16, 256, 4096) * 3
-    assert (ids >= 0).all() and (ids < np.array(columns.space.sizes)).all()
-    assert (ids[:, 1::3] >> 4 == ids[:, ::3]).all() and (ids[:, 2::3] >> 4 == ids[:, 1::3]).all()
+    assert ids.shape == (len(values), 9)
+    assert columns.space.sizes == (16, 256, 4096) * 3
+    assert (ids >= 0).all()
+    assert (ids < np.array(columns.space.sizes)).all()
+    assert (ids[:, 1::3] >> 4 == ids[:, ::3]).all()
+    assert (ids[:, 2::3] >> 4 == ids[:, 1::3]).all()
     budget = Budget("gaussian", 1.0)
     problem = Problem(1, box(1.0, 1.0, 1.0), 100, budget)
     channel = DiscreteGaussianCounts().open(columns.space, budget, problem.context(budget))
