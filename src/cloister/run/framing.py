@@ -79,8 +79,8 @@ class Framing:
         zoom = registry().load(spec)(method=composed.value, counts=oracle.value, share=share, scale=scale)
         zoomed = Composed(zoom, spec, {"method": composed, "counts": oracle}, composed.trust)
         problem = problem_of(zoomed, total, k, domain, rows)
-        pays = scale != "none" or _share(zoomed, problem) > 0
-        return (problem, zoomed) if pays else alone
+        paid = _share(zoomed, problem)  # or refused, where it must be
+        return (problem, zoomed) if paid or scale != "none" else alone
 
 
 def _is_share(value: Any) -> bool:

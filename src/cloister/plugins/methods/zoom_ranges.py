@@ -64,7 +64,7 @@ def _descended(counts: Counts, column: int, errors: Sequence[float], last: bool)
     bins, found = np.arange(FAN), None
     for level, error in enumerate(errors):
         values = counts.at(bins, column * len(errors) + level)
-        edge = _edge(values[::-1] if last else values, error)
+        edge = _edge(values[::-1] if last else values, error * CERTAIN)
         if edge is None:
             break
         first, width = edge
@@ -77,8 +77,8 @@ def _descended(counts: Counts, column: int, errors: Sequence[float], last: bool)
     return found
 
 
-def _edge(values: Floats, error: float) -> tuple[int, int] | None:
-    """Where bins with rows begin, and how many bins in one that holds for; None if nowhere.
+def _edge(values: Floats, least: float) -> tuple[int, int] | None:
+    """Where bins begin that hold more than ``least`` rows, and how many bins in one that holds for; None if nowhere.
 
     Wider windows count where they lie before all narrower ones: thin rows in front of a dense bin.
     """
@@ -86,7 +86,7 @@ def _edge(values: Floats, error: float) -> tuple[int, int] | None:
     for width in (1, 2, 4, 8, 16):
         before = values[: FAN if edge is None else edge[0] // width * width]
         sums = before.reshape(-1, width).sum(axis=1)
-        hits = np.flatnonzero(sums > CERTAIN * error * np.sqrt(width))
+        hits = np.flatnonzero(sums > least * np.sqrt(width))
         if len(hits):
             edge = int(hits[0]) * width, width
     return edge

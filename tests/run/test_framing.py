@@ -1,0 +1,283 @@
+"""Zoom and scale as callers ask for them: what is wrapped, what is said, and that centres are in the caller's units."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+import cloister
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.accounting.ledger.run import Run
+from cloister.core.errors import InvalidInput
+from cloister.core.frames import UNKNOWN
+from cloister.metrics import nicv
+from cloister.plotting.data import Curve, Map
+from cloister.run.fit import Account, PreparedRun, Request, fit, prepare, source
+from cloister.run.framing import scale_of
+from cloister.run.result import Result
+from tests.hospital import BOUNDS, patients
+from tests.in_process import cloister as program
+
+COLUMNS = ("x", "y")
+MIDDLES = np.array([[-0.5, -0.5], [0.5, 0.5], [0.5, -0.5]])
+
+
+def blobs(n: int = 5000, seed: int = 0) -> np.ndarray:
+    g = np.random.default_rng(seed)
+    return MIDDLES[g.integers(0, 3, n)] + g.normal(0, 0.05, (n, 2))
+
+
+def request(**given: Any) -> Request:
+    asked: dict[str, Any] = {"k": 3, "method": "hst-means", "epsilon": 1.0, "delta": 1e-6, "rows": 5000, "seed": 3}
+    return Request(**{**asked, "bounds": (-1, 1), **given})
+
+
+def prepared(**given: Any) -> PreparedRun:
+    return prepare(request(**given), COLUMNS)
+
+
+def name(plan: PreparedRun) -> str:
+    return plan.composed.spec.name
+
+
+# what is wrapped
+
+
+def test_off_and_none_leave_the_method_as_it_was() -> None:
+    plan = prepared(zoom="off", scale="none", bounds=[(0, 1), (0, 1000)])
+    assert name(plan) == "hst-means"
+    assert plan.price == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "frame"),
+    [
+        ({}, {"share": None, "scale": "none"}),
+        ({"rows": 300}, None),
+        ({"epsilon": 0.01}, None),
+        ({"rows": 300, "bounds": [(0, 1), (0, 3)]}, {"share": None, "scale": "bounds"}),
+        ({"rows": 300, "bounds": [(0, 1), (0, 2)]}, None),
+        ({"rows": 300, "zoom": 0.2}, {"share": 0.2, "scale": "none"}),
+        ({"zoom": "off", "scale": "bounds"}, {"share": 0.0, "scale": "bounds"}),
+        ({"scale": {"y": 2, "x": 1, "z": 5}}, {"share": None, "scale": "1.0,2.0"}),
+        ({"bounds": "ball:1"}, None),
+        ({"method": "one-round", "bounds": [(0, 1), (0, 9)], "rows": 10**6}, None),
+        ({"bounds": "unknown"}, {"share": None, "scale": "bounds"}),
+    ],
+)
+def test_defaults_follow_from_public_figures(given: Any, frame: dict[str, Any] | None) -> None:
+    plan = prepared(**given)
+    assert (name(plan) == "zoom") == (frame is not None)
+    if frame is not None:
+        assert plan.composed.config()["options"] == frame
+
+
+def test_paths_of_slots_and_options_are_those_of_the_method_that_was_asked_for() -> None:
+    plan = prepared(
+        method="fastlloyd", components={"counts": "discrete-laplace"}, options={"rounds": 3}, delta=1e-6, zoom=0.1
+    )
+    slots = plan.composed.config()["slots"]
+    assert slots["method"]["options"]["rounds"] == 3
+    assert slots["method"]["slots"]["counts"]["name"] == slots["counts"]["name"] == "discrete-laplace"
+
+
+def test_pure_methods_zoom_by_pure_noise() -> None:
+    plan = prepared(method="su-lloyd", delta=0.0, epsilon=4.0, rows=100_000)
+    assert plan.composed.config()["slots"]["counts"]["name"] == "discrete-laplace"
+    assert plan.problem.budget.measure == "pure"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"zoom": "on"}, "zoom is 'on': give auto, off, or a share"),
+        ({"zoom": 1.0}, r"zoom is 1\.0: give auto"),
+        ({"zoom": -0.1}, r"zoom is -0\.1"),
+        ({"scale": "wide"}, "scale is .*give bounds, none, a weight per column"),
+        ({"scale": [1, 2, 3]}, "2 columns take a positive number each"),
+        ({"scale": [1, 0]}, "2 columns take a positive number each"),
+        ({"scale": {"x": 1, "yy": 1}}, r"no scale for column y \(they have 'yy': is that meant"),
+        ({"bounds": "ball:1", "scale": "bounds"}, "a ball for its bounds, with one unit"),
+        ({"bounds": "unknown", "zoom": "off"}, "zoom cannot be off"),
+        ({"bounds": "unknown", "rows": 200}, "200 rows are too few to find the range"),
+        ({"method": "naive-noise", "zoom": 0.1}, "counts no rows by itself"),
+    ],
+)
+def test_frames_that_cannot_be_are_refused_before_a_row_is_read(given: Any, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        prepared(**given)
+
+
+def test_weights_are_read_from_a_file_with_more_columns_than_are_used(tmp_path: Path) -> None:
+    (tmp_path / "weights.toml").write_text("x = 1\ny = 0.5\nother = 3\n")
+    assert scale_of(str(tmp_path / "weights.toml"), COLUMNS) == "1.0,0.5"
+    assert scale_of("1,0.5", COLUMNS) == "1.0,0.5"
+    assert (scale_of(None, COLUMNS), scale_of("bounds", COLUMNS)) == (None, "bounds")
+
+
+def test_unknown_bounds_stand_for_the_widest_ones_in_every_form(tmp_path: Path) -> None:
+    (tmp_path / "clinical.toml").write_text('x = [0, 120]\ny = "unknown"\nunused = [0, 1]\n')
+    for bounds in ("0:120,unknown", [(0, 120), "unknown"], str(tmp_path / "clinical.toml")):
+        domain = prepared(bounds=bounds).describe()["bounds"]
+        assert domain == {"lower": [0.0, UNKNOWN[0]], "upper": [120.0, UNKNOWN[1]]}
+
+
+# what comes out
+
+
+@pytest.mark.parametrize("method", ["hst-means", "fastlloyd", "hst-median", "tree-coreset"])
+@pytest.mark.parametrize("bounds", [(-900, 300), "unknown"])
+def test_centres_are_found_in_bounds_that_are_much_too_wide_or_unknown(method: str, bounds: Any) -> None:
+    rows = blobs()
+    runs = [fit(request(method=method, bounds=bounds, seed=s), source(rows, None, "refuse")) for s in range(3)]
+    assert min(nicv(rows, result.centers) for result in runs) < 4 * nicv(rows, MIDDLES)
+    assert all(result.method["name"] == method for result in runs)
+
+
+def test_the_statement_names_the_price_what_was_released_and_the_units(tmp_path: Path) -> None:
+    rows = blobs() * [1, 1000]
+    result = fit(request(bounds=[(-50, 50), "unknown"]), source(rows, None, "refuse"))
+    text = result.privacy.text()
+    assert "of the budget finds where the rows are within their bounds and the unknown range of 1." in text
+    assert "It released these intervals: 0 -" in text
+    assert "Distances were taken in units of each column's own" in text
+    assert result.method["frame"]["slots"]["counts"]["name"] == "discrete-gaussian"
+    result.save(tmp_path / "r.json")
+    again = Result.load(tmp_path / "r.json")
+    assert again.as_dict() == result.as_dict()
+    assert again.units is not None
+    assert result.units is not None
+    assert np.array_equal(again.units, result.units)
+
+
+def test_a_result_without_a_frame_says_nothing_of_one() -> None:
+    result = fit(request(zoom="off"), source(blobs(), None, "refuse"))
+    assert result.privacy.notes == ()
+    assert "notes" not in result.as_dict()["privacy"]
+    assert result.units is None
+    assert "frame" not in result.method
+
+
+@pytest.mark.parametrize("method", ["hst-means", "fastlloyd"])
+@pytest.mark.parametrize("d", [1, 2, 12])
+def test_pictures_are_drawn_in_the_callers_units(method: str, d: int) -> None:
+    g = np.random.default_rng(5)
+    rows = np.array([1.0, 300.0] * 6)[:d] * (np.eye(3, 12)[g.integers(0, 3, 6000), :d] + g.normal(0, 0.03, (6000, d)))
+    result = fit(request(method=method, bounds=(-9000, 9000), scale="bounds"), source(rows, None, "refuse"))
+    drawn = Map.of(result)
+    assert np.isfinite(drawn.cells).all()
+    assert np.isfinite(drawn.paths).all()
+    if drawn.view.projected:  # the border is the frame, a little of which the projection may turn out of sight
+        low, high = drawn.border.min(axis=0), drawn.border.max(axis=0)
+        assert (low <= 1e-6).all()
+        assert (high >= -1e-6).all()
+    else:
+        assert np.array_equal(drawn.centers[:, 0], result.centers[:, 0])
+        assert drawn.border[:, 0].max() < 10
+        assert (np.abs(drawn.cells[..., 0]) < 10).all()
+    Map.of(result, project=True) if d > 1 else None
+    if method == "hst-means":
+        assert (Curve.of(result).costs >= 0).all()
+
+
+def test_costs_and_iterates_are_in_the_callers_units_where_there_is_one_unit() -> None:
+    rows = 1000 * blobs()
+    near = fit(request(method="tree-means", bounds=(-1, 1), zoom="off"), source(rows / 1000, None, "refuse"))
+    far = fit(request(method="tree-means", bounds=(-9000, 9000)), source(rows, None, "refuse"))
+    assert 0.1 < far.details["costs"][0] / near.details["costs"][0] / 1e6 < 10
+    lloyd = fit(request(method="fastlloyd", bounds=(-9000, 9000)), source(rows, None, "refuse"))
+    assert np.allclose(np.clip(lloyd.details["iterates"][-1], -9000, 9000), lloyd.centers)
+
+
+def test_labels_are_by_the_distances_that_the_run_took() -> None:
+    """The widest column does not decide alone whose row it is."""
+    g = np.random.default_rng(6)
+    groups = g.integers(0, 2, 6000)
+    rows = np.column_stack([groups + g.normal(0, 0.05, 6000), g.uniform(0, 1e5, 6000)])
+    model = cloister.KMeans(2, method="hst-means", delta=1e-6, bounds=[(-4, 4), (0, 4e5)], rows=6000, scale=[1e6, 1])
+    assert adjusted_rand_score(groups, model.fit_predict(rows)) > 0.95
+    assert model.transform(rows).min(axis=1).mean() < 2e5
+    raw = cloister.KMeans(2, method="hst-means", delta=1e-6, bounds=[(-4, 4), (0, 4e5)], rows=6000, scale="none")
+    assert adjusted_rand_score(groups, raw.fit_predict(rows)) < 0.5
+
+
+@pytest.mark.slow
+def test_a_hospitals_groups_are_found_with_default_settings_from_bounds_per_column() -> None:
+    rows, groups = patients()
+    table = pd.DataFrame(rows, columns=list(BOUNDS))
+    found = []
+    for bounds in (BOUNDS, dict.fromkeys(BOUNDS, "unknown")):
+        model = cloister.KMeans(7, method="hst-means", epsilon=1.0, delta=1e-6, bounds=bounds, rows=20_000)
+        found.append(np.median([adjusted_rand_score(groups, model.fit_predict(table)) for _ in range(5)]))
+    assert min(found) >= 0.9
+
+
+# what is asked of whom
+
+
+def test_what_is_composed_does_not_depend_on_rows() -> None:
+    """Neighbours, unrelated rows: the same plan, the same rounds, the same price."""
+    tables = blobs(), blobs()[1:], np.full((4000, 2), 7.0)
+    runs = [fit(request(bounds=(-90, 90), scale="bounds"), source(rows, None, "refuse")) for rows in tables]
+    assert len({json.dumps(run.method) for run in runs}) == 1
+    assert len({run.privacy.spends for run in runs}) == 1
+
+
+class Killed(BaseException):
+    """The process dies here."""
+
+
+@pytest.mark.parametrize("looks", [1, 5, 12])
+def test_a_zoomed_run_that_is_killed_goes_on_and_pays_once(
+    tmp_path: Path, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = Ledger.open(tmp_path / "budget.db", create=True)
+    book.declare("mine", 1.0, 1e-5)
+    rows, asked = source(blobs(), None, "refuse"), request(bounds=(-900, 900))
+    written, original = 0, Run.write
+
+    def write(self: Run, look: Any) -> None:
+        nonlocal written
+        original(self, look)
+        written += 1
+        if written == looks:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "write", write)
+        with pytest.raises(Killed):
+            fit(asked, rows, account=Account(ledger=book.path, dataset="mine"))
+    account = Account(ledger=book.path, dataset="mine", resume=book.runs()[-1].id)
+    result = fit(asked, rows, account=account)
+    assert [run.state for run in book.runs()] == ["done"]
+    again = fit(asked, source(blobs(seed=9), None, "refuse"), account=account)  # from the record: no row is read
+    assert np.array_equal(again.centers, result.centers)
+    assert np.array_equal(again.details["intervals"], result.details["intervals"])
+
+
+# the command line
+
+
+def test_the_price_is_printed_before_the_run_and_figures_are_in_both_units(tmp_path: Path) -> None:
+    pd.DataFrame(blobs() * [1, 1000], columns=list(COLUMNS)).to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "b.toml").write_text('x = [-9, 9]\ny = "unknown"\nz = [0, 1]\n')
+    rows, out = str(tmp_path / "rows.csv"), str(tmp_path / "out.json")
+    asked = ("fit", rows, "-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds", str(tmp_path / "b.toml"))
+    done = program(*asked, "--rows", "5000", "--method", "hst-means", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "of the budget finds where the rows are within their bounds and the unknown range of y." in done.stderr
+    figures = json.loads(program("evaluate", out, rows, "--json").stdout)
+    assert figures["nicv"] > 1000 * figures["scaled"]["nicv"] > 0
+    assert "In the units that the run took distances in" in program("evaluate", out, rows).stdout
+    refused = program(*asked, "--rows", "5000", "--zoom", "off")
+    assert refused.returncode == 2
+    assert "zoom cannot be off" in refused.stderr
+    quiet = program(*asked[:-1], "-1:1,-2000:2000", "--rows", "5000", "--zoom", "off", "--scale", "none")
+    assert quiet.returncode == 0
+    assert "Zoom" not in quiet.stdout + quiet.stderr
