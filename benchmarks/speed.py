@@ -1,4 +1,4 @@
-"""Seconds and megabytes beside what a user would pick instead, one thread and one fresh process each.
+"""Seconds and megabytes beside what a user would pick instead, one fresh process each, one thread unless --threads.
 
     python benchmarks/speed.py                 n = 1M, d = 10, k = 10, epsilon = 1
     python benchmarks/speed.py --file          one fit from a Parquet file of 20M x 8 float32 rows (700 MB of disk)
@@ -20,8 +20,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1"}
+LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS")
 WARM = 20_000
+
+
+METHODS = ("auto", "hst-means", "tree-coreset", "fastlloyd", "gauss-lloyd", "su-lloyd")
+PASSES = ("predict", "transform", "score")
+
+
+def offered() -> set[str]:
+    """The methods of this version."""
+    from cloister.core.registry.registry import registry
+
+    return {spec.name for spec in registry().specs("Method")}
 
 
 def resident() -> float:
@@ -68,12 +79,18 @@ def job(name: str, rows: Any, k: int, rounds: int) -> Callable[[], Any]:
     if name.startswith("scikit-learn"):
         from sklearn.cluster import KMeans
 
+        if name.endswith(PASSES):
+            return passed(name, KMeans(k, n_init=1, random_state=0), rows)
         return lambda: KMeans(k, n_init=1, max_iter=rounds if "rounds" in name else 300, random_state=0).fit(rows)
     if name == "diffprivlib":
         from diffprivlib.models import KMeans as Rival
 
         bounds = ([-1.0] * rows.shape[1], [1.0] * rows.shape[1])
         return lambda: Rival(k, epsilon=1.0, bounds=bounds, random_state=0).fit(rows)
+    if name.endswith(PASSES):
+        from cloister import KMeans as Ours
+
+        return passed(name, Ours(k, method="fastlloyd", delta=1e-8, bounds=(-1.0, 1.0)), rows)
     from cloister.run.fit import Request, fit, source
 
     delta = 0.0 if name == "su-lloyd" else 1e-8
@@ -81,19 +98,27 @@ def job(name: str, rows: Any, k: int, rounds: int) -> Callable[[], Any]:
     return lambda: fit(request, source(rows, None, "refuse"))
 
 
-def one(name: str, n: int, d: int, k: int, rounds: int) -> None:
-    """In a process of its own: warm up on few rows, then time all of them."""
+def passed(name: str, model: Any, rows: Any) -> Callable[[], Any]:
+    """A pass over rows with centres that were fitted to few of them."""
+    model.fit(rows[:WARM])
+    return lambda: getattr(model, name.split()[-1])(rows)
+
+
+def one(name: str, n: int, d: int, k: int, rounds: int, threads: int) -> None:
+    """In a process of its own: warm up on few rows, then time all of them. One thread by its own time, which other
+    programs on the machine change less."""
     rows = mixture(n, d, k)
     job(name, rows[:WARM], k, rounds)()
     before = resident()
     with Peak() as peak:
-        start = time.perf_counter()
-        found = job(name, rows, k, rounds)()
-        seconds = time.perf_counter() - start
+        work, clock = job(name, rows, k, rounds), time.process_time if threads == 1 else time.perf_counter
+        start = clock()
+        found = work()
+        seconds = clock() - start
     done = (
         len({s.round for s in found.privacy.spends}) if hasattr(found, "privacy") else getattr(found, "n_iter_", None)
     )
-    print(json.dumps({"name": name, "seconds": seconds, "megabytes": peak.most - before, "rounds": done}))
+    print(json.dumps({"name": name, "seconds": seconds, "megabytes": peak.most - before, "rounds": done or ""}))
 
 
 def file(path: Path) -> None:
@@ -125,11 +150,11 @@ def write(path: Path, n: int, d: int) -> None:
             writer.write_table(pa.table([rows[:, j].copy() for j in range(d)], schema=schema))
 
 
-def fresh(*arguments: str) -> dict[str, Any] | None:
+def fresh(*arguments: str, threads: int = 1) -> dict[str, Any] | None:
     """Run this script again in a new process; None if what it measures is not installed."""
     done = subprocess.run(
         [sys.executable, __file__, *arguments],
-        env={**os.environ, **ONE_THREAD},
+        env={**os.environ, **dict.fromkeys(LIMITS, str(threads))},
         capture_output=True,
         text=True,
         check=False,
@@ -147,6 +172,7 @@ def main() -> None:
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=7, help="rounds that scikit-learn may take")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--file", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
@@ -154,7 +180,7 @@ def main() -> None:
     if o.path:
         file(o.path)
     elif o.one:
-        one(o.one, o.rows, o.columns, o.k, o.rounds)
+        one(o.one, o.rows, o.columns, o.k, o.rounds, o.threads)
     elif o.file:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.parquet"
@@ -165,20 +191,20 @@ def main() -> None:
             f"scikit-learn, 1 start, {o.rounds} rounds",
             "scikit-learn, 1 start",
             "diffprivlib",
-            "fastlloyd",
-            "gauss-lloyd",
-            "su-lloyd",
+            *(name for name in METHODS if name in offered()),
+            *(f"{whose} {what}" for what in PASSES for whose in ("scikit-learn,", "cloister,")),
         )
         print("| method | seconds (median, all) | MB over the data | rounds |\n| --- | --- | --- | --- |")
         for name in names:
             size = ("--rows", str(o.rows), "--columns", str(o.columns), "-k", str(o.k), "--rounds", str(o.rounds))
-            found = [f for f in (fresh("--one", name, *size) for _ in range(o.repeats)) if f]
+            size += ("--threads", str(o.threads))
+            found = [f for f in (fresh("--one", name, *size, threads=o.threads) for _ in range(o.repeats)) if f]
             if found:
                 times = sorted(f["seconds"] for f in found)
-                listed = ", ".join(f"{t:.2f}" for t in times)
+                listed = ", ".join(f"{t:.3f}" for t in times)
                 most = max(f["megabytes"] for f in found)
                 print(
-                    f"| {name} | {times[len(times) // 2]:.2f} ({listed}) | {most:.0f} | {found[0]['rounds']} |",
+                    f"| {name} | {times[len(times) // 2]:.3f} ({listed}) | {most:.0f} | {found[0]['rounds']} |",
                     flush=True,
                 )
 

@@ -15,7 +15,7 @@ from scipy import stats
 
 from cloister.additive.dense import TensorChannel
 from cloister.additive.sparse import DENSE, SparseChannel
-from cloister.additive.sparse_totals import PIECES, SparsePieces, SparseTotals
+from cloister.additive.sparse_totals import PIECES, LevelTotals, SparsePieces, SparseTotals
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
@@ -385,3 +385,20 @@ def test_a_resumed_run_keeps_what_was_seen_and_draws_afresh_for_the_rest(dies: i
     unbroken = Looks().cluster(problem, Session(problem, seed, rows, noise=NoiseRng.for_tests(1)), seed)
     assert np.array_equal(unbroken[: 60 * dies], seen[: 60 * dies])
     assert (unbroken[-30:] != seen[-30:]).mean() > 0.5
+
+
+@pytest.mark.parametrize("largest", [5, 2**31 - 1, 2**31, 2**62 - 1])
+def test_lists_of_counts_add_up_whether_or_not_an_id_and_its_count_fit_one_number(largest: int) -> None:
+    rng = np.random.default_rng(1)
+    lists = [
+        LevelTotals(ids := np.unique(np.append(rng.integers(0, largest + 1, 40), largest)), np.full(len(ids), count))
+        for count in (1, 2**31 - 8, 7)
+    ]
+    wanted = dict[int, int]()
+    for some in lists:
+        for key, value in zip(some.ids.tolist(), some.values.tolist(), strict=True):
+            wanted[key] = wanted.get(key, 0) + value
+    whole = SparsePieces(tuple(SparseTotals.of([some]) for some in lists)).total()
+    assert dict(zip(whole.ids.tolist(), whole.values.tolist(), strict=True)) == wanted
+    assert whole.ids.tolist() == sorted(wanted)
+    assert whole.values.max() == 2**31

@@ -12,8 +12,12 @@ import numpy as np
 from cloister.core.lattice import CAP
 from cloister.core.types import Ints
 
-PIECES = 128
-"""Most lists that a summary keeps side by side before merging some: adding many at once is cheaper than in pairs."""
+PIECES = 8
+"""Most lists that a summary keeps side by side before merging some: adding many at once is cheaper than in pairs, and
+takes more memory (hst-means on a million rows: 56 MB over the data with 4, 62 with 16, 76 with 128)."""
+
+BITS = 31
+"""Bits of an id that fits into one number with its count, which is at most ``CAP`` = 2^31."""
 
 NUMBERS = 2**24
 """Most numbers in all of these lists but the longest: 128 MB."""
@@ -135,9 +139,19 @@ def _within(ids: Ints, size: int) -> bool:
 def _together(pieces: Iterable[SparseTotals]) -> SparseTotals:
     """The sum of lists, level by level."""
     levels = zip(*(piece.levels for piece in pieces), strict=True)
-    return SparseTotals.of(
-        [added(np.concatenate([t.ids for t in some]), np.concatenate([t.values for t in some])) for some in levels]
-    )
+    return SparseTotals.of([_joined(some) for some in levels])
+
+
+def _joined(lists: Sequence[LevelTotals]) -> LevelTotals:
+    """The sum of lists. Small ids and their counts are sorted as one number each, which takes half of the memory."""
+    if lists[0].values.ndim > 1 or max((int(t.ids[-1]) for t in lists if len(t.ids)), default=0) >= 2**BITS:
+        return added(np.concatenate([t.ids for t in lists]), np.concatenate([t.values for t in lists]))
+    packed = np.concatenate([t.ids << np.int64(63 - BITS) | t.values for t in lists])
+    packed.sort()
+    ids = packed >> np.int64(63 - BITS)
+    first = _firsts(ids)
+    packed &= (1 << (63 - BITS)) - 1
+    return LevelTotals(ids[first], np.add.reduceat(packed, first) if len(first) else packed)
 
 
 def _fewer(pieces: Sequence[SparseTotals]) -> tuple[SparseTotals, ...]:

@@ -79,6 +79,11 @@ class ReportType:
         return sum(column.bytes for column in self.columns)
 
     @property
+    def record(self) -> np.dtype[Any]:
+        """A packed report as one value: NumPy moves whole numbers of it, not single bytes."""
+        return np.dtype([(c.name, c.dtype, () if c.width is None else (c.width,)) for c in self.columns])
+
+    @property
     def places(self) -> list[tuple[Column, slice]]:
         """Every column, with its byte range in a packed report."""
         ends = np.cumsum([0, *(column.bytes for column in self.columns)]).tolist()
@@ -86,8 +91,7 @@ class ReportType:
 
     def packed(self, columns: Mapping[str, AnyArray]) -> Packed:
         """Pack columns of n entries side by side: (n, bytes)."""
-        fields = [(c.name, c.dtype) if c.width is None else (c.name, c.dtype, (c.width,)) for c in self.columns]
-        sent = np.empty(len(columns[self.columns[0].name]), np.dtype(fields))
+        sent = np.empty(len(columns[self.columns[0].name]), self.record)
         for column in self.columns:
             sent[column.name] = columns[column.name]
         return sent.view(np.uint8).reshape(-1, self.bytes)
@@ -101,9 +105,10 @@ class ReportType:
         pa, where, arrays = with_arrow(), np.zeros(count, bool), list[Any]()
         where[rows] = True
         present = None if where.all() else pa.py_buffer(np.packbits(where, bitorder="little"))
-        for column, place in self.places:
-            whole = np.zeros((count, column.bytes), np.uint8)
-            whole[rows] = packed[:, place]
+        values = np.ascontiguousarray(packed).view(self.record)[:, 0]
+        for column in self.columns:
+            whole = np.zeros(count, self.record[column.name])
+            whole[rows] = values[column.name]
             arrays.append(pa.Array.from_buffers(column.arrow_type, count, [present, pa.py_buffer(whole)]))
         return arrays
 

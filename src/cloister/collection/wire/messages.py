@@ -87,7 +87,8 @@ def to_batch(messages: Messages, round: Round[Any], schema: pa.Schema) -> pa.Rec
     arrays.append(pa.array(messages.questions, pa.uint16()))
     for j, kind in enumerate(report_types(round)):
         rows = np.flatnonzero(messages.questions == j)
-        arrays += kind.to_arrow(messages.bodies[rows, : kind.bytes], rows, len(messages))
+        mine = messages.bodies if len(rows) == len(messages) else messages.bodies[rows]
+        arrays += kind.to_arrow(mine[:, : kind.bytes], rows, len(messages))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

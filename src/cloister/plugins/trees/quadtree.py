@@ -37,6 +37,7 @@ from cloister.core.roles import Counts
 from cloister.core.types import Bools, Floats, Ints
 from cloister.plugins.trees.nodes import Nodes
 from cloister.plugins.trees.reduction import Reduction
+from cloister.plugins.trees.steps import Steps
 
 DEEPEST = 60
 """Levels: a cell's id is a 64-bit integer."""
@@ -156,12 +157,20 @@ class Quadtree:
             found.append(path)
         return tuple(found)
 
+    @cached_property
+    def steps(self) -> tuple[Steps, ...]:
+        """By coordinate: the search for a row's finest interval."""
+        return tuple(
+            Steps.of(borders[-1][1:-1], int(side))
+            for borders, side in zip(self.borders, self.reduced.sides, strict=True)
+        )
+
     def locate(self, rows: Ints) -> Ints:
         images = self.reduced.of(rows)
         finest = np.zeros(len(rows), np.int64)
         for j, path in enumerate(self.paths):
             if len(path) > 1:
-                finest |= path[_interval(images[:, j], self.borders[j][-1][1:-1])]
+                finest |= path[self.steps[j].below(images[:, j])]
         ids = np.empty((len(rows), self.depth + 1 - self.top), np.int64)
         for i, level in enumerate(range(self.top, self.depth + 1)):
             np.right_shift(finest, self.depth - level, out=ids[:, i])
@@ -221,9 +230,4 @@ class Quadtree:
 
 def _interval(x: Ints, cuts: Ints) -> Ints:
     """How many of the sorted cuts are at most x (n,)."""
-    if len(cuts) > 7:
-        return np.asarray(np.searchsorted(cuts, x, side="right"), np.int64)
-    found: Ints = (x >= cuts[0]).astype(np.int64)
-    for cut in cuts[1:]:
-        found += x >= cut
-    return found
+    return np.asarray(np.searchsorted(cuts, x, side="right"), np.int64)
