@@ -156,7 +156,9 @@ def test_numbers_of_numpy_are_taken_for_every_figure_and_what_is_released_can_be
 
 def test_a_plan_is_the_same_whichever_library_its_numbers_are_of() -> None:
     """So that a run is gone on with by whoever writes 3 for numpy.int64(3)."""
-    own = Request(k=3, method="fastlloyd", epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=1000, seed=5, options={"rounds": 3})
+    own = Request(
+        k=3, method="fastlloyd", epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=1000, seed=5, options={"rounds": 3}
+    )
     other = Request(
         k=np.int64(3), epsilon=np.float64(1.0), delta=np.float64(1e-6), bounds=np.array([-1, 1]), rows=np.int64(1000),
         seed=np.int64(5), method="fastlloyd",

@@ -1,4 +1,4 @@
-"""What is picked, and with which oracles slots are filled: by public figures alone, and the same wherever it is read."""
+"""What is picked, and what fills slots: by public figures alone, and the same wherever a plan is read."""
 
 from __future__ import annotations
 
@@ -132,8 +132,8 @@ def test_options_and_slots_of_candidates_are_named_by_path_and_candidates_can_be
     assert next(c.error for c in swapped.choice.candidates if c.name == "confident") == 2.0
     with pytest.raises(UnknownName, match="did you mean confident"):
         prepare(request(components={"confidnt.counts": "discrete-gaussian"}), ["x", "y"])
+    every = {spec.name: "none" for spec in strangers().candidates("k-means")}
     with pytest.raises(WrongComposition, match="no method is left"):
-        every = {spec.name: "none" for spec in strangers().candidates("k-means")}
         prepare(request(components=every), ["x", "y"])
 
 

@@ -91,7 +91,7 @@ def _trees() -> list[Spec]:
              presets={**ONE_ROUND_PAPER, **central, "tree": "simhash"}),
         Spec("tree-coreset-median", "Method", ONE_ROUND, "k-median from noisy counts and means of cells, in one "
             "round", paper=KAMATH,
-             presets={**central, "solver": "kmedian++", "grid_up_to": 0}, objective="k-median"),
+             presets={**central, "solver": "kmedian++", "grid_up_to": 0}),
         Spec("grid-means", "Method", "cloister.plugins.methods.grid_means:GridMeans",
              "k-means in few columns from noisy counts on a grid, and a round of clipped "
             "sums", paper=SU, presets=central, objective="k-means"),

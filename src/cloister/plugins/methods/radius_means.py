@@ -40,6 +40,7 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
+from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.measuring import Measuring, Moved
 from cloister.plugins.methods.post_processing import projected
 from cloister.plugins.methods.radius import equal_cells
@@ -57,6 +58,8 @@ WIDEST = 0.8
 
 SIGNIFICANT, KEPT = 3.0, 2.0
 """Standard errors of a count: cells above are candidates, lifted candidates above are clustered."""
+
+LAW = ErrorLaw(7.7, 1.72, 0.05, 0.27)
 
 
 @component
@@ -89,6 +92,10 @@ class RadiusMeans(Generic[T]):
             centers, weights = domain.real(near.centers) + moved.steps, projected(moved.sizes, problem.rows)
         details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)}
         return Clustering(domain.truncate(centers), weights, details)
+
+    def expected_error(self, problem: Problem) -> float:
+        """``error_law``."""
+        return LAW.error(problem, self.counts)
 
     def budgets(self, problem: Problem, rng: PublicRng) -> tuple[Budget, ...]:
         """What each question may spend, in the order they are asked. Under Local trust users are divided, each asked
