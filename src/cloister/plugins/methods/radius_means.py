@@ -66,7 +66,7 @@ class RadiusMeans(Generic[T]):
     counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows fall in each bin, cell, or group")
     sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what the clipped offsets of those rows add up to")
     solver: NonPrivateSolver = slot("kmeans++", help="clusters the lifted candidates into k")
-    rounds: int = option(default=2, low=0, help="Lloyd rounds at the end, each with a radius of its own")
+    rounds: int = option(default=2, low=0, high=8, help="Lloyd rounds at the end, each with a radius of its own")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         domain, k = problem.domain, problem.k
@@ -92,19 +92,19 @@ class RadiusMeans(Generic[T]):
 
     def budgets(self, problem: Problem, rng: PublicRng) -> tuple[Budget, ...]:
         """What each question may spend, in the order they are asked. Under Local trust users are divided, each asked
-        once with all of epsilon; else everybody's budget is. A small part counts, since a sum has d coordinates."""
-        root = math.sqrt(problem.domain.dimension)
-        each = ROUNDS / max(self.rounds, 1)
-        weights = [MEAN, RADIUS, *_pair(CELLS, root), RADIUS, *_pair(LIFT, 2 * root)]
-        weights += [RADIUS, *_pair(each - RADIUS, 2 * root)] * self.rounds
+        once with all of epsilon; else everybody's budget is."""
+        weights = shares(problem.domain.dimension, self.rounds)
         if self.counts.trust is Local:
             return problem.budget.split_users(rng, *weights)
         return problem.budget.split_for(*(weight**2 for weight in weights))
 
 
-def _pair(share: float, sums: float) -> tuple[float, float]:
-    """A share, divided between counts and sums as 1 : sums."""
-    return share / (1 + sums), share * sums / (1 + sums)
+def shares(d: int, rounds: int) -> list[float]:
+    """Shares of mu^2, question by question; a small part of each pair counts, since a sum has d coordinates."""
+    few, more = 1 / (1 + math.sqrt(d)), 1 / (1 + 2 * math.sqrt(d))
+    start = [MEAN, RADIUS, CELLS * few, CELLS * (1 - few), RADIUS, LIFT * more, LIFT * (1 - more)]
+    each = ROUNDS / max(rounds, 1) - RADIUS
+    return start + [RADIUS, each * more, each * (1 - more)] * rounds
 
 
 def around(mean: Floats, radius: float, k: int, domain: Domain, seed: PublicRng) -> Shells:
