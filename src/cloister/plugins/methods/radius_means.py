@@ -75,11 +75,12 @@ class RadiusMeans(Generic[T]):
         mean = ask.mean()  # 1.
         radius = ask.radius(ask.near(mean[None]), WITHIN_MIDDLE)  # 2.
         cells = ask.moved(around(mean, radius, k, domain, rng.child("cells")).offsets())  # 3.
-        near = ask.near(mean + candidates(cells, k))  # 4.
+        found, offsets = candidates(cells, k)  # 4.
+        near = ask.near(mean + offsets)
         reach = min(radius, equal_cells(problem, WIDEST), ask.radius(near, WITHIN_LIFT))  # 5.
-        lifted = ask.moved(ClippedOffsets.around(near, np.full(len(near.centers), reach), domain))
+        lifted = ask.moved(ClippedOffsets.around(near, np.full(len(near.centers), reach), domain)).first(found)
         kept = lifted.above(KEPT, k)
-        points = domain.truncate(domain.real(near.centers) + lifted.steps)[kept] - mean
+        points = domain.truncate(domain.real(near.centers[:found]) + lifted.steps)[kept] - mean
         centers = self.solver.solve(session.release(lifted.coreset(kept, points)), k, rng.child("solve")) + mean
         weights = np.full(k, problem.rows / k)
         for _ in range(self.rounds):  # 6.
@@ -113,9 +114,9 @@ def around(mean: Floats, radius: float, k: int, domain: Domain, seed: PublicRng)
     return Shells.around(domain.snap(mean[None]), steps, min(max(256, 8 * k), 4096), seed)
 
 
-def candidates(cells: Moved, k: int) -> Floats:
-    """Offsets (m, d) of candidates from the mean: as many as are significant, 5 k to 12 k. Their number is public: the
-    rest repeats the first one, which no row is nearer to."""
+def candidates(cells: Moved, k: int) -> tuple[int, Floats]:
+    """Offsets (m, d) of candidates from the mean, and how many are meant: those that are significant, 5 k to 12 k. m is
+    public: the rest repeats the first one, which no row is nearer to."""
     most = min(len(cells.sizes), max(64, 12 * k))
     found = cells.above(SIGNIFICANT, 5 * k)[:most]
-    return cells.heaviest(np.append(found, np.repeat(found[:1], most - len(found))))
+    return len(found), cells.heaviest(np.append(found, np.repeat(found[:1], most - len(found))))
