@@ -184,9 +184,9 @@ class _Composer:
             raise
 
     def _candidates(self, objective: str, path: str) -> dict[str, Composed]:
-        """What fills a ``choices`` slot. A candidate whose own oracles are a curator's or parties' is filled with those of
-        any trust; one made for people's own reports keeps to its trust. A candidate under no paths of the caller's
-        that cannot be composed is left out; one that the caller configured must fit."""
+        """What fills a ``choices`` slot. A candidate whose own oracles are a curator's or parties' is filled with those
+        of any trust; one made for people's own reports keeps to its trust, and one that cannot be composed is left
+        out: unless the caller named it or anything in it, when it must fit."""
         known = {s.name: s.name for s in self.registry.candidates(objective)}
         named = {where.removeprefix(path): to for where, to in self.wires.items() if where.startswith(path)}
         methods = {s.name for s in self.registry.specs("Method")}
@@ -212,7 +212,7 @@ class _Composer:
         try:
             found = attrs.evolve(self, trust=None).composed("Method", name, where)
             if found.trust is not None and found.trust != trust:
-                if TRUSTS[found.trust].relation != Central.relation:
+                if TRUSTS[found.trust].relation != Central.relation and not mine:
                     return None  # made for people's own reports
                 found = attrs.evolve(self, trust=trust).composed("Method", name, where)
         except CloisterError:

@@ -23,13 +23,6 @@ in one cell, and has one nearest centre. Its offset is clipped to one public int
 (``clipping``), so that the events of both rounds follow from public figures. Under Local trust a keyed hash of her
 number says which of the two a user answers, with all of her epsilon; elsewhere both share everybody's budget.
 
-Expected error, over the squared radius of the domain: noise moves centres by a part of the width k^(-1/d) that each has
-of the domain,
-
-    v = k^(-2/d) q^(-1.6),
-
-to a factor of about three.
-
 Constants are fitted on s1, house, a1, lsun, d31, unbalance and mopsi_finland; all within a third of them do as well.
 
 Source: cloister's own. Grids of noisy counts go back to Su, Cao, Li, Bertino, Jin 2016 (EUGkM).
@@ -55,6 +48,7 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets
+from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.occupied_cells import occupied
 from cloister.plugins.methods.post_processing import held, nearest, pooled_james_stein
 from cloister.plugins.trees.grid_cells import GridCells
@@ -74,8 +68,7 @@ POOLED: Final = 0.3
 STEP: Final = 1.3
 """Times S / N, since offsets are clipped."""
 
-ERROR_POWER: Final = 1.6
-"""Of q in the expected error (fitted on s1, house and a1)."""
+LAW: Final = ErrorLaw(0.073, 1.11, 1.67, 0.04)
 
 SPARE: Final = 2
 """More centres than are wanted are found at first: one that stands on noise, or shares a group, is the least missed."""
@@ -146,10 +139,9 @@ class GridMeans(Generic[T]):
         return problem.rows / (problem.k * error) if error else math.inf
 
     def expected_error(self, problem: Problem) -> float:
-        """v of the module's docstring."""
-        per_count, _ = self.shares(problem.budget, ANY_KEY)
-        scale = math.pow(problem.k, -2 / problem.domain.dimension)
-        return scale * math.pow(self._strength(problem, per_count), -ERROR_POWER)
+        """``error_law``. Raises: InvalidInput for more than ``MAX_COLUMNS`` columns."""
+        self.grid(problem, self.shares(problem.budget, ANY_KEY)[0])
+        return LAW.error(problem, self.counts)
 
 
 def known(grid: GridCells, counts: Counts, rows: int) -> float:
