@@ -39,6 +39,9 @@ def components() -> list[Spec]:
             "noise", paper=DIAA, presets={**gauss, **ABSOLUTE}),
         Spec("su-lloyd", "Method", LLOYD, "k-means by noisy rounds with Laplace noise: pure "
             "privacy", paper=SU, presets={**laplace, **ABSOLUTE}),
+        Spec("shrunk-lloyd", "Method", "cloister.plugins.methods.shrunk_lloyd:ShrunkLloyd",
+             "k-means by rounds of clipped sums, shrunk by their known noise: for few rows", paper=DIAA,
+             objective="k-means"),
         Spec("lloyd", "Method", LLOYD, "k-means by exact rounds, NOT private, for comparison",
              presets={**exact, **ABSOLUTE}, private=False),
         *_both("discrete-laplace", "discrete_laplace", "DiscreteLaplace", "with two-sided geometric noise: pure "
