@@ -52,8 +52,8 @@ class Moved:
         return self._within(ids, empirical_bayes(_squares(self.means[ids]), self.noise[ids]))
 
     def _within(self, ids: Ints, factors: Floats) -> Floats:
-        """Means times factors, and times what can be known at most of a mean no longer than s: s^2 / (s^2 + noise). Here
-        s is the radius r for groups whose size is known, and r times the share that noise leaves of a usual size."""
+        """Means times factors, and times what can be known at most of a mean no longer than s, s^2 / (s^2 + noise): s
+        is the radius, times the share of a usual size that the noise of sizes leaves."""
         radii = self.radii[ids]
         most = (radii * self.usual**2 / (self.usual**2 + self.size_errors[ids] ** 2)) ** 2
         factors = factors * most / (most + self.noise[ids])
