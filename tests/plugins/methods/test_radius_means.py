@@ -19,7 +19,7 @@ from cloister.core.trust import Local
 from cloister.core.types import Floats, Ints
 from cloister.metrics import nicv
 from cloister.plugins.methods.measuring import Moved
-from cloister.plugins.methods.radius_means import RadiusMeans, candidates, shares
+from cloister.plugins.methods.radius_means import LAW, RadiusMeans, candidates, shares
 from cloister.plugins.populations.arrays import Arrays
 
 SEED = PublicRng.from_seed(80)
@@ -188,9 +188,9 @@ def test_the_expected_error_falls_with_rows_and_budget_and_grows_with_centres() 
     def error(n: int = 10_000, mu2: float = 0.1, k: int = 8, domain: Domain | None = None) -> float:
         return float(method.expected_error(Problem(k, domain or box(6), n, Budget("gaussian", mu2))))
 
-    assert error(20_000) == pytest.approx(error() / 4)
-    assert error(mu2=0.4) == pytest.approx(error() / 4, rel=1e-3)
-    assert error(k=16) == pytest.approx(4 * error())
+    assert error(20_000) == pytest.approx(error() / 2**LAW.power)
+    assert error(mu2=0.4) == pytest.approx(error(20_000), rel=1e-3)
+    assert error(k=16) > 2 * error()
     assert error(domain=box(6, 100.0)) == pytest.approx(error(), rel=1e-2)
     assert error(domain=box(24)) > error()
     assert made(**LOCAL).expected_error(Problem(8, box(6), 10_000, Budget("pure", 1.0))) > 10 * error(mu2=0.06)

@@ -1,8 +1,8 @@
 """A law for what a method predicts of its error, with constants of its own.
 
 With s the standard error of one of k counts that has the whole budget (1 / mu for Gaussian noise), a group of n / k
-rows is q = n / (k s) standard errors. Noise moves centres by a part of the width k^(-1/d) that each has of the domain, and
-hides groups; both fall with q:
+rows is q = n / (k s) standard errors. Noise moves centres by a part of the width k^(-1/d) that each has of the domain,
+and hides groups; both fall with q:
 
     v = factor k^(groups - 2 / d) d^columns q^-power,
 

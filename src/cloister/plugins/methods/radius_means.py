@@ -30,23 +30,17 @@ from typing import Generic
 
 import numpy as np
 
-from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Domain
-from cloister.core.lattice import Bound
-from cloister.core.randomness import ANY_KEY, PublicRng
+from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
-<<<<<<< HEAD
 from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
 from cloister.plugins.methods.error_law import ErrorLaw
-=======
-from cloister.plugins.methods.clipping import SCALE, ClippedOffsets, in_steps
->>>>>>> 58469462c7451623dbbd5d661410c4968b0103ab
 from cloister.plugins.methods.measuring import Measuring, Moved
 from cloister.plugins.methods.post_processing import projected
 from cloister.plugins.methods.radius import equal_cells
@@ -65,12 +59,7 @@ WIDEST = 0.8
 SIGNIFICANT, KEPT = 3.0, 2.0
 """Standard errors of a count: cells above are candidates, lifted candidates above are clustered."""
 
-<<<<<<< HEAD
 LAW = ErrorLaw(10.1, 1.73, 0.1, 0.11)
-=======
-MISSED = 0.15
-"""What a start that noise hides costs, in squared radii of the domain."""
->>>>>>> 58469462c7451623dbbd5d661410c4968b0103ab
 
 
 @component
@@ -116,18 +105,6 @@ class RadiusMeans(Generic[T]):
         if self.counts.trust is Local:
             return problem.budget.split_users(rng, *weights)
         return problem.budget.split_for(*(weight**2 for weight in weights))
-
-    def expected_error(self, problem: Problem) -> float:
-        """v = 0.15 k^2 d s^2 / (n R)^2, with s the standard error of the last sums if offsets were clipped to the
-        domain's radius R: what noise does to the start and so to the centres. From public figures only, it falls with
-        rows and budget as 1 / (n^2 mu^2). v / (1 + v) was the measured cost beyond that of k-means to within a factor
-        of 3 in six of ten cells (seven generated and four real sets, epsilon from 0.05 to 2); groups that are clear
-        cost down to a tenth of it, and where k-means has several optima it is no floor.
-        """
-        domain, spend = problem.domain, self.budgets(problem, ANY_KEY)[-1]
-        bound, context = Bound(SCALE, domain.dimension), problem.context(spend)
-        variance = self.sums.variance(Space((problem.k,)), bound, spend, context) / spend.fraction**2
-        return MISSED * domain.dimension * variance * (problem.k / problem.rows / (SCALE * domain.unit)) ** 2
 
 
 def shares(d: int, rounds: int) -> list[float]:
