@@ -43,6 +43,8 @@ FIT = [
     "people",
     "--method",
     "fastlloyd",
+    "--set",
+    "shrink=0",  # the default of then: a run is resumed under the options that it began with
 ]
 
 

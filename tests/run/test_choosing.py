@@ -1,4 +1,4 @@
-"""What is picked, and with which oracles slots are filled: by public figures alone, and the same wherever it is read."""
+"""What is picked, and what fills slots: by public figures alone, and the same wherever a plan is read."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ def test_options_and_slots_of_candidates_are_named_by_path_and_candidates_can_be
     assert next(c.error for c in swapped.choice.candidates if c.name == "confident") == 2.0
     with pytest.raises(UnknownName, match="did you mean confident"):
         prepare(request(components={"confidnt.counts": "discrete-gaussian"}), ["x", "y"])
+    every = {spec.name: "none" for spec in strangers().candidates("k-means")}
     with pytest.raises(WrongComposition, match="no method is left"):
-        every = {spec.name: "none" for spec in strangers().candidates("k-means")}
         prepare(request(components=every), ["x", "y"])
 
 
@@ -196,8 +196,10 @@ def test_a_plan_names_the_method_that_was_picked_and_no_other() -> None:
 
 
 def test_a_published_plan_of_auto_is_read_without_auto(tmp_path: Path) -> None:
-    made = publish(request(method="auto", trust="local", delta=0.0, epsilon=4.0), dimension=4)
-    assert made.method["name"] != "auto"
+    asked = request(method="auto", trust="local", delta=0.0, epsilon=4.0)
+    made, choice = publish(asked, dimension=4), prepare(asked, list("abcd")).choice
+    assert choice is not None
+    assert made.method["name"] == choice.picked != "auto"
     made.write(tmp_path / "plan", "x")
     assert CollectionPlan.read(tmp_path / "plan").round().digest() == made.digest
 

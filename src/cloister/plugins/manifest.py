@@ -41,6 +41,9 @@ def components() -> list[Spec]:
             "privacy", paper=SU, presets={**laplace, **ABSOLUTE}),
         Spec("zoom", "Method", "cloister.plugins.methods.zoom:Zoom", "finds where the rows are within wide bounds, and "
             "clusters there", paper="Karwa, Vadhan (2018)"),
+        Spec("shrunk-lloyd", "Method", "cloister.plugins.methods.shrunk_lloyd:ShrunkLloyd",
+             "k-means by rounds of clipped sums, shrunk by their known noise: for few rows", paper=DIAA,
+             objective="k-means"),
         Spec("lloyd", "Method", LLOYD, "k-means by exact rounds, NOT private, for comparison",
              presets={**exact, **ABSOLUTE}, private=False),
         *_both("discrete-laplace", "discrete_laplace", "DiscreteLaplace", "with two-sided geometric noise: pure "
@@ -93,7 +96,7 @@ def _trees() -> list[Spec]:
              presets={**ONE_ROUND_PAPER, **central, "tree": "simhash"}),
         Spec("tree-coreset-median", "Method", ONE_ROUND, "k-median from noisy counts and means of cells, in one "
             "round", paper=KAMATH,
-             presets={**central, "solver": "kmedian++", "grid_up_to": 0}, objective="k-median"),
+             presets={**central, "solver": "kmedian++", "grid_up_to": 0}),
         Spec("grid-means", "Method", "cloister.plugins.methods.grid_means:GridMeans",
              "k-means in few columns from noisy counts on a grid, and a round of clipped "
             "sums", paper=SU, presets=central, objective="k-means"),

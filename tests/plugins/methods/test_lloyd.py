@@ -351,7 +351,7 @@ START = SQUARE.real(SQUARE.snap(sphere_packing(3, SQUARE, SEED.child("start"))))
 def one_update(
     counts: Any, sums: Any, *, count_error: float = 0.0, sum_error: float = 0.0, **options: Any
 ) -> tuple[np.ndarray, Clustering]:
-    """Where three centres go in one round on the square."""
+    """Where three centres go in one round on the square, before they are moved to its middle by their noise."""
     method: Lloyd[Central] = Lloyd(
         start=SpherePacking(),
         counts=Told(tuple(counts), count_error),
@@ -360,7 +360,7 @@ def one_update(
         **options,
     )
     found, _ = run(method, Problem(3, SQUARE, 100, Budget("exact", math.inf)), Nobody())
-    return found.centers - START, found
+    return found.details["iterates"][-1] - START, found
 
 
 def test_a_centre_moves_by_sum_over_count() -> None:
@@ -437,14 +437,23 @@ def test_a_step_is_shortened_by_its_expected_noise() -> None:
     steps, _ = one_update([100] * 3, sums, sum_error=2.0, shrink=0.5, border="none")
     kept = [1 - 0.5 * 2 * 0.02**2 / 0.5**2, 1 - 0.5 * 2 * 0.02**2 / 0.05**2, 0.0]
     assert np.allclose(steps, sums / 100 * np.array(kept)[:, None], atol=1e-12)
-    free, _ = one_update([100] * 3, sums, sum_error=2.0, border="none")
+    free, _ = one_update([100] * 3, sums, sum_error=2.0, shrink=0.0, border="none")
     assert np.allclose(free, sums / 100, atol=1e-12)
+
+
+@pytest.mark.parametrize("shrink", [0.0, 0.5, 1.0])
+def test_the_last_centres_are_moved_to_the_middle_by_their_noise(shrink: float) -> None:
+    """R^2 / (R^2 + s d (error / size)^2) with R^2 a third of the squared half diagonal, 2."""
+    sums, counts = np.array([[30.0, 40.0], [3.0, 4.0], [0.3, 0.4]]), np.array([100.0, 20.0, 10.0])
+    steps, found = one_update(counts, sums, sum_error=6.0, shrink=shrink, border="none")
+    kept = (2 / 3) / (2 / 3 + shrink * 2 * (6 / counts) ** 2)
+    assert np.allclose(found.centers, (steps + START) * kept[:, None], rtol=1e-12)
 
 
 # What is released
 
 
-@pytest.mark.parametrize("method", [gauss(rounds=5), laplace(rounds=4, **ABSOLUTE)])
+@pytest.mark.parametrize("method", [gauss(rounds=5), laplace(rounds=4, shrink=0.0, **ABSOLUTE)])
 def test_every_iterate_is_released_and_the_next_round_starts_from_it(method: Lloyd[Central]) -> None:
     rows = blobs(SQUARE, 300, 5)
     problem = problem_of(method, 4, SQUARE, 300)
@@ -452,7 +461,7 @@ def test_every_iterate_is_released_and_the_next_round_starts_from_it(method: Llo
     iterates = found.details["iterates"]
     assert found.details["rounds"] == len(rounds) == method.rounds
     assert iterates.shape == (len(rounds), 4, 2)
-    assert np.array_equal(iterates[-1], found.centers)
+    assert np.array_equal(iterates[-1], found.centers) == (method.shrink == 0)
     starts = [sphere_packing(4, SQUARE, SEED.child("start")), *iterates]
     for round, before in zip(rounds, starts, strict=False):
         cells: Any = round.parts[0].cells
@@ -464,8 +473,8 @@ def test_every_iterate_is_released_and_the_next_round_starts_from_it(method: Llo
 def test_the_last_iterates_may_be_averaged(average: int) -> None:
     rows = blobs(SQUARE, 300, 6)
     problem = problem_of(gauss(), 3, SQUARE, 300)
-    found, _ = run(gauss(rounds=4, average=average), problem, rows)
-    base, _ = run(gauss(rounds=4), problem, rows)
+    found, _ = run(gauss(rounds=4, average=average, shrink=0.0), problem, rows)
+    base, _ = run(gauss(rounds=4, shrink=0.0), problem, rows)
     assert np.array_equal(found.details["iterates"], base.details["iterates"])
     assert np.allclose(found.centers, base.details["iterates"][-average:].mean(axis=0), rtol=1e-12)
 

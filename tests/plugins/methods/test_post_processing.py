@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from cloister.plugins.methods.post_processing import james_stein, pooled_james_stein, projected
+from cloister.core.clustering import Coreset, Errors
+from cloister.core.domains import Ball, Box
+from cloister.plugins.methods.post_processing import (
+    believed,
+    denoised,
+    james_stein,
+    placed,
+    pooled_james_stein,
+    projected,
+    towards_middle,
+)
 
 
 def test_a_step_is_shortened_by_what_noise_alone_gives_it() -> None:
@@ -51,3 +62,75 @@ def test_projected_counts_are_the_nearest_of_their_total_that_are_not_negative()
 def test_counts_of_nothing_are_projected_on_equal_ones_and_huge_ones_stay_finite() -> None:
     assert np.allclose(projected(np.zeros(4), 8.0), 2.0)
     assert np.isfinite(projected(np.array([1e300, -1e300, 1e300]), 1.0)).all()
+
+
+def lost(found: np.ndarray, true: np.ndarray) -> float:
+    """Squared error of many matrices, over the noise's: d * k each."""
+    return float(((found - true) ** 2).mean())
+
+
+@pytest.mark.parametrize(("k", "d"), [(3, 4), (5, 40), (40, 5), (1, 20)])
+def test_denoised_sums_are_nearer_to_the_truth_where_it_lies_along_few_directions(k: int, d: int) -> None:
+    g = np.random.default_rng(2)
+    true = [g.standard_normal((k, 1)) * g.standard_normal((1, d)) for _ in range(300)]
+    seen = [t + g.standard_normal((k, d)) for t in true]
+    ours = lost(np.array([denoised(s, np.ones(k)) for s in seen]), np.array(true))
+    pooled = lost(np.array([s * pooled_james_stein(s, np.ones(k)) for s in seen]), np.array(true))
+    assert ours < 0.8  # the noise has 1
+    assert ours < 1.02 * pooled
+    if min(k, d) == 5:
+        assert ours < 0.75 * pooled
+
+
+def test_denoised_noise_is_mostly_gone_and_clear_sums_stay() -> None:
+    g = np.random.default_rng(3)
+    noise = g.standard_normal((300, 6, 12))
+    assert lost(np.array([denoised(s, np.ones(6)) for s in noise]), np.zeros_like(noise)) < 0.1
+    clear = g.standard_normal((6, 12)) * 1e4
+    assert np.allclose(denoised(clear, np.ones(6)), clear, rtol=1e-3)
+    assert np.array_equal(denoised(clear, np.zeros(6)), clear)
+    assert np.array_equal(denoised(np.zeros((6, 12)), np.ones(6)), np.zeros((6, 12)))
+
+
+def test_denoising_turns_with_the_columns_and_knows_units_of_noise() -> None:
+    g = np.random.default_rng(4)
+    sums, errors = g.standard_normal((4, 7)) * 2, np.array([1.0, 2.0, 0.5, 3.0])
+    turn = np.linalg.qr(g.standard_normal((7, 7)))[0]
+    assert np.allclose(denoised(sums @ turn, errors), denoised(sums, errors) @ turn)
+    assert np.allclose(denoised(sums * errors[:, None], errors), denoised(sums, np.ones(4)) * errors[:, None])
+
+
+def test_half_is_believed_where_noise_is_as_wide_as_the_domain() -> None:
+    """R^2 is a third of the squared half diameter: d for a cube of half width 1, over 3."""
+    cube = Box((-1.0,) * 5, (1.0,) * 5)
+    errors = np.array([0.0, 1 / np.sqrt(3), 1e9, np.inf])
+    assert np.allclose(believed(errors, cube)[:, 0], [1, 0.5, 0, 0])
+    for domain in (cube, Box((4.0,), (6.0,)), Ball((1.0, 2.0), 3.0)):
+        centers = domain.middle + np.full((4, domain.dimension), 0.5)
+        found = towards_middle(centers, errors, domain)
+        assert np.array_equal(found[0], centers[0])
+        assert np.allclose(found[2:], domain.middle)
+
+
+def test_believing_is_the_best_linear_estimate_of_points_anywhere_in_a_box() -> None:
+    g, cube = np.random.default_rng(5), Box((-1.0,) * 3, (1.0,) * 3)
+    true = cube.sample(g, 20_000, 0.0)
+    seen, errors = true + 0.7 * g.standard_normal(true.shape), np.full(20_000, 0.7)
+    ours = lost(towards_middle(seen, errors, cube), true)
+    factor = believed(errors, cube)[0, 0]
+    assert ours < min(lost(seen * f, true) for f in (factor - 0.1, factor + 0.1))
+
+
+def test_clusters_of_released_points_move_by_the_noise_of_their_sums() -> None:
+    square = Box((-1.0, 2.0), (1.0, 4.0))
+    points = np.array([[0.5, 0.5], [0.5, 0.7], [-0.5, -0.5], [-0.6, 0.0]])
+    errors = Errors(np.ones(4), np.array([30.0, 40.0, 10.0, 99.0]))
+    centers = np.array([[0.5, 0.6], [-0.5, -0.4], [9.0, 9.0]])
+    found, weights = placed(centers, Coreset(points, np.array([60.0, 40.0, 20.0, -5.0]), errors=errors), square)
+    kept = (2 / 3) / (2 / 3 + 2 * np.array([50 / 100, 10 / 20, 0.0]) ** 2)  # a light point counts nowhere
+    assert np.allclose(found, np.array([0.0, 3.0]) + kept[:, None] * [[0.5, 0.6], [-0.5, -0.4], [1.0, 1.0]])
+    assert weights.tolist() == [100.0, 20.0, 0.0]
+    nothing = Coreset(points, np.full(4, -1.0), errors=Errors(np.ones(4), np.full(4, 1e9)))
+    assert np.allclose(placed(centers[:2], nothing, square)[0], [0.0, 3.0])  # clusters of no weight are nowhere
+    bare = placed(centers, Coreset(points, np.ones(4)), square)[0]
+    assert np.allclose(bare, [[0.5, 3.6], [-0.5, 2.6], [1.0, 4.0]])

@@ -53,8 +53,7 @@ TRUSTS = ("Local", "Shuffled")
 @final
 @attrs.frozen
 class Outlook:
-    """Expected accuracy. Args: error (v of ``PredictsError``), rows_needed (for v = 0.1; an upper bound, as v falls as
-    1 / n or faster)."""
+    """Expected accuracy. Args: error (v of ``PredictsError``), rows_needed (for v = 0.1)."""
 
     error: float
     rows_needed: int

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, cast
 
+import attrs
+
 from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.composition import Spent
@@ -15,8 +17,10 @@ from cloister.collection.plan.anonymity import Crowd
 from cloister.collection.plan.costs import Size, Step
 from cloister.collection.plan.plan import TRUSTS, CollectionPlan, Outlook, loud
 from cloister.core.capabilities import PredictsError, predicted_error
+from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
+from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.compose import compose
@@ -139,12 +143,7 @@ def expectation(plan: CollectionPlan) -> str:
     o = plan.outlook
     if o is None:
         return f"'{plan.method['name']}' cannot say beforehand how well it will do."
-    falls = (
-        f"v falls as one over the number of rows: v = {WELL:g} needs about {o.rows_needed:,} rows."
-        if plan.crowd is None
-        else f"v falls faster than one over the number of rows, in which each hides: v = {WELL:g} needs "
-        f"{o.rows_needed:,} rows at most."
-    )
+    falls = f"v falls with the number of rows: v = {WELL:g} needs about {o.rows_needed:,} rows."
     return (
         f"For {plan.k} tight clusters of one size, noise adds {o.excess:.2g} of the domain's squared radius to a "
         f"row's mean squared distance from its centre (v = {o.error:.3g}, v / (1 + v)); 1 is no better than one "
@@ -170,10 +169,23 @@ def _outlook(plan: PreparedRun) -> Outlook | None:
     if not isinstance(method, PredictsError):
         return None
     error = predicted_error(method, plan.problem)
-    # in a larger crowd each user may say more, so under Shuffled trust v falls faster than 1 / n: n v / WELL bounds the
-    # rows needed from above only if it is at least n
-    least = 1.0 if plan.composed.trust == Shuffled.__name__ else 0.0
-    return Outlook(error, _round_figure(math.ceil(plan.problem.rows * max(error / WELL, least))))
+    return Outlook(error, _round_figure(_rows_needed(method, plan.problem)))
+
+
+def _rows_needed(method: PredictsError, problem: Problem) -> int:
+    """Fewest rows, to one part in a thousand, for which the method predicts an error of ``WELL``; at most ``CAP``."""
+
+    def enough(rows: int) -> bool:
+        try:
+            return predicted_error(method, attrs.evolve(problem, rows=rows)) <= WELL
+        except InvalidInput:  # an oracle needs more users
+            return False
+
+    few, many = problem.k, CAP
+    while many > few + 1 and many > few * 1.001:
+        middle = max(few + 1, math.isqrt(few * many))
+        few, many = (few, middle) if enough(middle) else (middle, many)
+    return many
 
 
 def _round_figure(value: float) -> int:

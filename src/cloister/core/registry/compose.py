@@ -28,7 +28,7 @@ from cloister.core.registry.components import (
     trust_of,
 )
 from cloister.core.registry.registry import Registry, registry
-from cloister.core.trust import TRUSTS, trust_named
+from cloister.core.trust import TRUSTS, Central, trust_named
 
 C = TypeVar("C")
 
@@ -184,8 +184,9 @@ class _Composer:
             raise
 
     def _candidates(self, objective: str, path: str) -> dict[str, Composed]:
-        """What fills a ``choices`` slot. A candidate under no paths of the caller's that cannot be composed is left out
-        (an oracle that its trust lacks, say); one that the caller configured must fit."""
+        """What fills a ``choices`` slot. A candidate whose own oracles are a curator's or parties' is filled with those
+        of any trust; one made for people's own reports keeps to its trust, and one that cannot be composed is left
+        out: unless the caller named it or anything in it, when it must fit."""
         known = {s.name: s.name for s in self.registry.candidates(objective)}
         named = {where.removeprefix(path): to for where, to in self.wires.items() if where.startswith(path)}
         methods = {s.name for s in self.registry.specs("Method")}
@@ -210,7 +211,9 @@ class _Composer:
         mine = any(at.startswith(where) for at in (*self.wires, *self.values)) or f"{path}{title}" in self.wires
         try:
             found = attrs.evolve(self, trust=None).composed("Method", name, where)
-            if found.trust != trust:
+            if found.trust is not None and found.trust != trust:
+                if TRUSTS[found.trust].relation != Central.relation and not mine:
+                    return None  # made for people's own reports
                 found = attrs.evolve(self, trust=trust).composed("Method", name, where)
         except CloisterError:
             if mine:

@@ -7,7 +7,8 @@
 
    nearly square cells (at least 2^d, at most 65,536): with more, groups sink in the noise of their cells; with fewer,
    they share them.
-2. Keep the cells that seem to hold rows (``occupied_cells``), and cluster them into k centres by the solver.
+2. Keep the cells that seem to hold rows (``occupied_cells``), and cluster them into k + 2 centres by the solver. Leave
+   out two that are least missed, and move the others to the means of their cells.
 3. Ask for the sums S of the rows' offsets from their nearest centre, clipped to a radius of that centre's own, and for
    nothing else: how many rows N each centre has is known from the grid. The radius r is the root mean square distance
    of its kept cells, their own extent included, pooled with 0.3 of a mean group. Clipping takes something off S, so
@@ -21,13 +22,6 @@ Guarantee: trust model and measure are those of the oracles in the slots; two ro
 in one cell, and has one nearest centre. Its offset is clipped to one public integer bound, whatever radius was released
 (``clipping``), so that the events of both rounds follow from public figures. Under Local trust a keyed hash of her
 number says which of the two a user answers, with all of her epsilon; elsewhere both share everybody's budget.
-
-Expected error, over the squared radius of the domain: noise moves centres by a part of the width k^(-1/d) that each has
-of the domain,
-
-    v = k^(-2/d) q^(-1.6),
-
-to a factor of about three (docs/few_columns.md).
 
 Constants are fitted on s1, house, a1, lsun, d31, unbalance and mopsi_finland; all within a third of them do as well.
 
@@ -43,7 +37,7 @@ import numpy as np
 
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget
-from cloister.core.clustering import Clustering, Coreset, Problem
+from cloister.core.clustering import Clustering, Coreset, Problem, Released
 from cloister.core.errors import InvalidInput
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
@@ -54,6 +48,7 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets
+from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.occupied_cells import occupied
 from cloister.plugins.methods.post_processing import held, nearest, pooled_james_stein
 from cloister.plugins.trees.grid_cells import GridCells
@@ -73,8 +68,13 @@ POOLED: Final = 0.3
 STEP: Final = 1.3
 """Times S / N, since offsets are clipped."""
 
-ERROR_POWER: Final = 1.6
-"""Of q in the expected error (fitted, see docs/few_columns.md)."""
+LAW: Final = ErrorLaw(0.056, 1.11, 1.9, 0.05)
+
+SPARE: Final = 2
+"""More centres than are wanted are found at first: one that stands on noise, or shares a group, is the least missed."""
+
+SWEEPS: Final = 3
+"""Rounds of Lloyd on the cells, after centres were left out."""
 
 DRAWN: Final = 4096
 """Cells that a result keeps for pictures, the heaviest."""
@@ -87,6 +87,7 @@ class GridMeans(Generic[T]):
     counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows fall in each cell of the grid")
     solver: NonPrivateSolver = slot("kmeans++", help="clusters the cells that hold rows")
     sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what offsets from the nearest centre add up to")
+    drop: NonPrivateSolver = slot("reverse-greedy", help="leaves out the solver's centres that are least missed")
     grid_share: float = option(
         default=0.8, low=0.01, high=0.99, help="the grid's share of the budget; under Local trust, of the users"
     )
@@ -97,7 +98,7 @@ class GridMeans(Generic[T]):
         grid = self.grid(problem, per_count)
         (counts,) = session.ask(count(grid, oracle=self.counts, budget=per_count))
         cells = session.release(occupied(grid, counts, k, problem.rows))
-        found = self.solver.solve(cells, k, rng.child("solve"))
+        found = self._found(cells, k, session, rng)
         found = domain.middle + known(grid, counts, problem.rows) * (found - domain.middle)
         near = NearestCenter(domain.snap(found), domain.max_norm)
         centers = domain.real(near.centers)
@@ -106,6 +107,15 @@ class GridMeans(Generic[T]):
         (sums,) = session.ask(vector_sum(offsets, oracle=self.sums, budget=per_sum))
         centers = domain.truncate(centers + stepped(*offsets.read(sums), sizes, radii))
         return Clustering(centers, sizes, pictured(cells.value))
+
+    def _found(self, cells: Released[Coreset], k: int, session: Session[T], rng: PublicRng) -> Floats:
+        """Step 2: centres (k, d) of the cells."""
+        many = self.solver.solve(cells, k + SPARE, rng.child("solve"))
+        sizes = held(nearest(cells.value.points, many), cells.value.weights, len(many))
+        centers = self.drop.solve(session.release(Coreset(many, sizes)), k, rng.child("drop"))
+        for _ in range(SWEEPS):
+            centers = means(cells.value, centers)
+        return centers
 
     def shares(self, budget: Budget, seed: PublicRng) -> tuple[Budget, Budget]:
         """What counts and sums may spend: under Local trust, disjoint shares of the users."""
@@ -129,10 +139,9 @@ class GridMeans(Generic[T]):
         return problem.rows / (problem.k * error) if error else math.inf
 
     def expected_error(self, problem: Problem) -> float:
-        """v of the module's docstring."""
-        per_count, _ = self.shares(problem.budget, ANY_KEY)
-        scale = math.pow(problem.k, -2 / problem.domain.dimension)
-        return scale * math.pow(self._strength(problem, per_count), -ERROR_POWER)
+        """``error_law``. Raises: InvalidInput for more than ``MAX_COLUMNS`` columns."""
+        self.grid(problem, self.shares(problem.budget, ANY_KEY)[0])
+        return LAW.error(problem, self.counts)
 
 
 def known(grid: GridCells, counts: Counts, rows: int) -> float:
@@ -140,6 +149,15 @@ def known(grid: GridCells, counts: Counts, rows: int) -> float:
     errors, at most 1. Public."""
     noise = float((counts.standard_error(grid.possible) ** 2).sum())
     return min(1.0, rows**2 / noise) if noise else 1.0
+
+
+def means(cells: Coreset, centers: Floats) -> Floats:
+    """The mean of each centre's cells (k, d); a centre that has none stays."""
+    groups, weights = nearest(cells.points, centers), np.maximum(cells.weights, 0.0)
+    sizes = held(groups, weights, len(centers))[:, None]
+    sums = np.zeros_like(centers)
+    np.add.at(sums, groups, weights[:, None] * cells.points)
+    return np.where(sizes > 0, sums / np.where(sizes > 0, sizes, 1.0), centers)
 
 
 def measured(cells: Coreset, centers: Floats, rows: int, widths: Floats) -> tuple[Floats, Floats]:

@@ -41,7 +41,7 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Tree, TreeBui
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Bools, Floats, Ints
-from cloister.plugins.methods.post_processing import held, nearest
+from cloister.plugins.methods.post_processing import placed
 from cloister.plugins.methods.radius import equal_cells, nearest_within, offsets_from
 
 DRAWN = 4096
@@ -83,8 +83,7 @@ class HST(Generic[T]):
         radius = math.inf if grown.frame is not None else equal_cells(problem, self.radius_scale)
         lifted = self._lifted(problem, session, for_lift, centers, radius)
         found = self.merge.solve(session.release(lifted), problem.k, rng.child("merge"))
-        weights = held(nearest(lifted.points, found), lifted.weights, problem.k)
-        return Clustering(problem.domain.truncate(found + problem.domain.middle), weights, details)
+        return Clustering(*placed(found, lifted, problem.domain), details)
 
     def _on_tree(
         self, problem: Problem, session: Session[T], spend: Budget, rng: PublicRng, before: Floats
@@ -121,8 +120,11 @@ class HST(Generic[T]):
             count(near, oracle=self.counts, budget=per_count), vector_sum(vectors, oracle=self.sums, budget=per_sum)
         )
         weights, errors = counts.at(every), counts.standard_error(every)
-        means = origin[every] + sums.at(every) / np.maximum(weights, np.maximum(errors, 1.0))[:, None]
-        noise = Errors(errors, sums.standard_error(every))
+        sizes = np.maximum(weights, np.maximum(errors, 1.0))
+        means = origin[every] + sums.at(every) / sizes[:, None]
+        # means that are moved into the domain are wrong by no more than half of it
+        wrong = np.minimum(sums.standard_error(every) / sizes, domain.diameter / 2 / math.sqrt(domain.dimension))
+        noise = Errors(errors, wrong * np.maximum(weights, 0.0))
         return Coreset(domain.truncate(means) - domain.middle, weights, errors=noise)
 
     def _filled(self, centers: Floats, k: int) -> Floats:

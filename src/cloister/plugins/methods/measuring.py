@@ -32,6 +32,7 @@ class Moved:
         means: of the rows' clipped offsets (m, d), in the caller's units.
         noise: expected squared length of the noise in each mean (m,).
         radii: that offsets were clipped to (m,).
+        usual: rows of a group as one expects them.
     """
 
     sizes: Floats
@@ -39,6 +40,7 @@ class Moved:
     means: Floats
     noise: Floats
     radii: Floats
+    usual: float
 
     @property
     def steps(self) -> Floats:
@@ -50,11 +52,18 @@ class Moved:
         return self._within(ids, empirical_bayes(_squares(self.means[ids]), self.noise[ids]))
 
     def _within(self, ids: Ints, factors: Floats) -> Floats:
-        """Means times factors, and times what a mean no longer than the radius can be known to: r^2 / (r^2 + noise).
-        Noise that is far beyond the radius is no step at all."""
+        """Means times factors, and times what can be known at most of a mean no longer than s, s^2 / (s^2 + noise): s
+        is the radius, times the share of a usual size that the noise of sizes leaves."""
         radii = self.radii[ids]
-        factors = factors * (radii**2 / (radii**2 + self.noise[ids]))
+        most = (radii * self.usual**2 / (self.usual**2 + self.size_errors[ids] ** 2)) ** 2
+        factors = factors * most / (most + self.noise[ids])
         return shortened(self.means[ids] * factors[:, None], radii[:, None])
+
+    def first(self, n: int) -> Moved:
+        """The same of the first n groups."""
+        return Moved(
+            self.sizes[:n], self.size_errors[:n], self.means[:n], self.noise[:n], self.radii[:n], self.usual
+        )  # fmt: skip
 
     def above(self, errors: float, least: int) -> Ints:
         """Groups with more rows than this many standard errors, at least ``least``: the heaviest first."""
@@ -90,7 +99,7 @@ class Measuring(Generic[T]):
         (sums,) = self.session.ask(vector_sum(Rows.of(everyone, domain), oracle=self.sums, budget=next(self.spend)))
         found, ones = sums.at(np.arange(1)) / rows, np.ones(1)
         noise = domain.dimension * (sums.standard_error(np.arange(1)) / rows) ** 2
-        step = Moved(rows * ones, 0 * ones, found, noise, ones * domain.diameter / 2).steps[0]
+        step = Moved(rows * ones, 0 * ones, found, noise, ones * domain.diameter / 4, rows).steps[0]
         return np.asarray(domain.truncate((domain.middle + step)[None])[0])
 
     def near(self, centers: Floats) -> NearestCenter:
@@ -114,4 +123,4 @@ class Measuring(Generic[T]):
         totals, noise = vectors.read(sums)
         energy = totals.shape[1] * (noise / held) ** 2
         radii = np.broadcast_to(vectors.radii * self.problem.domain.unit, sizes.shape)
-        return Moved(sizes, errors, totals / held[:, None], energy, radii)
+        return Moved(sizes, errors, totals / held[:, None], energy, radii, self.problem.rows / self.problem.k)

@@ -53,7 +53,7 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.grid_counts import GridCounts
-from cloister.plugins.methods.post_processing import held, nearest
+from cloister.plugins.methods.post_processing import nearest, placed
 
 FEW_ERRORS = 0.1
 """Expected error below which two partitions are better than one (k = 8, d = 10 and 100, wide and tight clusters)."""
@@ -116,9 +116,8 @@ class OneRound(Generic[T]):
         groups = nearest(leaves.points, centers)
         if self.centers == "groups":
             centers = cells.of_groups(groups, k)
-        weights = held(groups, leaves.weights, k) / len(trees)
-        found = domain.truncate(centers + domain.middle)
-        return Clustering(found, weights, {"leaves": len(groups), "partitions": len(trees)})
+        found, weights = placed(centers, leaves, domain)
+        return Clustering(found, weights / len(trees), {"leaves": len(groups), "partitions": len(trees)})
 
     @property
     def on_grid(self) -> GridCounts[T]:

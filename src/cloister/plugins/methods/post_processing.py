@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from cloister.core.clustering import Coreset
+from cloister.core.domains import Domain
 from cloister.core.types import Floats, Ints
 
 
@@ -54,3 +56,66 @@ def empirical_bayes(squares: Floats, noise: Floats) -> Floats:
         true = max(0.0, float((weights * (squares - noise)).sum() / weights.sum()))
         trusted = 1 / np.maximum(true + noise, 1e-150) ** 2
     return np.asarray(true / np.maximum(true + noise, 1e-300), np.float64)
+
+
+def denoised(sums: Floats, errors: Floats) -> Floats:
+    """Sums (k, d) whose coordinates have these standard errors (k,), shrunk by what is known of their noise.
+
+    The mean of two estimators of a matrix, in units of its noise: its singular values s_i are multiplied by
+
+        max(0, 1 - kd / |s|^2)                                     James and Stein: all by one factor,
+        max(0, 1 - max(0, m - p - 1) / s_i^2 - b / |s|^2)          Efron and Morris: weak directions by more,
+
+    with p, m the smaller and the larger of k and d, and b the rest of the noise's energy kd. Where there are many
+    columns, noise is spread over all directions and centres lie along few. The first is right where nothing stands out,
+    the second where something does; the mean was better than either, and than a threshold on singular values.
+
+    Source: James and Stein 1961; Efron and Morris 1976 ('Multivariate empirical Bayes and estimation of covariance').
+    """
+    if not errors.all():  # without noise
+        return sums
+    left, values, right = np.linalg.svd(sums / errors[:, None], full_matrices=False)
+    less, more = sorted(sums.shape)
+    each = float(max(0, more - less - 1))
+    energy, squares = max(float((values**2).sum()), 1e-300), np.maximum(values**2, 1e-300)
+    pooled = max(0.0, 1 - less * more / energy)
+    apart = np.maximum(0.0, 1 - each / squares - less * (more - each) / energy)
+    found: Floats = (left * (values * (pooled + apart) / 2)) @ right * errors[:, None]
+    return found
+
+
+def believed(errors: Floats, domain: Domain) -> Floats:
+    """As much (k, 1) of a vector as noise of these standard errors (k,) per coordinate leaves: R^2 / (R^2 + d s^2).
+
+    The best linear estimate of a vector that points anywhere in the domain, R^2 a third of the squared half diameter
+    (a box's mean square). Noise a tenth as wide as the domain costs 3% of a vector, noise as wide three quarters.
+    """
+    spread = (domain.diameter / 2) ** 2 / 3
+    return np.asarray(spread / (spread + domain.dimension * errors**2), np.float64)[:, None]
+
+
+def towards_middle(centers: Floats, errors: Floats, domain: Domain) -> Floats:
+    """Centres (k, d) of known standard errors (k,), as far from the domain's middle as noise lets believe.
+
+    Where noise is wider than the domain, all centres are one in the middle: nobody does worse than that.
+    """
+    found: Floats = domain.middle + believed(errors, domain) * (centers - domain.middle)
+    return found
+
+
+def placed(centers: Floats, points: Coreset, domain: Domain) -> tuple[Floats, Floats]:
+    """Clusters of released points: their centres in the domain (k, d), and noisy rows of each (k,).
+
+    A centre is a sum over a count, each of known noise: it is moved to the domain's middle by that of its points' sums.
+
+    Args:
+        centers: (k, d), relative to the domain's middle as the points are.
+        points: those of no weight, which solvers leave out, count nowhere, but in a cluster that has no others.
+    """
+    k, groups = len(centers), nearest(points.points, centers)
+    weights, errors = held(groups, points.weights, k), np.zeros(k)
+    if points.errors is not None:
+        heavy = (points.weights > 0) | (weights[groups] == 0)
+        noise = np.bincount(groups[heavy], points.errors.sums[heavy] ** 2, minlength=k)
+        errors = np.sqrt(noise) / np.maximum(weights, 1.0)
+    return towards_middle(domain.truncate(centers + domain.middle), errors, domain), weights

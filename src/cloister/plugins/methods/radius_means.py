@@ -40,6 +40,7 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
+from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.measuring import Measuring, Moved
 from cloister.plugins.methods.post_processing import projected
 from cloister.plugins.methods.radius import equal_cells
@@ -58,6 +59,8 @@ WIDEST = 0.8
 SIGNIFICANT, KEPT = 3.0, 2.0
 """Standard errors of a count: cells above are candidates, lifted candidates above are clustered."""
 
+LAW = ErrorLaw(10.1, 1.73, 0.1, 0.11)
+
 
 @component
 class RadiusMeans(Generic[T]):
@@ -66,7 +69,7 @@ class RadiusMeans(Generic[T]):
     counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows fall in each bin, cell, or group")
     sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what the clipped offsets of those rows add up to")
     solver: NonPrivateSolver = slot("kmeans++", help="clusters the lifted candidates into k")
-    rounds: int = option(default=2, low=0, help="Lloyd rounds at the end, each with a radius of its own")
+    rounds: int = option(default=2, low=0, high=8, help="Lloyd rounds at the end, each with a radius of its own")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         domain, k = problem.domain, problem.k
@@ -75,11 +78,12 @@ class RadiusMeans(Generic[T]):
         mean = ask.mean()  # 1.
         radius = ask.radius(ask.near(mean[None]), WITHIN_MIDDLE)  # 2.
         cells = ask.moved(around(mean, radius, k, domain, rng.child("cells")).offsets())  # 3.
-        near = ask.near(mean + candidates(cells, k))  # 4.
+        found, offsets = candidates(cells, k)  # 4.
+        near = ask.near(mean + offsets)
         reach = min(radius, equal_cells(problem, WIDEST), ask.radius(near, WITHIN_LIFT))  # 5.
-        lifted = ask.moved(ClippedOffsets.around(near, np.full(len(near.centers), reach), domain))
+        lifted = ask.moved(ClippedOffsets.around(near, np.full(len(near.centers), reach), domain)).first(found)
         kept = lifted.above(KEPT, k)
-        points = domain.truncate(domain.real(near.centers) + lifted.steps)[kept] - mean
+        points = domain.truncate(domain.real(near.centers[:found]) + lifted.steps)[kept] - mean
         centers = self.solver.solve(session.release(lifted.coreset(kept, points)), k, rng.child("solve")) + mean
         weights = np.full(k, problem.rows / k)
         for _ in range(self.rounds):  # 6.
@@ -90,21 +94,25 @@ class RadiusMeans(Generic[T]):
         details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)}
         return Clustering(domain.truncate(centers), weights, details)
 
+    def expected_error(self, problem: Problem) -> float:
+        """``error_law``."""
+        return LAW.error(problem, self.counts)
+
     def budgets(self, problem: Problem, rng: PublicRng) -> tuple[Budget, ...]:
         """What each question may spend, in the order they are asked. Under Local trust users are divided, each asked
-        once with all of epsilon; else everybody's budget is. A small part counts, since a sum has d coordinates."""
-        root = math.sqrt(problem.domain.dimension)
-        each = ROUNDS / max(self.rounds, 1)
-        weights = [MEAN, RADIUS, *_pair(CELLS, root), RADIUS, *_pair(LIFT, 2 * root)]
-        weights += [RADIUS, *_pair(each - RADIUS, 2 * root)] * self.rounds
+        once with all of epsilon; else everybody's budget is."""
+        weights = shares(problem.domain.dimension, self.rounds)
         if self.counts.trust is Local:
             return problem.budget.split_users(rng, *weights)
         return problem.budget.split_for(*(weight**2 for weight in weights))
 
 
-def _pair(share: float, sums: float) -> tuple[float, float]:
-    """A share, divided between counts and sums as 1 : sums."""
-    return share / (1 + sums), share * sums / (1 + sums)
+def shares(d: int, rounds: int) -> list[float]:
+    """Shares of mu^2, question by question; a small part of each pair counts, since a sum has d coordinates."""
+    few, more = 1 / (1 + math.sqrt(d)), 1 / (1 + 2 * math.sqrt(d))
+    start = [MEAN, RADIUS, CELLS * few, CELLS * (1 - few), RADIUS, LIFT * more, LIFT * (1 - more)]
+    each = ROUNDS / max(rounds, 1) - RADIUS
+    return start + [RADIUS, each * more, each * (1 - more)] * rounds
 
 
 def around(mean: Floats, radius: float, k: int, domain: Domain, seed: PublicRng) -> Shells:
@@ -113,9 +121,9 @@ def around(mean: Floats, radius: float, k: int, domain: Domain, seed: PublicRng)
     return Shells.around(domain.snap(mean[None]), steps, min(max(256, 8 * k), 4096), seed)
 
 
-def candidates(cells: Moved, k: int) -> Floats:
-    """Offsets (m, d) of candidates from the mean: as many as are significant, 5 k to 12 k. Their number is public: the
-    rest repeats the first one, which no row is nearer to."""
+def candidates(cells: Moved, k: int) -> tuple[int, Floats]:
+    """Offsets (m, d) of candidates from the mean, and how many are meant: those that are significant, 5 k to 12 k. m is
+    public: the rest repeats the first one, which no row is nearer to."""
     most = min(len(cells.sizes), max(64, 12 * k))
     found = cells.above(SIGNIFICANT, 5 * k)[:most]
-    return cells.heaviest(np.append(found, np.repeat(found[:1], most - len(found))))
+    return len(found), cells.heaviest(np.append(found, np.repeat(found[:1], most - len(found))))

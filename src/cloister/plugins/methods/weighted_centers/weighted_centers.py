@@ -42,7 +42,7 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOrac
 from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Bools, Floats, Ints
-from cloister.plugins.methods.post_processing import held, nearest
+from cloister.plugins.methods.post_processing import placed
 from cloister.plugins.methods.weighted_centers.boxes import Intervals
 from cloister.plugins.methods.weighted_centers.buckets import (
     AxisIntervals,
@@ -176,12 +176,11 @@ class WeightedCenters(Generic[T]):
             weights, errors = self._weights(b, groups, "weigh", len(y.points), session)  # 5.
         coreset = y.coreset(kept, weights, errors)
         centers = self.solver.solve(session.release(coreset), problem.k, rng.child("solve"))  # 6. output
-        weights = held(nearest(coreset.points, centers), coreset.weights, problem.k)
         details = {
             "radii": radii, "repetitions": repetitions, "candidates": len(y.points), "weighted": int(kept.sum()),
             "c": PStable(1.0, self.near_chance, self.far_chance, self.projections).c,
         }  # fmt: skip
-        return Clustering(problem.domain.truncate(centers + problem.domain.middle), weights, details)
+        return Clustering(*placed(centers, coreset, problem.domain), details)
 
     def good_centers(
         self, domain: Domain, rank: int, repetitions: int, groups: Sequence[Group], seed: PublicRng
