@@ -19,7 +19,7 @@ import cloister
 from cloister.core import digests
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Share
-from cloister.core.digests import digest, written_as
+from cloister.core.digests import added_later, digest, written_as
 from cloister.core.domains import Ball, Box
 from cloister.core.nearest import NearestCenter
 from cloister.core.randomness import PublicRng
@@ -199,3 +199,11 @@ def test_a_renamed_field_keeps_its_digest_if_it_says_what_it_was_called() -> Non
     before.__module__ = after.__module__ = "house.one"
     assert digest(before(1)) == digest(after(1))
     assert digest(before(1)) != digest(after(2))
+
+
+def test_a_field_that_was_added_later_changes_a_digest_only_where_it_says_something() -> None:
+    before = attrs.make_class("Paid", {"epsilon": attrs.field()})
+    after = attrs.make_class("Paid", {"epsilon": attrs.field(), "m": attrs.field(metadata=added_later())})
+    before.__module__ = after.__module__ = "house.two"
+    assert digest(before(1.0)) == digest(after(1.0, None))
+    assert len({digest(after(1.0, m)) for m in (None, 0, 1, 2)}) == 4
