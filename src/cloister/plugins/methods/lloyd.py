@@ -39,7 +39,7 @@ from cloister.core.types import Floats
 from cloister.plugins.methods.lloyd_schedule import ErrorAnalysis, Radius, Schedule, Updates
 from cloister.plugins.methods.post_processing import james_stein, towards_middle
 from cloister.plugins.methods.radius import nearest_within, offsets_from, shortened
-from cloister.plugins.methods.start import begun, share_option
+from cloister.plugins.methods.start import begun, expected_loss, share_option
 
 
 @component
@@ -129,8 +129,19 @@ class Lloyd(Generic[T]):
     def schedule(self, problem: Problem) -> Schedule:
         """Rounds, radii and shares, from public figures."""
         tried = [self.rounds] if self.rounds else range(self.most_rounds, self.fewest_rounds - 1, -1)
-        analysis = ErrorAnalysis(self.counts, self.sums, self.updates, self.radius, self.radius_scale, self.offset)
-        return analysis.schedule(problem, tried, self.error_target)
+        return self._analysis.schedule(problem, tried, self.error_target)
+
+    @property
+    def _analysis(self) -> ErrorAnalysis[T]:
+        return ErrorAnalysis(self.counts, self.sums, self.updates, self.radius, self.radius_scale, self.offset)
+
+    def expected_error(self, problem: Problem) -> float:
+        """The last round's noise (the papers' error analysis, per centre), and what the start loses: see
+        ``expected_loss``."""
+        before, rest = problem.split(self.start_share)
+        schedule, radius = self.schedule(rest), problem.domain.diameter / 2
+        noise = sum(self._analysis.errors(rest, schedule.per_count, schedule.per_sum)) / problem.k / radius**2
+        return noise + expected_loss(self.start, before)
 
     def _shrunk(self, before: Floats, means: Floats, errors: Floats) -> Floats:
         """Means (k, d) nearer to where their centres were, by what noise of these standard errors (k, 1) adds."""

@@ -29,17 +29,19 @@ from typing import Generic
 import numpy as np
 
 from cloister.core.buckets import Space
+from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
+from cloister.core.lattice import Bound
 from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
-from cloister.plugins.methods.clipping import ClippedOffsets
+from cloister.plugins.methods.clipping import SCALE, ClippedOffsets
 from cloister.plugins.methods.post_processing import believed, denoised, projected
 from cloister.plugins.methods.radius import nearest_within
-from cloister.plugins.methods.start import begun, share_option
+from cloister.plugins.methods.start import begun, expected_loss, share_option
 
 WELL_KNOWN = 25.0
 """q from which smaller groups than the average one are believed."""
@@ -69,8 +71,7 @@ class ShrunkLloyd(Generic[T]):
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         domain, every = problem.domain, np.arange(problem.k)
         start, problem = begun(self.start, self.start_share, problem, session, rng)
-        # 16 d: counts are coarse, of use for the largest groups only
-        per_count, per_sum = problem.budget.over(self.rounds).split_for(1.0, 16.0 * domain.dimension)
+        per_count, per_sum = self.per_round(problem)
         centers, weights = domain.middle + self.extent * (start.centers - domain.middle), np.zeros(problem.k)
         for number in range(self.rounds):
             radius = (self.radius if number else self.first_radius) * domain.diameter / 2
@@ -84,6 +85,20 @@ class ShrunkLloyd(Generic[T]):
             steps = believed(errors / sizes, domain) * denoised(totals, errors) / sizes[:, None]
             centers = domain.truncate(domain.real(near.centers) + self.stretch * steps)
         return Clustering(centers, weights, {**start.details, "rounds": self.rounds})
+
+    def per_round(self, problem: Problem) -> tuple[Budget, Budget]:
+        """What a round's counts, of use for the largest groups only, and its sums may spend."""
+        per_count, per_sum = problem.budget.over(self.rounds).split_for(1.0, 16.0 * problem.domain.dimension)
+        return per_count, per_sum
+
+    def expected_error(self, problem: Problem) -> float:
+        """The last round's noise in the mean of n / k rows, and what the start loses (``expected_loss``)."""
+        before, rest = problem.split(self.start_share)
+        _, per_sum = self.per_round(rest)
+        d, steps = problem.domain.dimension, Bound(SCALE, problem.domain.dimension)
+        of_sum = self.sums.variance(Space((problem.k,)), steps, per_sum, problem.context(per_sum))
+        noise = d * of_sum * (self.radius / (SCALE * problem.domain.unit)) ** 2 * (problem.k / problem.rows) ** 2
+        return noise + expected_loss(self.start, before)
 
     def least_rows(self, problem: Problem) -> float:
         """That a step divides by: n / k, and less where counts are well known; at least one."""
