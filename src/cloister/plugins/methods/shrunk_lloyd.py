@@ -14,9 +14,9 @@ large as the groups, and what it costs decides. So nothing of a small budget goe
 Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots: per round one count
 and one vector, whose norm is at most a fixed integer (``ClippedOffsets``), for every row. The rest is post-processing.
 
-Constants were fitted on iris, wine, digits and eight generated mixtures of 200 to 2,000 rows; all are flat: 3 to 8
-rounds, an extent of 0.05 to 0.3, a stretch of 1 to 1.7 are within 2% of each other in the geometric mean. What
-matters: the floor (n / 4k instead of n / k: 12% worse at epsilon = 0.1) and the shrinking (without: two times worse).
+Constants were fitted on iris, wine, digits and eight generated mixtures of 200 to 2,000 rows, and are flat: 3 to 6
+rounds, an extent of 0.05 to 0.3, a stretch of 1 to 1.7 are within 4% of each other in the geometric mean. The floor
+matters (n / 4k instead of n / k: 20% worse at epsilon = 0.1), and shrinking (without any, twice the cost).
 
 Source: Diaa et al. 2024 (relative updates); James and Stein 1961; Efron and Morris 1976. The combination is cloister's.
 """
