@@ -89,6 +89,9 @@ def _trees() -> list[Spec]:
         Spec("tree-coreset-median", "Method", ONE_ROUND, "k-median from noisy counts and means of cells, in one "
             "round", paper=KAMATH,
              presets={**central, "solver": "kmedian++", "grid_up_to": 0}),
+        Spec("radius-means", "Method", "cloister.plugins.methods.radius_means:RadiusMeans", "k-means around a noisy "
+            "mean, within measured radii: many columns, loose bounds", presets=central,
+             paper="cloister's own; Biswas, Dong, Kamath, Ullman: CoinPress (2020)"),
         Spec("sphere-packing", "Method", "cloister.plugins.methods.sphere_packing:SpherePacking",
              "k public points far apart: a start that reads no row", paper=SU),
         Spec("shifted-quadtree", "TreeBuilder", f"{TREES}.quadtree:ShiftedQuadtree",

@@ -119,8 +119,10 @@ class DistanceBins:
         """A radius, in the caller's units, within which this share of the rows lies, as far as noise lets see.
 
         Counts are moved to the nearest ones that are not negative and add up to the public number of rows, so that
-        noise in empty bins hardly counts; of nothing at all, every bin holds as much. At least one lattice step.
+        noise in empty bins hardly counts; of nothing at all, every bin holds as much. Rows of one bin are taken to be
+        spread evenly over the logarithm. At least one lattice step.
         """
-        held = projected(counts.at(np.arange(self.number)), rows).cumsum()
-        found = min(int(np.searchsorted(held, share * rows)), self.number - 1)
-        return max(1.0, float(np.sqrt(self.edges[found]))) * domain.unit
+        held = np.append(0.0, projected(counts.at(np.arange(self.number)), rows).cumsum())
+        found = min(int(np.searchsorted(held[1:], share * rows)), self.number - 1)
+        inside = (share * rows - held[found]) / max(held[found + 1] - held[found], 1e-300)
+        return max(1.0, float(np.sqrt(self.edges[found] * 2.0 ** (min(inside, 1.0) - 1)))) * domain.unit

@@ -41,8 +41,8 @@ def steps(radius: float, domain: Domain) -> int | None:
     return max(1, int(radius / domain.unit)) if math.isfinite(radius) else None
 
 
-def shortened(moves: Floats, most: float) -> Floats:
-    """Moves (k, d) that are no longer than ``most``, in the same units."""
+def shortened(moves: Floats, most: float | Floats) -> Floats:
+    """Moves (k, d) that are no longer than ``most``, one length or one each (k, 1), in the same units."""
     lengths = np.maximum(np.linalg.norm(moves, axis=1, keepdims=True), 1e-300)
     found: Floats = moves * (np.minimum(lengths, most) / lengths)
     return found

@@ -32,11 +32,9 @@ from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.roles import Counts
-from cloister.core.types import AnyArray, Bools, Floats, Ints
+from cloister.core.types import Floats, Ints
 from cloister.plugins.trees.directions import NORM, Kind, directions
-
-BLOCK = 2**19
-"""Products that are held at once: a few MB, which stay in a core's cache."""
+from cloister.plugins.trees.nearest_direction import NearestDirection
 
 
 @component
@@ -97,38 +95,11 @@ class SpreadTree:
         return Space((2 * len(self.around),))
 
     def locate(self, rows: Ints) -> Ints:
-        ids = np.empty((len(rows), 1), np.int64)
-        step = max(1, BLOCK // len(self.around))
-        for start in range(0, len(rows), step):
-            ids[start : start + step, 0] = self._nearest(rows[start : start + step])
-        return ids
-
-    def _nearest(self, rows: Ints) -> Ints:
-        """Cells (n,) of a block. Float32 products order most rows; those that it cannot order are done exactly.
-
-        With u = 2^-24, d products and d - 1 additions in any order and a rounded direction err by at most
-        (d + 2) u |g| |x| (1 + 2^-10): rows of integers below 2^24 are exact in float32. What is within twice that of
-        the largest may be the largest.
-        """
-        products = rows.astype(np.float32) @ self._rounded
-        length = np.sqrt(np.einsum("ij,ij->i", rows, rows).astype(np.float64))
-        slack = (2.1 * (rows.shape[1] + 2) * 2.0**-24 * (1 + 2.0**-9)) * length + 2.0**-20
-        best, unclear = _largest(products, slack)
-        minus = products[np.arange(len(rows)), best] < 0
-        ids = 2 * best + minus
-        if unclear.any():
-            exact = rows[unclear].astype(np.float64) @ self._exact
-            best = np.abs(exact).argmax(axis=1)
-            ids[unclear] = 2 * best + (exact[np.arange(len(exact)), best] < 0)
-        return ids
+        return self._cells.locate(rows)
 
     @cached_property
-    def _rounded(self) -> AnyArray:
-        return np.ascontiguousarray((self.around / NORM).astype(np.float32).T)
-
-    @cached_property
-    def _exact(self) -> Floats:
-        return np.ascontiguousarray(self.around.astype(np.float64).T)
+    def _cells(self) -> NearestDirection:
+        return NearestDirection(self.around)
 
     def grow(self, counts: Counts) -> Coreset:
         every = np.arange(self.space.sizes[0])
@@ -145,12 +116,3 @@ class SpreadTree:
         """A point (m, d) in each cell, half way out."""
         signed = self.around[ids >> 1] * (1 - 2 * (ids & 1))[:, None] / NORM
         return self.domain.truncate(self.domain.middle + signed * (self.domain.max_norm * self.domain.unit / 2))
-
-
-def _largest(products: AnyArray, slack: Floats) -> tuple[Ints, Bools]:
-    """Where the largest |product| (n,) of each row is, and whether another one comes within the slack (n,)."""
-    sizes, everyone = np.abs(products), np.arange(len(products))
-    best = sizes.argmax(axis=1)
-    largest = sizes[everyone, best]
-    sizes[everyone, best] = 0
-    return best, sizes.max(axis=1, initial=0) >= largest - slack

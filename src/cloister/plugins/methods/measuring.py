@@ -1,0 +1,126 @@
+"""The questions of a method that measures a middle and radii first, and what their answers say once noise is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Generic, final
+
+import attrs
+import numpy as np
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Coreset, Problem
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import Rows, count, vector_sum
+from cloister.core.roles import FrequencyOracle, VectorSumOracle
+from cloister.core.session import Session
+from cloister.core.trust import T
+from cloister.core.types import Floats, Ints
+from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
+from cloister.plugins.methods.post_processing import empirical_bayes, james_stein
+from cloister.plugins.methods.radius import nearest_within, shortened
+
+
+@final
+@attrs.frozen(eq=False)
+class Moved:
+    """What was asked about groups of rows.
+
+    Args:
+        sizes: noisy rows of each group (m,). size_errors: their standard errors (m,).
+        means: of the rows' clipped offsets (m, d), in the caller's units.
+        noise: expected squared length of the noise in each mean (m,).
+        radii: that offsets were clipped to (m,).
+        usual: rows of a group as one expects them.
+    """
+
+    sizes: Floats
+    size_errors: Floats
+    means: Floats
+    noise: Floats
+    radii: Floats
+    usual: float
+
+    @property
+    def steps(self) -> Floats:
+        """Means (m, d) less what noise adds to their lengths, each by itself (James and Stein), within the radii."""
+        return self._within(np.arange(len(self.sizes)), james_stein(_squares(self.means), self.noise))
+
+    def heaviest(self, ids: Ints) -> Floats:
+        """Means of these groups (m, d), shrunk as much as all of them together say (empirical Bayes)."""
+        return self._within(ids, empirical_bayes(_squares(self.means[ids]), self.noise[ids]))
+
+    def _within(self, ids: Ints, factors: Floats) -> Floats:
+        """Means times factors, and times what can be known at most of a mean no longer than s, s^2 / (s^2 + noise): s
+        is the radius, times the share of a usual size that the noise of sizes leaves."""
+        radii = self.radii[ids]
+        most = (radii * self.usual**2 / (self.usual**2 + self.size_errors[ids] ** 2)) ** 2
+        factors = factors * most / (most + self.noise[ids])
+        return shortened(self.means[ids] * factors[:, None], radii[:, None])
+
+    def first(self, n: int) -> Moved:
+        """The same of the first n groups."""
+        return Moved(
+            self.sizes[:n], self.size_errors[:n], self.means[:n], self.noise[:n], self.radii[:n], self.usual
+        )  # fmt: skip
+
+    def above(self, errors: float, least: int) -> Ints:
+        """Groups with more rows than this many standard errors, at least ``least``: the heaviest first."""
+        order = np.argsort(-self.sizes, kind="stable")
+        return order[: max(least, int((self.sizes > errors * self.size_errors).sum()))]
+
+    def coreset(self, ids: Ints, points: Floats) -> Coreset:
+        """Points (m, d) of these groups, relative to the middle, weighted by as much of their rows as noise leaves."""
+        sizes, noise = np.maximum(self.sizes[ids], 1e-9), self.noise[ids]
+        scale = max(float((sizes * (_squares(points) - noise)).sum() / sizes.sum()), 1e-6 * float(noise.min()), 1e-300)
+        return Coreset(points, sizes * (scale / (scale + noise)))
+
+
+def _squares(vectors: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->i", vectors, vectors), np.float64)
+
+
+@final
+@attrs.frozen(eq=False)
+class Measuring(Generic[T]):
+    """Asks one round at a time. Args: spend, what each question may spend, in the order they are asked."""
+
+    problem: Problem
+    session: Session[T]
+    counts: FrequencyOracle[T]
+    sums: VectorSumOracle[T]
+    spend: Iterator[Budget]
+
+    def mean(self) -> Floats:
+        """The mean of all rows (d,), shrunk towards the domain's middle."""
+        domain, rows = self.problem.domain, self.problem.rows
+        everyone = self.near(domain.middle[None])
+        (sums,) = self.session.ask(vector_sum(Rows.of(everyone, domain), oracle=self.sums, budget=next(self.spend)))
+        found, ones = sums.at(np.arange(1)) / rows, np.ones(1)
+        noise = domain.dimension * (sums.standard_error(np.arange(1)) / rows) ** 2
+        step = Moved(rows * ones, 0 * ones, found, noise, ones * domain.diameter / 4, rows).steps[0]
+        return np.asarray(domain.truncate((domain.middle + step)[None])[0])
+
+    def near(self, centers: Floats) -> NearestCenter:
+        return nearest_within(math.inf, centers, self.problem.domain)
+
+    def radius(self, near: NearestCenter, share: float) -> float:
+        """The distance within which this share of the rows has a centre, in the caller's units."""
+        bins = DistanceBins(near, 2 * self.problem.domain.max_norm)
+        (counts,) = self.session.ask(count(bins, oracle=self.counts, budget=next(self.spend)))
+        return bins.quantile(counts, share, self.problem.rows, self.problem.domain)
+
+    def moved(self, vectors: ClippedOffsets) -> Moved:
+        """Rows per bucket, and the means of their clipped offsets."""
+        counts, sums = self.session.ask(
+            count(vectors.cells, oracle=self.counts, budget=next(self.spend)),
+            vector_sum(vectors, oracle=self.sums, budget=next(self.spend)),
+        )
+        every = np.arange(vectors.cells.space.sizes[0])
+        sizes, errors = counts.at(every), counts.standard_error(every)
+        held = np.maximum(np.maximum(sizes, errors), 1e-9)
+        totals, noise = vectors.read(sums)
+        energy = totals.shape[1] * (noise / held) ** 2
+        radii = np.broadcast_to(vectors.radii * self.problem.domain.unit, sizes.shape)
+        return Moved(sizes, errors, totals / held[:, None], energy, radii, self.problem.rows / self.problem.k)

@@ -1,0 +1,76 @@
+"""Which of some public directions a row points along, or against: the cells of a flat partition by direction."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import final
+
+import attrs
+import numpy as np
+
+from cloister.core.buckets import Space
+from cloister.core.types import AnyArray, Bools, Floats, Ints
+from cloister.plugins.trees.directions import NORM
+
+BLOCK = 2**19
+"""Products that are held at once: a few MB, which stay in a core's cache."""
+
+
+@final
+@attrs.frozen(eq=False)
+class NearestDirection:
+    """A bucketing: b(x) = 2 j + [<g_j, x> < 0], j the direction with the largest |<g_j, x>|, the lowest one of equals.
+
+    Args:
+        around: directions (K / 2, d), integers of norm about 2^30. Rows have norms of at most 2^21, so that float64
+            products are exact.
+    """
+
+    around: Ints
+
+    @property
+    def space(self) -> Space:
+        return Space((2 * len(self.around),))
+
+    def locate(self, rows: Ints) -> Ints:
+        ids = np.empty((len(rows), 1), np.int64)
+        step = max(1, BLOCK // len(self.around))
+        for start in range(0, len(rows), step):
+            ids[start : start + step, 0] = self._nearest(rows[start : start + step])
+        return ids
+
+    def _nearest(self, rows: Ints) -> Ints:
+        """Cells (n,) of a block. Float32 products order most rows; those that it cannot order are done exactly.
+
+        With u = 2^-24, d products and d - 1 additions in any order and a rounded direction err by at most
+        (d + 2) u |g| |x| (1 + 2^-10): rows of integers below 2^24 are exact in float32. What is within twice that of
+        the largest may be the largest.
+        """
+        products = rows.astype(np.float32) @ self._rounded
+        length = np.sqrt(np.einsum("ij,ij->i", rows, rows).astype(np.float64))
+        slack = (2.1 * (rows.shape[1] + 2) * 2.0**-24 * (1 + 2.0**-9)) * length + 2.0**-20
+        best, unclear = _largest(products, slack)
+        minus = products[np.arange(len(rows)), best] < 0
+        ids = 2 * best + minus
+        if unclear.any():
+            exact = rows[unclear].astype(np.float64) @ self._exact
+            best = np.abs(exact).argmax(axis=1)
+            ids[unclear] = 2 * best + (exact[np.arange(len(exact)), best] < 0)
+        return ids
+
+    @cached_property
+    def _rounded(self) -> AnyArray:
+        return np.ascontiguousarray((self.around / NORM).astype(np.float32).T)
+
+    @cached_property
+    def _exact(self) -> Floats:
+        return np.ascontiguousarray(self.around.astype(np.float64).T)
+
+
+def _largest(products: AnyArray, slack: Floats) -> tuple[Ints, Bools]:
+    """Where the largest |product| (n,) of each row is, and whether another one comes within the slack (n,)."""
+    sizes, everyone = np.abs(products), np.arange(len(products))
+    best = sizes.argmax(axis=1)
+    largest = sizes[everyone, best]
+    sizes[everyone, best] = 0
+    return best, sizes.max(axis=1, initial=0) >= largest - slack
