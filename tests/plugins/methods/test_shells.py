@@ -66,12 +66,14 @@ def test_groups_one_behind_the_other_are_told_apart() -> None:
 
 
 def test_only_the_last_shell_clips_and_inner_ones_have_less_noise() -> None:
-    cells = Shells.around(np.zeros((1, 2), np.int64), 1000, 8, KEY)
+    middle = np.array([[50_000, -70_000]])
+    cells = Shells.around(middle, 1000, 8, KEY)
     vectors = cells.offsets()
     assert vectors.radii[:4].tolist() == [708, 1000, 1415, 2000]
     rows = np.array([[700, 0], [0, -999], [1400, 0], [1900, 0], [0, 100_000]])
-    values = vectors.values(rows, cells.locate(rows))
-    back = values * vectors.radii[cells.locate(rows)[:, 0]][:, None] / SCALE
+    buckets = cells.locate(middle + rows)
+    values = vectors.values(middle + rows, buckets)
+    back = values * vectors.radii[buckets[:, 0]][:, None] / SCALE
     assert np.allclose(back[:4], rows[:4], atol=0.01)
     assert np.allclose(back[4], [0, 2000], atol=0.01)
     assert abs(cells.cells.around).max() <= NORM
