@@ -1,10 +1,9 @@
 """Which cells of a grid hold rows, as far as noise lets see: the released points that few-column methods cluster.
 
 Cells are ranked by counts that are blurred with their neighbours', since rows that noise hides in one cell show in
-several; a seventh of the neighbours' weight on either side is a normal blur of half a cell. From the top, all cells are
-kept that noise alone would exceed in fewer than k cells of the grid: at least as many as hold nine tenths of the public
-number of rows, and no more than hold a fifth more than all of them. Weights are the counts as they came: the blurred
-ones are biased at the borders of groups.
+several; these shares are a normal blur of half a cell. From the top, cells are kept that noise alone would exceed in
+fewer than k cells of the grid, until they hold the public number of rows, and at least k. Weights are the counts as
+they came: blurred ones would draw centres to the borders of groups.
 
 All of it is post-processing of released counts.
 """
@@ -23,10 +22,6 @@ from cloister.plugins.trees.grid_cells import GridCells
 SIDE, OWN = 1 / 9, 7 / 9
 """A cell's share in its neighbour's blurred count, and in its own: along each column."""
 
-LEAST_HELD, MOST_HELD = 0.9, 1.2
-"""Rows that kept cells hold, over the public number of rows. Noisy cells that look full hold rows that do not exist, so
-that a fifth more are let in (fitted on s1, house, a1 and lsun; 1.1 to 1.3 are alike)."""
-
 
 def occupied(grid: GridCells, counts: Counts, k: int, rows: int) -> Coreset:
     """The kept cells, as points at their middles. Args: rows, the public number."""
@@ -37,8 +32,8 @@ def occupied(grid: GridCells, counts: Counts, k: int, rows: int) -> Coreset:
     held = np.maximum(values[falling], 0.0).cumsum()
     chance = min(0.5, k / len(ids))
     clear = int((blurred > -NormalDist().inv_cdf(chance) * error).sum())
-    least, most = (max(k, int(np.searchsorted(held, share * rows)) + 1) for share in (LEAST_HELD, MOST_HELD))
-    kept = np.sort(falling[: min(max(clear, least), most)])
+    enough = int(np.searchsorted(held, rows)) + 1
+    kept = np.sort(falling[: max(k, min(clear, enough))])
     return Coreset(
         grid.middles(ids[kept]), values[kept], leaves=Leaves(np.zeros(len(kept), np.int64), ids[kept]),
         errors=Errors(errors[kept], np.zeros(len(kept))), cells=grid.corners(ids[kept]),
