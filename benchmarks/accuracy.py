@@ -55,7 +55,8 @@ class Cell:
 
 @lru_cache(maxsize=2)
 def data_of(name: str) -> DataSet:
-    """A data set by name, or by the words of a generator: 'synth 4 8 1', 'synth_k 16 1', 'ablation 4 8 0.25 1'."""
+    """A data set by name, or by the words of a generator: 'synth 4 8 1', 'synth_k 16 1', 'ablation 4 8 0.25 1',
+    'calibration 3'."""
     kind, *words = name.split()
     if not words:
         return datasets.load(name)
