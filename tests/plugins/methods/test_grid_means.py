@@ -21,7 +21,7 @@ from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import built_in
 from cloister.core.session import Session, forecast
 from cloister.core.types import Floats
-from cloister.metrics import nicv
+from cloister.metrics import k_median_cost, nicv
 from cloister.plugins.methods.clipping import SCALE
 from cloister.plugins.methods.grid_means import STEP, GridMeans, stepped
 from cloister.plugins.populations.arrays import Arrays
@@ -201,13 +201,13 @@ def test_more_rows_and_more_budget_never_raise_the_expected_error() -> None:
         assert (np.diff(errors, axis=1) < 0).all()
 
 
-def test_the_expected_error_is_the_measured_one_to_a_factor_of_five() -> None:
+def test_the_expected_error_is_the_measured_one_to_a_factor_of_ten() -> None:
     for n, k, epsilon in ((1500, 8, 0.1), (5000, 15, 0.1), (3000, 20, 0.1)):
         rows, truth = groups(n, k, spread=0.1)
         problem = problem_of(n, k, epsilon=epsilon)
         cost = np.mean([nicv(rows, run(rows, problem, s)[0].centers) for s in range(8)])
         measured = (cost - nicv(rows, truth)) / 2
-        assert 0.2 < measured / method().expected_error(problem) < 5
+        assert 0.1 < measured / method().expected_error(problem) < 10
 
 
 def test_a_step_is_never_longer_than_what_clipping_leaves_of_an_offset() -> None:
@@ -235,3 +235,15 @@ def test_pictures_get_the_cells_that_the_rows_are_in() -> None:
     assert cells.shape == (len(weights), 2, 2)
     inside = ((cells[:, 0] <= rows[:200, None]) & (rows[:200, None] <= cells[:, 1])).all(axis=2)
     assert inside.any(axis=1).mean() > 0.95
+
+
+def test_grid_median_beats_the_tree_s_where_noise_is_large() -> None:
+    """k-median cost, the sum of three seeded runs each."""
+    rows, _ = groups(4000, 9)
+    costs = []
+    for name in ("grid-median", "hst-median"):
+        problem, made = problem_of(4000, 9, epsilon=0.1), compose(built_in(), "Method", name, {}, {}).value
+        sessions = [Session(problem, SEED, Arrays(rows), noise=NoiseRng.for_tests(s)) for s in range(3)]
+        found = [made.cluster(problem, session, SEED.child("method")).centers for session in sessions]
+        costs.append(sum(k_median_cost(rows, centers) for centers in found))
+    assert costs[0] < 0.8 * costs[1]

@@ -2,8 +2,8 @@
 
 Cells are ranked by counts that are blurred with their neighbours', since rows that noise hides in one cell show in
 several; these shares are a normal blur of half a cell. From the top, cells are kept that noise alone would exceed in
-fewer than k cells of the grid, until they hold the public number of rows, and at least k. Weights are the counts as
-they came: blurred ones would draw centres to the borders of groups.
+fewer than k cells of the grid, until they hold the public number of rows and a standard error of their sum, and at
+least k. Weights are the counts as they came: blurred ones would draw centres to the borders of groups.
 
 All of it is post-processing of released counts.
 """
@@ -29,10 +29,10 @@ def occupied(grid: GridCells, counts: Counts, k: int, rows: int) -> Coreset:
     values, errors = counts.at(ids), counts.standard_error(ids)
     blurred, error = _blurred(grid, values, 1), np.sqrt(_blurred(grid, errors**2, 2))
     falling = np.argsort(-blurred, kind="stable")
-    held = np.maximum(values[falling], 0.0).cumsum()
+    held = np.maximum(values[falling], 0.0).cumsum() - np.sqrt((errors[falling] ** 2).cumsum())
     chance = min(0.5, k / len(ids))
     clear = int((blurred > -NormalDist().inv_cdf(chance) * error).sum())
-    enough = int(np.searchsorted(held, rows)) + 1
+    enough = int(np.searchsorted(np.maximum.accumulate(held), rows)) + 1
     kept = np.sort(falling[: max(k, min(clear, enough))])
     return Coreset(
         grid.middles(ids[kept]), values[kept], leaves=Leaves(np.zeros(len(kept), np.int64), ids[kept]),
