@@ -32,8 +32,9 @@ import numpy as np
 import peers
 from datasets import EPSILONS, DataSet
 
+from cloister.core.errors import CloisterError
 from cloister.metrics import Mean, auc, mean_interval, nicv
-from cloister.run.fit import Request, fit, source
+from cloister.run.fit import Request, fit, prepare, source
 
 METHODS = ("su-lloyd", "gauss-lloyd", "fastlloyd")
 BAR = {"su-lloyd": "SuLloyd*", "gauss-lloyd": "GLloyd*", "fastlloyd": "FastLloyd*"}
@@ -54,7 +55,8 @@ class Cell:
 
 @lru_cache(maxsize=2)
 def data_of(name: str) -> DataSet:
-    """A data set by name, or by the words of a generator: 'synth 4 8 1', 'synth_k 16 1', 'ablation 4 8 0.25 1'."""
+    """A data set by name, or by the words of a generator: 'synth 4 8 1', 'synth_k 16 1', 'ablation 4 8 0.25 1',
+    'calibration 3'."""
     kind, *words = name.split()
     if not words:
         return datasets.load(name)
@@ -68,17 +70,22 @@ def population_of(name: str) -> Any:
     return source(data_of(name).rows, None, "refuse")
 
 
-def measure(cell: Cell) -> list[float]:
-    """NICV of each run of a cell."""
+def request_of(cell: Cell) -> Request:
+    """A cell's run."""
     data = data_of(cell.data)
     n = len(data.rows)
     private = cell.method != "lloyd"
-    request = Request(
+    return Request(
         k=data.k, method=cell.method, epsilon=cell.epsilon,
         delta=0.0 if cell.method == "su-lloyd" else datasets.delta(n),
         bounds=(-1.0, 1.0), rows=n, options=dict(cell.options), not_private=not private,
         trust="central" if private else None,
     )  # fmt: skip
+
+
+def measure(cell: Cell) -> list[float]:
+    """NICV of each run of a cell."""
+    data, request = data_of(cell.data), request_of(cell)
     return [nicv(data.rows, fit(request, population_of(cell.data)).centers) for _ in range(cell.runs)]
 
 
@@ -180,6 +187,15 @@ def against_peers(processes: int, store: Path | None, names: tuple[str, ...], sc
     print("\n".join(missed))
 
 
+def can_run(cell: Cell) -> bool:
+    """Whether the method takes so many columns, with so much budget."""
+    try:
+        prepare(request_of(cell), [str(j) for j in range(data_of(cell.data).rows.shape[1])])
+    except CloisterError:
+        return False
+    return True
+
+
 def default(processes: int, store: Path | None, names: tuple[str, ...], scale: float, only: bool, out: Path) -> None:
     """Auto, and unless ``only`` it is wanted the methods that it picks from; the picture."""
     methods = ["auto"] if only else ["auto", *auto_tables.others()]
@@ -189,7 +205,7 @@ def default(processes: int, store: Path | None, names: tuple[str, ...], scale: f
         for method in methods
         for eps in auto_tables.EPSILONS
     ]
-    measured = run(cells, processes, store)
+    measured = run(filter(can_run, cells), processes, store)
     found = {(c.data, c.method, c.epsilon): measured[c] for c in measured if not c.options}
     print("\n".join(auto_tables.table(found, names)))
     auto_tables.draw(found, names, out)

@@ -238,7 +238,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "an unknown option": (["rows.npy", *FAST, "--set", "round=3"], "did you mean rounds"),
     "an option of no candidate": (["rows.npy", *BASE, "--set", "rounds=3"], "write NAME.rounds for a candidate's"),
     "a trust model that is none": (["rows.npy", *BASE, "--trust", "locale"], "did you mean local"),
-    "a candidate that is none": (["rows.npy", *BASE, "--with", "one-rund=none"], "did you mean one-round"),
+    "a candidate that is none": (["rows.npy", *BASE, "--with", "grid-mean=none"], "did you mean grid-means"),
     "an unknown component": (["rows.npy", *FAST, "--with", "counts=discrete-laplas"], "did you mean discrete-laplace"),
     "an option out of bounds": (["rows.npy", *FAST, "--set", "radius_scale=-1"], "it must be > 0"),
     "an option that is no number": (["rows.npy", *FAST, "--set", "rounds=many"], "it takes int"),

@@ -126,7 +126,7 @@ def _median() -> list[Spec]:
              "k-median in few columns by a grid's noisy counts, and a round of unit vectors", paper=COHEN,
              presets={"start": "grid-means", "start_share": 0.8, "rounds": 1}, objective="k-median"),
         Spec("tree-median", "Method", HST, "k-median by a random tree's noisy counts, lifted and merged", paper=COHEN,
-             presets={"merge": "kmedian++", "extra": 2}, objective="k-median"),
+             presets={"merge": "kmedian++", "extra": 2}),
         Spec("private-lloyd-median", "Method", "cloister.plugins.methods.lloyd_median:LloydMedian",
              "k-median by noisy rounds of unit vectors from a public start", paper=COHEN, objective="k-median"),
         Spec("k-variates", "Method", "cloister.plugins.methods.k_variates:KVariates",

@@ -22,7 +22,7 @@ from cloister.run.statement import UNITS
 
 
 @attrs.frozen
-class Asked:
+class ScheduledQuestion:
     """One question of the schedule.
 
     Args:
@@ -61,7 +61,7 @@ class Explanation:
 
     plan: PreparedRun
     error: float | None
-    asked: tuple[Asked, ...]
+    asked: tuple[ScheduledQuestion, ...]
 
     @property
     def method(self) -> dict[str, Any]:
@@ -129,12 +129,12 @@ def explain(request: Request, columns: Sequence[str]) -> Explanation:
     return Explanation(plan, error if plan.choice is None else plan.choice.error, asked)
 
 
-def _asked(plan: PreparedRun, number: int, part: OpenedQuestion, question: Question[Any, Any]) -> Asked:
+def _asked(plan: PreparedRun, number: int, part: OpenedQuestion, question: Question[Any, Any]) -> ScheduledQuestion:
     budget, events = plan.budget, part.channel.events
     alike = math.isfinite(budget.amount) and all(event.spent.measure == budget.measure for event in events)
     share = sum(event.spent.amount for event in events) / budget.amount if alike else None
     variance = question.variance(plan.problem.context(question.budget))
-    return Asked(
+    return ScheduledQuestion(
         number, "counts" if part.vectors is None else "sums", events[0].mechanism if events else "nothing",
         sum(part.cells.space.sizes), share, part.fraction, math.sqrt(variance) / part.fraction,
     )  # fmt: skip

