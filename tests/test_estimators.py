@@ -51,7 +51,9 @@ def blobs(n: int = 4000) -> Any:
 
 
 def model(**more: Any) -> Any:
-    return cloister.KMeans(n_clusters=3, epsilon=4.0, delta=1e-6, bounds=(-1, 1), rows=4000, random_state=7, **more)
+    """Without zoom, so that the start that ``random_state`` repeats lies where it did."""
+    asked: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 4000, "zoom": "off"}
+    return cloister.KMeans(n_clusters=3, random_state=7, **{**asked, **more})
 
 
 def test_it_finds_clear_clusters_and_says_what_it_promises() -> None:
@@ -84,7 +86,7 @@ def test_random_state_repeats_the_start_and_never_the_noise() -> None:
 
 
 def test_components_and_options_are_passed_on() -> None:
-    fitted = model(components={"counts": "discrete-laplace"}, options={"rounds": 3}, zoom="off").fit(blobs())
+    fitted = model(components={"counts": "discrete-laplace"}, options={"rounds": 3}).fit(blobs())
     assert fitted.result_.method["slots"]["counts"]["name"] == "discrete-laplace"
     assert len(fitted.privacy_.spends) == 6
 
