@@ -51,7 +51,9 @@ def blobs(n: int = 4000) -> Any:
 
 
 def model(**more: Any) -> Any:
-    return cloister.KMeans(n_clusters=3, epsilon=4.0, delta=1e-6, bounds=(-1, 1), rows=4000, random_state=7, **more)
+    """Without zoom, so that the start that ``random_state`` repeats lies where it did."""
+    asked: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 4000, "zoom": "off"}
+    return cloister.KMeans(n_clusters=3, random_state=7, **{**asked, **more})
 
 
 def test_it_finds_clear_clusters_and_says_what_it_promises() -> None:

@@ -183,3 +183,11 @@ def test_every_change_of_a_plan_changes_what_is_agreed_on() -> None:
     ]  # fmt: skip
     hashes = [pool_plan({**base, **change}).agreement.hash for change in ({}, *changes)]
     assert len(set(hashes)) == len(hashes)
+
+
+def test_a_plan_may_ask_for_zoom_and_scale_and_otherwise_works_in_its_bounds_as_they_are() -> None:
+    plain, zoomed = (pool_plan(facts(**more)) for more in ({}, {"zoom": 0.1, "scale": [1, 2]}))
+    assert plain.plan.composed.spec.name == "fastlloyd"
+    assert len(zoomed.rounds) == 1 + len(plain.rounds)
+    assert zoomed.plan.composed.config()["options"] == {"share": 0.1, "scale": "1.0,2.0"}
+    assert zoomed.agreement != plain.agreement

@@ -16,9 +16,10 @@ from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import UNKNOWN
+from cloister.federated.plan import pooled
 from cloister.metrics import nicv
 from cloister.plotting.data import Curve, Map
-from cloister.run.fit import Account, PreparedRun, Request, fit, prepare, source
+from cloister.run.fit import Account, PreparedRun, Request, fit, parties, prepare, source
 from cloister.run.framing import scale_of
 from cloister.run.result import Result
 from tests.hospital import BOUNDS, patients
@@ -260,6 +261,18 @@ def test_a_zoomed_run_that_is_killed_goes_on_and_pays_once(
     again = fit(asked, source(blobs(seed=9), None, "refuse"), account=account)  # from the record: no row is read
     assert np.array_equal(again.centers, result.centers)
     assert np.array_equal(again.details["intervals"], result.details["intervals"])
+
+
+def test_parties_who_pool_zoom_by_their_own_oracle_and_find_the_rows_of_all() -> None:
+    rows = blobs()
+    components, options = pooled("hst-means", {}, {}, 2)
+    together = parties({name: source(rows[i::2], None, "refuse") for i, name in enumerate(("north", "south"))})
+    asked = request(bounds=(-900, 900), components=components, options=options, epsilon=2.0)
+    result = fit(asked, together)
+    counts = result.method["frame"]["slots"]["counts"]
+    assert (counts["name"], counts["options"]["parties"]) == ("skellam", 2)
+    assert (np.abs(result.details["intervals"]) < 3).all()
+    assert (result.details["intervals"] @ [-1, 1] > 1).all()
 
 
 # the command line

@@ -87,7 +87,7 @@ def test_groups_that_are_far_apart_are_all_within_the_interval() -> None:
 def test_thin_rows_before_a_dense_bin_are_not_cut_off() -> None:
     """Bins that say nothing alone are summed up."""
     g = np.random.default_rng(3)
-    rows = np.concatenate([g.uniform(-1, 0.5, 2500), np.full(2500, 0.6)])[:, None]
+    rows = np.concatenate([g.uniform(-1, 0.5, 900), np.full(4100, 0.6)])[:, None]
     (low, high), *_ = run(zoom(), rows, box(1.2))[0].details["intervals"]
     assert low < -0.85
     assert high > 0.6
@@ -114,7 +114,7 @@ def test_a_range_that_nobody_knows_is_found_whatever_its_magnitude(scale: float)
     rows = scale * np.random.default_rng(5).normal([0, 50], [1, 2], (5000, 2))
     domain = Box((UNKNOWN[0],) * 2, (UNKNOWN[1],) * 2)
     found = run(zoom(), rows, domain)[0].details["intervals"] / scale
-    low, high = np.quantile(rows / scale, [0.05, 0.95], axis=0)
+    low, high = np.quantile(rows / scale, [0.1, 0.9], axis=0)
     assert (found[:, 0] <= low).all()
     assert (high <= found[:, 1]).all()
     assert (found[:, 1] - found[:, 0] <= 4 * (high - low)).all()
@@ -147,19 +147,20 @@ def schedule(rounds: Sequence[Any]) -> list[Any]:
 def test_the_price_and_the_method_within_are_the_same_wherever_rows_are() -> None:
     """An adversary who reads the schedule, the noise or the inner problem learns nothing of the rows."""
     g, domain = np.random.default_rng(7), box(WIDE, WIDE)
-    for rows in (g.normal(0, 1, (5000, 2)), g.uniform(-WIDE, WIDE, (5000, 2)), np.full((5000, 2), 1e6)):
+    for rows in (g.normal(0, [1, 100], (5000, 2)), g.uniform(-WIDE, WIDE, (5000, 2)), np.full((5000, 2), 1e6)):
         found, session = run(zoom(scale="bounds"), rows, domain)
         problem = Problem(2, domain, 5000, Budget("gaussian", MU2))
         planned = forecast(zoom(scale="bounds"), problem, SEED)
         assert schedule(session.rounds) == schedule(planned)
+        assert len(planned) == 2
         assert found.details["domain"] == repr(cube(2))
         Accountant(Total(1.0, 1e-5), problem.budget).forecast([round.events for round in planned])
 
 
 def test_a_row_changes_one_bin_in_every_level_of_every_column() -> None:
     """All neighbours of a small table: the squared distance of their totals is what the oracle is opened for."""
-    columns = Columns((8, 8, 3), 3)
-    values = np.array([[x, y, z] for x in range(-9, 10) for y in (-8, 0, 8) for z in range(-4, 5)])
+    columns = Columns((8, 8, 2**18), 3)
+    values = np.array([[x, y, z] for x in range(-9, 10) for y in (-8, 0, 8) for z in (-(2**18), -3, 0, 2**18)])
     ids = columns.locate(values)
     assert ids.shape == (len(values), 9)
     assert columns.space.sizes == (16, 256, 4096) * 3
@@ -204,7 +205,7 @@ def test_an_adversary_who_reads_the_frame_wins_no_more_often_than_its_share_allo
     sigma = math.sqrt(3 / (share * mu2))
     wins = []
     for extra in (0, 1):
-        far = round(4 * sigma) + extra
+        far = round(4.75 * sigma) + extra
         rows = np.concatenate([np.zeros((3000, 1)), np.full((far, 1), 900.0)])
         wide = [
             run(zoom(share=share), rows, box(WIDE), mu2=mu2, seed=seed)[0].details["intervals"][0, 1] > 800
@@ -223,7 +224,7 @@ def test_without_a_share_nothing_is_asked_and_all_of_the_budget_is_the_methods()
     assert session.rounds[0].events[0].spent.amount == MU2
 
 
-@pytest.mark.parametrize(("rows", "most"), [(100_000, 0.01), (15_000, 0.07), (1_600, 0.1), (300, 0.0)])
+@pytest.mark.parametrize(("rows", "most"), [(100_000, 0.01), (9_999, 0.1), (1_600, 0.1), (300, 0.0)])
 def test_the_share_falls_with_rows_and_is_nothing_where_noise_hides_them(rows: int, most: float) -> None:
     problem = Problem(2, box(1.0, 1.0), rows, Budget("gaussian", MU2))
     assert zoom().share_of(problem) == most

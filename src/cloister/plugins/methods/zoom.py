@@ -25,7 +25,7 @@ import attrs
 import numpy as np
 
 from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Box, Domain, Lattice
+from cloister.core.domains import Box, Lattice
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import GRADES, Graded, Reframed, cube, least_of, unknown_columns
 from cloister.core.questions import count
@@ -52,6 +52,9 @@ COARSE = 0.025
 
 MARGIN = 0.05
 """Of an interval's width, added on each side to what noise hides of rows that are spread evenly."""
+
+FEW, MANY = 3, 10_000
+"""Up to so many columns, and from so many rows on, there is a fourth level."""
 
 NEARLY = 0.8
 """An interval of at least this part of the declared range is not worth clipping rows for."""
@@ -131,12 +134,12 @@ class Zoom(Generic[T]):
     def _error(self, problem: Problem, share: float) -> float:
         """Standard error of a bin, in parts of all rows."""
         look = problem.split(share)[0].budget
-        columns = _columns(problem.domain)
+        columns = _columns(problem)
         return math.sqrt(self.counts.variance(columns.space, look, problem.context(look))) / problem.rows
 
     def _found(self, look: Problem, domain: Box, session: Session[T]) -> Floats:
         """Intervals (d, 2), in the caller's units."""
-        columns, declared = _columns(domain), np.column_stack([domain.lower, domain.upper])
+        columns, declared = _columns(look), np.column_stack([domain.lower, domain.upper])
         lattice: Lattice = Reframed.of(declared, domain.half_widths)
         unknown = unknown_columns(domain)
         if unknown:
@@ -165,11 +168,13 @@ class Zoom(Generic[T]):
         return weights
 
 
-def _columns(domain: Domain) -> Columns:
-    """The bins of a domain's columns: a fourth level where grades of all numbers are to be told apart."""
-    unknown = unknown_columns(domain)
-    side = int(cube(domain.dimension).sides[0])
-    return Columns(tuple(GRADES if j in unknown else side for j in range(domain.dimension)), 4 if unknown else 3)
+def _columns(problem: Problem) -> Columns:
+    """The bins of a domain's columns: a fourth level where grades of all numbers are to be told apart, or where many
+    rows in few columns make a bin of 4,096 coarse."""
+    domain = problem.domain
+    unknown, side = unknown_columns(domain), int(cube(domain.dimension).sides[0])
+    fine = unknown or (domain.dimension <= FEW and problem.rows >= MANY)
+    return Columns(tuple(GRADES if j in unknown else side for j in range(domain.dimension)), 4 if fine else 3)
 
 
 def _widened(ends: tuple[int, int] | None, declared: Floats, unknown: bool, margin: float) -> tuple[float, float]:

@@ -16,14 +16,16 @@ from cloister.core.buckets import Space
 from cloister.core.roles import Counts
 from cloister.core.types import Floats, Ints
 
-FAN = 16
+FAN_BITS = 4
+FAN = 2**FAN_BITS
 """Bins that a bin of the level above is made of."""
 
-CODES = FAN**4
+BITS = 4 * FAN_BITS
+CODES = 2**BITS
 """A column's range in the smallest steps that bins may have."""
 
-CERTAIN = 4.0
-"""Standard errors above which a count is of rows: noise alone looks so once in 30,000 bins."""
+CERTAIN = 4.75
+"""Standard errors above which a count is of rows: noise alone looks so once in a million bins."""
 
 
 @final
@@ -31,7 +33,8 @@ CERTAIN = 4.0
 class Columns:
     """A row is in one bin of every column, on every level of it: that is d times ``depth`` levels.
 
-    Args: sides, the largest lattice coordinate of each column; depth, levels of a column: 16, 256, 4,096 ... bins.
+    Args: sides, the largest lattice coordinate of each column, powers of two; depth, levels of a column: 16, 256, 4,096
+        ... bins.
     """
 
     sides: tuple[int, ...]
@@ -42,11 +45,14 @@ class Columns:
         return Space(tuple(FAN ** (level + 1) for level in range(self.depth)) * len(self.sides))
 
     def locate(self, rows: Ints) -> Ints:
-        sides = np.array(self.sides)
-        codes = np.clip((rows + sides) * CODES // (2 * sides), 0, CODES - 1)
-        shifts = np.array([(4 - level) * 4 for level in range(1, self.depth + 1)])
-        ids: Ints = (codes[:, :, None] >> shifts).reshape(len(rows), self.space.levels)
-        return ids
+        ids = np.empty((len(self.sides), self.depth, len(rows)), np.int64)
+        for column, side in enumerate(self.sides):
+            finer = (2 * side).bit_length() - 1 - BITS
+            moved = rows[:, column] + side
+            codes = np.clip(moved >> finer if finer >= 0 else moved << -finer, 0, CODES - 1)
+            for level in range(self.depth):
+                np.right_shift(codes, BITS - FAN_BITS * (level + 1), out=ids[column, level])
+        return ids.reshape(self.space.levels, len(rows)).T
 
 
 def interval(counts: Counts, column: int, errors: Sequence[float]) -> tuple[int, int] | None:
