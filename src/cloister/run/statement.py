@@ -147,6 +147,8 @@ class PrivacyStatement:
         """Plain data, with the derived sentences for readers of JSON."""
         spends = [attrs.asdict(s) for s in self.spends]
         facts = {WRITTEN.get(name, name): value for name, value in attrs.asdict(self).items()}
+        if not self.count_share:  # a result reads as it did before rows could be counted
+            del facts["count_share"]
         return {**facts, "spends": spends, "relation": self.relation, "headline": self.headline}
 
     @classmethod
