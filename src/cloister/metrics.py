@@ -20,8 +20,8 @@ from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.threads import Threads
 from cloister.core.types import AnyArray, Floats, Ints
 
-_CHUNK = 2**17
-"""Floats per chunk (its rows and their distance table): 1 MB of float64 stay in a core's second-level cache."""
+_CHUNK = 2**18
+"""Floats per chunk (its rows and their distance table): 2 MB of float64, of the size of a core's second-level cache."""
 
 
 def cost(rows: ArrayLike, centers: ArrayLike, power: float = 2, threads: int | None = None) -> float:
@@ -258,7 +258,7 @@ def distances(rows: ArrayLike, centers: ArrayLike, threads: int | None = None) -
         with np.errstate(over="ignore", invalid="ignore"):
             found = np.matmul(x, about.slopes.T, out=out[part])
             found += squares[:, None]
-        if not np.isfinite(found).all():
+        if not np.isfinite(squares).all():
             _check_finite("rows", x, part.start)
         near = np.nonzero(found < (squares * _CANCELLED)[:, None])
         found[near] = np.square(x[near[0], :-1] - about.centers[near[1]]).sum(axis=1)

@@ -63,8 +63,8 @@ class Bucketing(Protocol):
 
     Laws: a row's bucket is a function of that row alone, on exact integers, ties to the lowest id: the same alone, in
     any batch and in any order, on every machine (a floating-point matrix product is not). It is plain data with a
-    digest: a frozen attrs class of numbers, text, arrays and such classes. Ids outside its space are refused, whatever
-    oracle is asked (``core.encoding``).
+    digest: a frozen attrs class of numbers, text, arrays and such classes. Several threads may ask it at once. Ids
+    outside its space are refused, whatever oracle is asked (``core.encoding``).
     """
 
     @property

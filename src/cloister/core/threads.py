@@ -33,7 +33,8 @@ def allowed() -> int:
 
 @cache
 def _blas() -> Any:
-    """The BLAS libraries of this process. To look for them takes 10 ms, longer than a pass over few rows."""
+    """The BLAS libraries of this process, NumPy's among them. To look for them takes 10 ms, longer than a pass over few
+    rows; those that are loaded later have no part in a pass."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")

@@ -167,8 +167,9 @@ class PrivacyStatement:
         spends = [attrs.asdict(s) for s in self.spends]
         facts = {WRITTEN.get(name, name): value for name, value in attrs.asdict(self).items()}
         facts |= {"notes": list(self.notes)} if facts.pop("notes") else {}
-        if self.rows_per_user is None:
-            del facts["rows_per_user"]
+        for name in ("rows_per_user", "count_share"):  # a result reads as it did before there were any
+            if not facts[name]:
+                del facts[name]
         return {**facts, "spends": spends, "relation": self.relation, "headline": self.headline}
 
     @classmethod
