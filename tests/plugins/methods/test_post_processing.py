@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from cloister.plugins.methods.post_processing import james_stein, pooled_james_stein, projected
+from cloister.plugins.methods.post_processing import (
+    empirical_bayes,
+    james_stein,
+    pooled_james_stein,
+    projected,
+)
 
 
 def test_a_step_is_shortened_by_what_noise_alone_gives_it() -> None:
@@ -51,3 +56,16 @@ def test_projected_counts_are_the_nearest_of_their_total_that_are_not_negative()
 def test_counts_of_nothing_are_projected_on_equal_ones_and_huge_ones_stay_finite() -> None:
     assert np.allclose(projected(np.zeros(4), 8.0), 2.0)
     assert np.isfinite(projected(np.array([1e300, -1e300, 1e300]), 1.0)).all()
+
+
+def test_factors_of_many_steps_come_near_those_of_who_knows_how_long_they_are() -> None:
+    """Steps of energy 1 and known noises from 0.1 to 10: the best factor of each is 1 / (1 + noise)."""
+    g, d = np.random.default_rng(3), 5
+    noise = np.tile(10.0 ** np.linspace(-1, 1, 50), 40)
+    true = g.standard_normal((2000, d)) * np.sqrt(1 / d)
+    seen = true + g.standard_normal((2000, d)) * np.sqrt(noise / d)[:, None]
+    found = empirical_bayes((seen**2).sum(axis=1), noise)
+    assert np.abs(found / (1 / (1 + noise)) - 1).max() < 0.1
+    assert empirical_bayes(np.zeros(3), np.ones(3)).tolist() == [0, 0, 0]
+    assert empirical_bayes(np.array([1.0, 4.0]), np.zeros(2)).tolist() == [1, 1]
+    assert np.isfinite(empirical_bayes(np.array([1e300, 0.0]), np.array([1e-300, 1e300]))).all()

@@ -9,8 +9,8 @@
     6. Lloyd rounds: the distance within which 90% of the rows have a centre, counts and clipped sums about the centres.
 
 Bounds may be loose: from step 3 on noise is in proportion to radii that were measured, not to the domain. Rows should
-be many for their noise, n mu / k above 40 or so: below, candidates drown. Of 16 clear groups one run in twenty misses one;
-more starts of the solver (``solver.starts=60``) help a little.
+be many for their noise, n mu / k above 40 or so: below, candidates drown. Of 16 clear groups one run in twenty misses
+one; more starts of the solver (``solver.starts=60``) help a little.
 
 Guarantee: that of the oracles in the slots (trust, neighbouring relation, measure), composed by the accountant over 5 +
 2 ``rounds`` rounds. Each round asks one count (a row is in one bucket: sensitivity 1), or a count and a sum of vectors
