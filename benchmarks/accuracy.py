@@ -34,7 +34,8 @@ from datasets import EPSILONS, DataSet
 
 from cloister.core.errors import CloisterError
 from cloister.metrics import Mean, auc, mean_interval, nicv
-from cloister.run.fit import Request, fit, prepare, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request, prepare
 
 METHODS = ("su-lloyd", "gauss-lloyd", "fastlloyd")
 BAR = {"su-lloyd": "SuLloyd*", "gauss-lloyd": "GLloyd*", "fastlloyd": "FastLloyd*"}

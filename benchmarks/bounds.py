@@ -20,7 +20,8 @@ import datasets
 import numpy as np
 
 from cloister.metrics import nicv
-from cloister.run.fit import Request, fit, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
 
 SETS = "s1", "house", "shuttle", "birch2_25k"
 CASES = (("auto", 1), ("auto", 4), ("auto", 16), ("auto", 1000), ("off", 4), ("off", 16))

@@ -32,7 +32,7 @@ from cloister.collection.server.aggregator import decode
 from cloister.collection.wire import reports as wire
 from cloister.core.types import Bools, Floats, Ids
 from cloister.metrics import nicv
-from cloister.run.fit import Request
+from cloister.run.request import Request
 
 D, K, R, LIARS = 10, 8, 100.0, 0.01
 CASES = ((10_000, 4.0), (100_000, 1.0), (100_000, 4.0))

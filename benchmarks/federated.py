@@ -45,7 +45,8 @@ from cloister.federated.transport.grpc_client import Line
 from cloister.federated.transport.grpc_server import Server
 from cloister.federated.transport.service import CoordinatorService
 from cloister.federated.transport.tls import Credentials
-from cloister.run.fit import Request, fit, prepare
+from cloister.run.fit import fit
+from cloister.run.request import Request, prepare
 
 TABLE_3 = [
     ("TimeSynth 10K", 10_000, 2, 2, 3.03, 192), ("", 10_000, 2, 5, 3.24, 384), ("", 10_000, 5, 2, 4.32, 480),

@@ -11,7 +11,7 @@ import numpy as np
 from cloister.core.encoding import absorb, chunk_rows, encode_lattice, merge_summaries
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray
-from cloister.run.fit import PreparedRun
+from cloister.run.request import PreparedRun
 
 
 def halves(plan: PreparedRun, rows: AnyArray) -> tuple[float, float]:

@@ -38,7 +38,8 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
 from cloister.metrics import Mean, k_median_cost, mean_interval
 from cloister.plugins.solvers.kmedian import KMedianPlusPlus
-from cloister.run.fit import Request, fit
+from cloister.run.fit import fit
+from cloister.run.request import Request
 
 SETS = ("skin", "shuttle", "covertype_first20k", "higgs_10k")
 METHODS = ("hst-median", "tree-coreset-median", "private-lloyd-median", "k-variates")

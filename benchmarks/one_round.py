@@ -39,7 +39,8 @@ from cloister.core.lattice import CAP
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats
 from cloister.metrics import nicv
-from cloister.run.fit import Request, fit, prepare, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request, prepare
 
 SEEDS = 10
 

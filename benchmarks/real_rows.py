@@ -14,7 +14,8 @@ import numpy as np
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
 from cloister.metrics import nicv, reference_centers
-from cloister.run.fit import Request, fit, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
 
 M = 10**6
 JITTER = 0.01

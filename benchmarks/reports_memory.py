@@ -31,7 +31,7 @@ def write(folder: Path, reports: int, k: int, dimension: int, buckets: str) -> N
     from cloister.collection.wire import reports as wire
     from cloister.core.encoding import encode_lattice
     from cloister.core.randomness import NoiseRng
-    from cloister.run.fit import Request
+    from cloister.run.request import Request
 
     options = {"tree.cells": buckets} if buckets else {}
     request = Request(k=k, method="one-round", epsilon=2.0, bounds="ball:1", rows=reports, seed=1, options=options)

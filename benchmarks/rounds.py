@@ -34,7 +34,8 @@ from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
 from cloister.core.types import AnyArray, Floats
 from cloister.metrics import cost
-from cloister.run.fit import PreparedRun, Request, fit, prepare, source
+from cloister.run.fit import fit, source
+from cloister.run.request import PreparedRun, Request, prepare
 
 M, C = 10**6, 10**5
 SOLVERS = {1: "kmedian++", 2: "kmeans++"}

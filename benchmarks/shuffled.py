@@ -31,7 +31,8 @@ from cloister.accounting import epsilon_of_mu, epsilon_of_shuffled, local_of_shu
 from cloister.core.capabilities import MultiMessageChannel
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.metrics import nicv
-from cloister.run.fit import PreparedRun, Request, fit, prepare, source
+from cloister.run.fit import fit, source
+from cloister.run.request import PreparedRun, Request, prepare
 
 EPSILON, DELTA, K, R = 1.0, 1e-6, 8, 100.0
 

@@ -32,7 +32,7 @@ def write(folder: Path, people: int, dimension: int, components: dict[str, str])
     from cloister.collection.plan.publish import publish
     from cloister.collection.wire import messages
     from cloister.collection.wire.messages import Messages
-    from cloister.run.fit import Request
+    from cloister.run.request import Request
 
     request = Request(
         k=8, method="one-round", epsilon=1.0, delta=1e-8, bounds="ball:1", rows=people, seed=1, components=components

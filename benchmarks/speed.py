@@ -91,7 +91,8 @@ def job(name: str, rows: Any, k: int, rounds: int) -> Callable[[], Any]:
         from cloister import KMeans as Ours
 
         return passed(name, Ours(k, method="fastlloyd", delta=1e-8, bounds=(-1.0, 1.0)), rows)
-    from cloister.run.fit import Request, fit, source
+    from cloister.run.fit import fit, source
+    from cloister.run.request import Request
 
     delta = 0.0 if name == "su-lloyd" else 1e-8
     request = Request(k=k, method=name, epsilon=1.0, delta=delta, bounds=(-1.0, 1.0), rows=len(rows))
@@ -123,7 +124,8 @@ def one(name: str, n: int, d: int, k: int, rounds: int, threads: int) -> None:
 
 def file(path: Path) -> None:
     """In a process of its own: one fit from a file."""
-    from cloister.run.fit import Request, fit, source
+    from cloister.run.fit import fit, source
+    from cloister.run.request import Request
 
     request = Request(k=8, epsilon=1.0, delta=1e-9, bounds=(-1.0, 1.0), rows=20_000_000)
     with Peak() as peak:

@@ -23,7 +23,7 @@ from cloister.collection.plan.publish import publish
 from cloister.core.domains import Box
 from cloister.core.randomness import PublicRng
 from cloister.plugins.methods.sphere_packing import sphere_packing
-from cloister.run.fit import Request, prepare
+from cloister.run.request import Request, prepare
 from cloister.run.result import Result
 
 NOISE = "the noise is fresh in every fit and cannot be seeded, so that two fits differ"

@@ -44,7 +44,7 @@ from cloister.commands.shuffle import shuffle
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
-    from cloister.run.fit import PreparedRun, Request
+    from cloister.run.request import PreparedRun, Request
 
 app = typer.Typer(
     name="cloister", no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -254,7 +254,8 @@ def fit(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Release k private centres of the rows."""
-    from cloister.run.fit import Account, fit as run, parties, source
+    from cloister.run.account import Account
+    from cloister.run.fit import fit as run, parties, source
     from cloister.run.result import checked_target
 
     given = {
@@ -361,7 +362,7 @@ def demo(
 
 def _requested(o: dict[str, Any], parties: int) -> Request:
     """The request that the options describe. Args: o (all options), parties (that pool their rows; 0: not pooled)."""
-    from cloister.run.fit import Request
+    from cloister.run.request import Request
 
     for name, how in (("k", "-k"), ("epsilon", "--epsilon")):
         if o[name] is None:

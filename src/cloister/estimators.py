@@ -11,8 +11,10 @@ import numpy as np
 from cloister import metrics
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.types import AnyArray, Floats, Ints
+from cloister.run.account import Account
 from cloister.run.bounds import domain_of
-from cloister.run.fit import Account, Request, fit, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
 from cloister.run.result import Result
 
 try:

@@ -31,7 +31,7 @@ from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianC
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
 from cloister.plugins.trees.grid import Grid
-from cloister.run.fit import PreparedRun, Request, prepare
+from cloister.run.request import PreparedRun, Request, prepare
 
 SEED = PublicRng.from_seed(5)
 LAPLACE = {"counts": "discrete-laplace"}

@@ -16,7 +16,7 @@ from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import Advanced, advance
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import next_round
-from cloister.run.fit import Request
+from cloister.run.request import Request
 
 N, D, ROUNDS = 900, 2, 3
 EPSILON = 9.0

@@ -25,7 +25,7 @@ from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Bools, Ids, Ints
-from cloister.run.fit import Request
+from cloister.run.request import Request
 
 N, D = 1000, 5
 WIRES = {"counts": "amplified-counts", "sums": "amplified-vectors"}

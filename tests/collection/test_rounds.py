@@ -17,7 +17,8 @@ from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance, decode, result_of
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
-from cloister.run.fit import Request, fit, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
 from cloister.run.result import Result
 from tests.collection.rounds_fakes import (
     CENTERS,

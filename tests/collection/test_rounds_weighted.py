@@ -15,7 +15,8 @@ from cloister.collection.client.encoder import State, encode, transcript_of
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
 from cloister.core.randomness import NoiseRng
-from cloister.run.fit import Request, fit, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
 from tests.collection.rounds_fakes import advanced, answered, prepared
 
 N, EPSILON, DELTA = 3000, 8.0, 1e-6

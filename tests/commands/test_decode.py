@@ -21,7 +21,7 @@ from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
 from cloister.collection.wire import reports as wire
 from cloister.core.errors import CloisterError
-from cloister.run.fit import Request
+from cloister.run.request import Request
 from cloister.run.result import Result
 from tests.in_process import PROGRAM, cloister
 

@@ -29,7 +29,7 @@ from cloister.collection.wire import reports as wire
 from cloister.collection.wire.columns import plan_of
 from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng
-from cloister.run.fit import Request
+from cloister.run.request import Request
 from tests.in_process import PROGRAM, cloister, program
 
 NAMES = ["age", "height", "income", "x", "y"]

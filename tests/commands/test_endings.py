@@ -32,7 +32,7 @@ from cloister.collection.plan.publish import publish
 from cloister.commands.common import console, print_table, steady
 from cloister.core.marks import SIZE
 from cloister.core.session import Session
-from cloister.run.fit import Request
+from cloister.run.request import Request
 from cloister.run.result import Result
 from tests import in_process
 from tests.collection import rounds_fakes, shuffled_plans

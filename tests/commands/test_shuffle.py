@@ -19,7 +19,7 @@ from cloister.collection.plan.publish import publish, words
 from cloister.collection.server.aggregator import decode
 from cloister.collection.shuffler.shuffler import shuffle
 from cloister.core.errors import InvalidInput, Refused
-from cloister.run.fit import Request
+from cloister.run.request import Request
 from tests.collection.shuffled_plans import WIRES, D, N, folder_of, sent, small_plan, write
 from tests.in_process import cloister
 

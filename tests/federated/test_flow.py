@@ -15,7 +15,9 @@ from cloister.core.types import Floats
 from cloister.federated.population import Joined
 from cloister.federated.protocol.journal import FileJournal, Memory
 from cloister.federated.protocol.messages import Kind, Rejected
-from cloister.run.fit import Account, Request, fit, parties, source
+from cloister.run.account import Account
+from cloister.run.fit import fit, parties, source
+from cloister.run.request import Request
 from tests.federated.federated_session import Keys
 from tests.federated.transport.test_service import NAMES, PARTS, Direct, Killed, Run, arrays, kill_at, request, service
 

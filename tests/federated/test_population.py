@@ -18,7 +18,8 @@ from cloister.federated.protocol.messages import HEAD, TAG
 from cloister.federated.protocol.ring import shape_bytes
 from cloister.federated.protocol.streams import new_private_key, public_key
 from cloister.federated.protocol.vectors import channels_of, outline
-from cloister.run.fit import Request, fit
+from cloister.run.fit import fit
+from cloister.run.request import Request
 
 ROWS = np.clip(np.random.default_rng(0).normal(0, 0.4, (3000, 2)), -1, 1)
 METHODS: dict[str, tuple[str, ...]] = {"gauss-lloyd": ("counts", "sums"), "one-round": ("counts", "sums")}

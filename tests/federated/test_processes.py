@@ -19,7 +19,8 @@ pytest.importorskip("grpc")
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
-from cloister.run.fit import Request, fit
+from cloister.run.fit import fit
+from cloister.run.request import Request
 from cloister.run.result import Result
 from tests.in_process import PROGRAM, cloister
 

@@ -28,7 +28,9 @@ from cloister.plugins.methods.auto import Auto
 from cloister.plugins.methods.sphere_packing import sphere_packing
 from cloister.plugins.trees.grid import Grid
 from cloister.run import choosing, fit as fitting
-from cloister.run.fit import Account, Request, fit, prepare, source
+from cloister.run.account import Account
+from cloister.run.fit import fit, source
+from cloister.run.request import Request, prepare
 from cloister.run.result import Result
 
 ROWS = np.random.default_rng(0).normal(0, 0.3, (3000, 2))

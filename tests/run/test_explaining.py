@@ -12,7 +12,8 @@ import pytest
 from cloister.core.randomness import PublicRng
 from cloister.plugins.populations.npy import Npy
 from cloister.run.explaining import explain
-from cloister.run.fit import Request, fit, prepare, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request, prepare
 from tests.in_process import cloister
 
 ROWS = np.random.default_rng(0).normal(0, 0.3, (3000, 2))

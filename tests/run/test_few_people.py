@@ -13,7 +13,8 @@ import cloister as package
 from cloister.collection.server.aggregator import decode
 from cloister.collection.shuffler.shuffler import shuffle
 from cloister.core.errors import Refused
-from cloister.run.fit import Request, fit, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
 from tests.collection.shuffled_plans import WIRES, folder_of, sent, small_plan
 from tests.in_process import cloister
 

@@ -19,8 +19,10 @@ from cloister.core.frames import UNKNOWN
 from cloister.federated.plan import pooled
 from cloister.metrics import nicv
 from cloister.plotting.data import Curve, Map
-from cloister.run.fit import Account, PreparedRun, Request, fit, parties, prepare, source
+from cloister.run.account import Account
+from cloister.run.fit import fit, parties, source
 from cloister.run.framing import scale_of
+from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
 from tests.hospital import BOUNDS, patients
 from tests.in_process import cloister as program

@@ -94,7 +94,9 @@ def test_a_run_cut_off_at_every_look_releases_the_same_values_when_resumed(folde
     """Cut off (by an exception where kill -9 would fall) after each journal entry in turn, through the Python
     interface."""
     from cloister.accounting.ledger.run import Run
-    from cloister.run.fit import Account, Request, fit, source
+    from cloister.run.account import Account
+    from cloister.run.fit import fit, source
+    from cloister.run.request import Request
 
     rows = np.load(folder / "rows.npy")
     ledger = Ledger.open(folder / "long.db", create=True)

@@ -15,7 +15,9 @@ import pytest
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
 from cloister.core.errors import InvalidInput, Refused
-from cloister.run.fit import Account, Request, fit, parties, source
+from cloister.run.account import Account
+from cloister.run.fit import fit, parties, source
+from cloister.run.request import Request
 from cloister.run.result import Result
 from tests.in_process import cloister
 

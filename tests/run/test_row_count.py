@@ -27,8 +27,10 @@ from cloister.core.session import Session
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
 from cloister.plugins.populations.arrays import Arrays
+from cloister.run.account import Account
 from cloister.run.choosing import Planned
-from cloister.run.fit import Account, Request, fit, prepare, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request, prepare
 from cloister.run.result import Result
 from cloister.run.row_count import SHARE, Everybody, counted, shares, with_count
 from cloister.run.statement import PrivacyStatement

@@ -11,7 +11,9 @@ import pytest
 from cloister.accounting import Ledger
 from cloister.core.errors import InvalidInput, Refused
 from cloister.plugin import CAP, Floats, NoiseRng, Population, Round, summarise_rows
-from cloister.run.fit import Account, Request, fit, parties
+from cloister.run.account import Account
+from cloister.run.fit import fit, parties
+from cloister.run.request import Request
 from cloister.testing import parametrize
 
 

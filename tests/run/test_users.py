@@ -15,7 +15,9 @@ from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.capabilities import HoldsUsers
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.run.fit import Account, Request, fit, parties, prepare, source
+from cloister.run.account import Account
+from cloister.run.fit import fit, parties, source
+from cloister.run.request import Request, prepare
 from cloister.run.result import Result
 from tests.in_process import cloister
 from tests.run.test_resuming import cut_off

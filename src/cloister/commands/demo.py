@@ -10,7 +10,8 @@ import numpy as np
 
 from cloister.core.errors import MissingExtra
 from cloister.metrics import nicv
-from cloister.run.fit import PreparedRun, Request, fit, parties, source
+from cloister.run.fit import fit, parties, source
+from cloister.run.request import PreparedRun, Request
 from cloister.run.result import Result
 
 PARTIES = ("north", "south", "west")

@@ -24,7 +24,7 @@ from cloister.commands.common import mute, plain, say
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
-    from cloister.run.fit import Account
+    from cloister.run.account import Account
     from cloister.run.result import Result
 
 INTERRUPTED, UNPRINTED, REFUSED = 130, 1, 2

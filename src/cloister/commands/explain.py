@@ -30,7 +30,7 @@ def explain(
 ) -> None:  # fmt: skip
     """Candidates with their predicted errors, what is picked, and the questions that would be asked. Reads no rows."""
     from cloister.run.explaining import explain as explained
-    from cloister.run.fit import Request
+    from cloister.run.request import Request
 
     request = Request(
         k=k, method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=public_rows, trust=trust,

@@ -64,7 +64,8 @@ def join(
     from cloister.federated.transport.grpc_client import Line
     from cloister.federated.transport.signatures import check_signatures, folder_of
     from cloister.federated.transport.tls import Credentials, read_file
-    from cloister.run.fit import Account, fit, source
+    from cloister.run.account import Account
+    from cloister.run.fit import fit, source
     from cloister.run.result import checked_target
 
     pool = read_pool_plan(plan, not_private)

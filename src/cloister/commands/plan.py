@@ -33,7 +33,7 @@ def plan(
     """Publish what people are asked: a folder for them and for the server. Reads no rows."""
     from cloister.collection.plan.plan import checked_folder
     from cloister.collection.plan.publish import publish, words
-    from cloister.run.fit import Request
+    from cloister.run.request import Request
 
     checked_folder(out)
     request = Request(

@@ -41,7 +41,7 @@ from cloister.federated.protocol.agreement import Agreement, Member
 from cloister.federated.protocol.collusion import Masks, statement
 from cloister.federated.protocol.ring import shape_bytes
 from cloister.federated.protocol.vectors import channels_of, outline
-from cloister.run.fit import PreparedRun, Request, prepare
+from cloister.run.request import PreparedRun, Request, prepare
 
 KNOWN = (
     "coordinator", "coordinator_key", "method", "k", "epsilon", "delta", "rows", "columns", "bounds", "seed", "oracle",

@@ -15,8 +15,8 @@ from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.questions import OpenedQuestion, Question
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.session import Session
-from cloister.run.fit import PreparedRun, Request, prepare
 from cloister.run.framing import recorded, unframed
+from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.row_count import counted, shares
 from cloister.run.statement import UNITS
 

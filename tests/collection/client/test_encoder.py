@@ -18,7 +18,7 @@ from cloister.collection.plan.publish import publish
 from cloister.core.encoding import encode_owned, encode_rows
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
-from cloister.run.fit import Request
+from cloister.run.request import Request
 
 D, N = 6, 3000
 ORACLES = {

@@ -24,7 +24,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
-from cloister.run.fit import Request
+from cloister.run.request import Request
 
 D, N = 5, 4000
 ROWS = np.random.default_rng(0).normal(0, 0.3, (N, D))

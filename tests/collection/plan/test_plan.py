@@ -17,7 +17,7 @@ from cloister.collection.plan.plan import FILE, WORDS, CollectionPlan, read
 from cloister.collection.plan.publish import publish, words
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, UnknownName
 from cloister.core.registry.registry import built_in, registry
-from cloister.run.fit import Request
+from cloister.run.request import Request
 
 
 def request(**changes: Any) -> Request:

@@ -18,7 +18,7 @@ from cloister.collection.wire import reports as wire
 from cloister.core.encoding import absorb
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.session import Session
-from cloister.run.fit import Request
+from cloister.run.request import Request
 
 N, D, K = 20_000, 5, 3
 CORNERS = 0.8 * np.eye(D)[:K]

@@ -20,7 +20,7 @@ from cloister.collection.server.aggregator import advance, decode
 from cloister.collection.shuffler.shuffler import shuffle
 from cloister.collection.wire import reports as wire
 from cloister.core.errors import Refused
-from cloister.run.fit import Request
+from cloister.run.request import Request
 from tests.collection.shuffled_plans import folder_of, sent, small_plan
 from tests.in_process import cloister
 

@@ -25,7 +25,7 @@ from cloister.core.encoding import absorb
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.run.fit import Request
+from cloister.run.request import Request
 
 N, D = 400, 4
 NOISE = NoiseRng.for_tests(0)

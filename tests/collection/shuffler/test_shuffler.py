@@ -26,7 +26,7 @@ from cloister.core import shuffling
 from cloister.core.encoding import absorb, encode_lattice, encode_owned
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
-from cloister.run.fit import Request
+from cloister.run.request import Request
 from tests.collection.shuffled_plans import D, N, folder_of, multiset, released, toy_round, write
 
 

@@ -26,7 +26,8 @@ from cloister.core.types import Ids
 from cloister.federated.protocol.collusion import Masks
 from cloister.federated.protocol.coordinator_masks import coordinator_mask
 from cloister.federated.protocol.streams import Place
-from cloister.run.fit import Request, fit, prepare
+from cloister.run.fit import fit
+from cloister.run.request import Request, prepare
 from tests.federated.federated_session import chi_square
 from tests.federated.protocol.played import NUMBERS, Played, cut, play
 

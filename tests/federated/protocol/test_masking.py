@@ -21,7 +21,8 @@ from cloister.federated.protocol.masking import mask
 from cloister.federated.protocol.messages import HEAD, TAG
 from cloister.federated.protocol.ring import VectorShape, unpack
 from cloister.federated.protocol.streams import Place
-from cloister.run.fit import Request, fit
+from cloister.run.fit import fit
+from cloister.run.request import Request
 from tests.federated.federated_session import Keys, chi_square, join, opened
 
 MODES: tuple[Masks, ...] = ("shared", "pairwise")

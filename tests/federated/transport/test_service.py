@@ -23,7 +23,9 @@ from cloister.federated.protocol.journal import FileJournal, Memory, SessionJour
 from cloister.federated.protocol.messages import Kind, Reason, Rejected
 from cloister.federated.protocol.vectors import coordinator_noise, outline
 from cloister.federated.transport.service import CoordinatorService
-from cloister.run.fit import Account, Request, fit, prepare
+from cloister.run.account import Account
+from cloister.run.fit import fit
+from cloister.run.request import Request, prepare
 from tests.federated.federated_session import Keys
 
 ROWS = np.random.default_rng(1).normal(0, 0.4, (900, 2))

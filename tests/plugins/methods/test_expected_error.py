@@ -16,7 +16,8 @@ from cloister.core.domains import Box
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
-from cloister.run.fit import Request, fit, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
 
 METHODS = ("fastlloyd", "gauss-lloyd", "su-lloyd", "hst-means", "tree-means", "shrunk-lloyd", "tree-coreset")
 

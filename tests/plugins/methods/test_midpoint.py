@@ -9,7 +9,8 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.metrics import cost
-from cloister.run.fit import Request, fit, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
 
 RUNS = 10
 """Of each method, with seeded noise. Their means vary by 0.05 of the middle's cost."""

@@ -21,7 +21,8 @@ from cloister.core.trust import Local
 from cloister.core.types import Floats, Ints
 from cloister.metrics import nicv
 from cloister.plugins.methods.one_round import Cells, OneRound
-from cloister.run.fit import PreparedRun, Request, fit, prepare, source
+from cloister.run.fit import fit, source
+from cloister.run.request import PreparedRun, Request, prepare
 
 SEED = PublicRng.from_seed(11)
 

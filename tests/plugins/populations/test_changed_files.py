@@ -17,7 +17,9 @@ from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.engines import Engine
 from cloister.plugins.populations.files import Files
-from cloister.run.fit import Account, Request, fit
+from cloister.run.account import Account
+from cloister.run.fit import fit
+from cloister.run.request import Request
 from tests.plugins.populations.engine_rows import NAMES, answers, some_rows, write
 
 

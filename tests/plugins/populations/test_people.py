@@ -11,7 +11,8 @@ import pytest
 from cloister.core.errors import Refused
 from cloister.plugins.populations.engines import Engine
 from cloister.plugins.populations.files import Files
-from cloister.run.fit import Request, fit
+from cloister.run.fit import fit
+from cloister.run.request import Request
 from tests.plugins.populations.engine_rows import NAMES
 
 SPLIT = {"counts": "split-and-mix-counts", "sums": "split-and-mix"}

@@ -13,7 +13,8 @@ import pytest
 
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
-from cloister.run.fit import Request, fit, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
 
 
 def rows() -> np.ndarray:

@@ -26,7 +26,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
 from cloister.core.trust import Shuffled
-from cloister.run.fit import PreparedRun, Request, prepare
+from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.statement import state
 
 WELL = 0.1

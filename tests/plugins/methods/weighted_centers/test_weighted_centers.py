@@ -17,7 +17,8 @@ from cloister.core.types import Floats
 from cloister.metrics import nicv
 from cloister.plugins.methods.weighted_centers.budget_shares import Step, groups_of, of_pair
 from cloister.plugins.methods.weighted_centers.weighted_centers import in_w
-from cloister.run.fit import PreparedRun, Request, fit, prepare, source
+from cloister.run.fit import fit, source
+from cloister.run.request import PreparedRun, Request, prepare
 
 SEED = PublicRng.from_seed(620)
 EVERY_SHARING = [

@@ -23,7 +23,8 @@ from cloister.plugins.oracles.local.counts.local_hashing import OptimisedLocalHa
 from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 from cloister.plugins.oracles.shuffled.amplified import AmplifiedCounts, AmplifiedVectors, coarse
-from cloister.run.fit import Request, fit, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
 from cloister.testing.check import Broken
 from cloister.testing.checks.oracle_local import one_report_hides_its_row
 

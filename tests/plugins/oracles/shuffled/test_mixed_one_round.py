@@ -13,7 +13,8 @@ from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats
 from cloister.metrics import nicv
-from cloister.run.fit import Request, fit, prepare, source
+from cloister.run.fit import fit, source
+from cloister.run.request import Request, prepare
 
 N = 10_000
 MIXED = {"counts": "split-and-mix-counts", "sums": "split-and-mix"}

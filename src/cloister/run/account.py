@@ -1,0 +1,83 @@
+"""The ledger that guards a data set, as a run sees it: a new run of it, or the one to go on with."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.accounting.ledger.run import Run
+from cloister.core.errors import CloisterError, InvalidInput
+from cloister.core.marks import marking
+from cloister.core.randomness import PublicRng
+from cloister.core.session import Population
+from cloister.run.request import PreparedRun, Request, prepare
+
+FORMER_DEFAULT, FORMER_OPTIONS = "fastlloyd", {"shrink": 0.0}
+"""The method of a request that names none, and options of Lloyd's methods that had another default, in the last
+release: a run that began under it goes on with them."""
+
+
+@attrs.frozen(kw_only=True)
+class Account:
+    """A data set's lifetime budget. Args: ledger (file), dataset (declared name), resume (id of a run that was cut off,
+    or of a finished one to see its result again), same_rows (the caller vouches that the rows are those it began with).
+    """
+
+    ledger: str | Path
+    dataset: str
+    resume: str | None = None
+    same_rows: bool = False
+
+    @classmethod
+    def of(
+        cls, ledger: str | Path | None, dataset: str | None, resume: str | None = None, same_rows: bool = False
+    ) -> Account | None:
+        """The account that the options describe; None if no ledger was given.
+
+        Raises: InvalidInput: a ledger without a data set or the reverse, or a run to resume without a ledger.
+        """
+        if same_rows and resume is None:
+            raise InvalidInput("--same-rows applies to a resumed run only: give --resume too")
+        if resume is not None and ledger is None:
+            raise InvalidInput("--resume needs the ledger that the run is in: give --ledger and --dataset")
+        if ledger is None and dataset is None:
+            return None
+        if ledger is None or dataset is None:
+            raise InvalidInput(
+                "a ledger goes with the declared name of the data set: give both --ledger and --dataset (ledger=, "
+                "dataset=), or none"
+            )
+        return cls(ledger=ledger, dataset=dataset, resume=resume, same_rows=same_rows)
+
+    def finished(self, plan: PreparedRun) -> Run | None:
+        """The run to resume, if it is finished: its result is recomputed from its record."""
+        return (
+            None if self.resume is None else Ledger.open(self.ledger).replay(self.resume, self.dataset, plan.digest())
+        )
+
+    def begun(self, plan: PreparedRun, request: Request) -> PreparedRun:
+        """The plan of the run to resume, if ``request`` means it: that of another candidate of ``auto`` (other plugins
+        were installed when the run began), or of the defaults of the last release. Else ``plan`` itself."""
+        known = None if self.resume is None else Ledger.open(self.ledger).plan_of(self.resume)
+        if known is None or known == plan.digest():
+            return plan
+        candidates = () if plan.choice is None else plan.choice.candidates
+        method = request.method if plan.choice is None else FORMER_DEFAULT
+        former = attrs.evolve(request, method=method, options={**FORMER_OPTIONS, **request.options})
+        for asked, only in ((former, None), *((request, c.name) for c in candidates)):
+            with suppress(CloisterError):
+                other = prepare(asked, plan.columns, only)
+                if other.digest() == known:
+                    return other
+        return plan
+
+    def held(self, plan: PreparedRun, seed: PublicRng, population: Population[Any]) -> Run:
+        """The run with its whole budget reserved: a new one, or the one to resume."""
+        ledger, rows, name = Ledger.open(self.ledger), marking(population), plan.digest()
+        if self.resume is None:
+            return ledger.reserve(self.dataset, plan.total, plan.budget, name, seed.key, rows)
+        return ledger.resume(self.resume, self.dataset, name, rows, self.same_rows)

@@ -1,0 +1,156 @@
+"""A caller's request, and the run that it means: checked and decided from public figures, before any row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+import attrs
+
+from cloister._version import __version__
+from cloister.accounting.total import Total
+from cloister.core.budget import Budget
+from cloister.core.clustering import Problem
+from cloister.core.digests import digest
+from cloister.core.domains import Ball, Box
+from cloister.core.errors import InvalidInput
+from cloister.core.questions import Round
+from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import own_number
+from cloister.core.registry.compose import Composed, compose
+from cloister.core.registry.registry import registry
+from cloister.core.session import Session, forecast
+from cloister.core.trust import trust_named
+from cloister.run import users
+from cloister.run.bounds import domain_of
+from cloister.run.choosing import Choice, Chooser, Planned
+from cloister.run.framing import Framing, price, scale_of
+from cloister.run.row_count import counted, shares, with_count
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """A caller's request, all of it public. NumPy numbers become Python's own, so that results can be saved.
+
+    Args:
+        k: number of centres.
+        method: registry name; ``auto`` picks the one that predicts the least error.
+        epsilon: nats, for the whole run.
+        delta: probability, for the whole run; 0 where only pure noise is added.
+        bounds: as ``cloister.run.bounds.domain_of`` takes them.
+        rows: the public number of rows: a round figure of the right size; None: a noisy count, paid (``row_count``).
+            Where users have several rows, of those kept.
+        rows_per_user: at most so many rows of each user are kept, and the guarantee is for users: a public number, for
+            a population whose rows name their users. None: it is for rows.
+        zoom, scale: as ``cloister.run.framing`` takes them.
+        components: component name per slot path.
+        options: value per option path.
+        not_private: allow components that give no guarantee.
+        seed: of the run's public choices; by default a fresh one.
+        trust: a trust model by name, whose oracles fill all slots that ``components`` does not name; None: as the
+            method has them (``cloister.run.choosing``).
+        parties: how many pool their rows, under Aggregated trust; 0: as options say.
+    """
+
+    k: int = attrs.field(converter=own_number)
+    method: str = "auto"
+    epsilon: float = attrs.field(converter=own_number)
+    delta: float = attrs.field(default=0.0, converter=own_number)
+    bounds: Any = None
+    rows: int | None = attrs.field(default=None, converter=own_number)
+    rows_per_user: int | None = attrs.field(default=None, converter=own_number)
+    zoom: str | float = "auto"
+    scale: Any = None
+    components: Mapping[str, str] = attrs.field(factory=dict)
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    not_private: bool = False
+    seed: int | None = attrs.field(default=None, converter=own_number)
+    trust: str | None = attrs.field(default=None, converter=trust_named)
+    parties: int = 0
+
+
+@attrs.frozen(eq=False)
+class PreparedRun:
+    """A request whose public part has been checked, before any row is read.
+
+    Args: problem (the method's), composed (the method with everything in its slots), choice (how the method was picked,
+    if it was), total and budget (of the whole run), columns (their names), rows (their public or counted number; None:
+    still to be counted), planned (the plan for a number of rows).
+    """
+
+    problem: Problem
+    composed: Composed
+    total: Total
+    columns: tuple[str, ...]
+    budget: Budget
+    rows: int | None
+    choice: Choice | None
+    planned: Callable[[int], Planned]
+
+    def digest(self) -> str:
+        """A hash of the whole plan: a run is resumed only under the same one."""
+        p = self.problem
+        return digest(
+            (__version__, self.composed.config(formerly=True), p.k, p.domain, self.rows, self.total, self.columns)
+        )
+
+    def forecast(self, seed: PublicRng) -> list[Round[Any]]:
+        """The rounds that will be asked, each with its cost; after a count, those of a likely number of rows."""
+        return self.first_stage(seed) + forecast(self.composed.value, self.problem, seed)
+
+    def first_stage(self, seed: PublicRng) -> list[Round[Any]]:
+        """The round that counts the rows, unless their number is known."""
+        session: Session[Any] = Session(self.problem, seed, forecasting=True)
+        if self.rows is None:
+            counted(session, shares(self.budget)[0], self.problem.k)
+        return session.rounds
+
+    @property
+    def price(self) -> str:
+        """What finding the rows' range takes of the budget, in a sentence; empty if nothing is looked for."""
+        return price(self.composed, self.problem, self.columns)
+
+    def describe(self) -> dict[str, Any]:
+        """The problem as plain data."""
+        domain = self.problem.domain
+        if isinstance(domain, Box):
+            bounds: dict[str, Any] = {"lower": list(domain.lower), "upper": list(domain.upper)}
+        else:
+            assert isinstance(domain, Ball)
+            bounds = {"center": list(domain.center), "radius": domain.radius}
+        most = self.total.rows_per_user
+        users = {} if most is None else {"rows per user": most}
+        return {"k": self.problem.k, "rows": self.rows, **users, "bounds": bounds, "lattice unit": domain.unit}
+
+
+def prepare(request: Request, columns: Sequence[str], only: str | None = None) -> PreparedRun:
+    """Check everything that does not depend on a row, and decide what the request leaves open (``choosing``).
+
+    Args: only (the candidate of ``auto`` to take, whatever it predicts).
+
+    Raises: InvalidInput, UnknownName or WrongComposition, in one line that says what to do.
+    """
+    for name, value in (("k", request.k), ("rows", request.rows), ("seed", request.seed)):
+        given: Any = value
+        if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
+            raise InvalidInput(f"{name} is {value!r}: give a whole number")
+    composed = compose(registry(), "Method", request.method, request.components, request.options, request.trust)
+    if not composed.private and not request.not_private:
+        raise InvalidInput(
+            f"'{request.method}' as composed is NOT private: it releases exact answers. For a benchmark on rows that "
+            f"are not secret, allow it with --not-private (not_private=True)"
+        )
+    domain = domain_of(request.bounds, columns)
+    total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
+    users.check_trust(total, request.method, composed.trust)
+    framing = Framing(request.zoom, scale_of(request.scale, columns))
+
+    def planned(rows: int) -> Planned:
+        chooser = Chooser(total, request.k, framing.inside(domain), rows, request.trust, request.parties)
+        chosen, _, choice = chooser.chosen(composed, request.components, request.options, only)
+        problem, chosen = framing.of(chosen, total, request.k, domain, rows)
+        return chosen, problem, choice
+
+    (chosen, problem, choice), budget = with_count(planned, total, request.k, request.rows)
+    return PreparedRun(problem, chosen, total, tuple(columns), budget, request.rows, choice, planned)
