@@ -55,13 +55,6 @@ def test_it_is_in_units_of_the_domain(name: str) -> None:
     assert made(name).expected_error(one) == pytest.approx(made(name).expected_error(other), rel=1e-3)
 
 
-def test_without_noise_only_the_start_can_fail() -> None:
-    exact = compose(registry(), "Method", "fastlloyd", {"counts": "exact", "sums": "exact"}, {}).value
-    many, one = (Problem(k, Box((-1.0,), (1.0,)), 100, Budget("exact", math.inf)) for k in (4, 1))
-    assert exact.expected_error(many) == pytest.approx(0.03 / 16 * 3 / 4)
-    assert exact.expected_error(one) == 0
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "factor"), [("fastlloyd", 2.0), ("shrunk-lloyd", 2.0)])
 @pytest.mark.parametrize(("rows", "d"), [(300, 4), (1000, 10)])
