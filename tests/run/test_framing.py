@@ -107,6 +107,7 @@ def test_pure_methods_zoom_by_pure_noise() -> None:
         ({"bounds": "ball:1", "scale": "bounds"}, "a ball for its bounds, with one unit"),
         ({"bounds": "unknown", "zoom": "off"}, "zoom cannot be off"),
         ({"bounds": "unknown", "rows": 200}, "200 rows are too few to find the range"),
+        ({"method": "zoom", "scale": "bounds"}, "has its own options: set share and scale"),
         ({"method": "naive-noise", "zoom": 0.1}, "counts no rows by itself"),
     ],
 )

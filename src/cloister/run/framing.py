@@ -58,6 +58,10 @@ class Framing:
 
         Raises: InvalidInput: a frame was asked for, or unknown bounds need one, and there can be none.
         """
+        if composed.spec.name == ZOOM and (self.zoom != "auto" or self.scale):
+            raise InvalidInput(
+                "the method 'zoom' has its own options: set share and scale, or ask for the method within"
+            )
         remote = composed.trust in ("Local", "Shuffled")
         share = {"off": 0.0, "auto": 0.0 if remote else None}.get(str(self.zoom), self.zoom)
         scale = self.scale or ("bounds" if not remote and _apart(domain) else "none")
