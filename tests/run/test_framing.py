@@ -68,6 +68,7 @@ def test_off_and_none_leave_the_method_as_it_was() -> None:
         ({"zoom": "off", "scale": "bounds"}, {"share": 0.0, "scale": "bounds"}),
         ({"scale": {"y": 2, "x": 1, "z": 5}}, {"share": None, "scale": "1.0,2.0"}),
         ({"bounds": "ball:1"}, None),
+        ({"method": "sphere-packing", "bounds": [(0, 1), (0, 9)]}, None),
         ({"method": "one-round", "bounds": [(0, 1), (0, 9)], "rows": 10**6}, None),
         ({"bounds": "unknown"}, {"share": None, "scale": "bounds"}),
     ],

@@ -71,7 +71,7 @@ class Framing:
             return alone
         oracle = next(_counting(composed), None)
         if oracle is None or isinstance(domain, Ball):
-            if share or scale != "none" or unknown:
+            if share or unknown or self.scale not in (None, "none"):
                 why = "counts no rows by itself" if oracle is None else "has a ball for its bounds, with one unit"
                 raise InvalidInput(f"'{composed.spec.name}' {why}: it takes no zoom, no scale and no unknown bounds")
             return alone
