@@ -70,6 +70,7 @@ def test_off_and_none_leave_the_method_as_it_was() -> None:
         ({"zoom": "off", "scale": "bounds"}, {"share": 0.0, "scale": "bounds"}),
         ({"scale": {"y": 2, "x": 1, "z": 5}}, {"share": None, "scale": "1.0,2.0"}),
         ({"bounds": "ball:1"}, None),
+        ({"method": "sphere-packing", "bounds": [(0, 1), (0, 9)]}, None),
         ({"method": "one-round", "bounds": [(0, 1), (0, 9)], "rows": 10**6}, None),
         ({"bounds": "unknown"}, {"share": None, "scale": "bounds"}),
     ],
@@ -109,6 +110,7 @@ def test_pure_methods_zoom_by_pure_noise() -> None:
         ({"bounds": "ball:1", "scale": "bounds"}, "a ball for its bounds, with one unit"),
         ({"bounds": "unknown", "zoom": "off"}, "zoom cannot be off"),
         ({"bounds": "unknown", "rows": 200}, "200 rows are too few to find the range"),
+        ({"method": "zoom", "scale": "bounds"}, "has its own options: set share and scale"),
         ({"method": "naive-noise", "zoom": 0.1}, "counts no rows by itself"),
     ],
 )

@@ -62,6 +62,10 @@ class Framing:
 
         Raises: InvalidInput: a frame was asked for, or unknown bounds need one, and there can be none.
         """
+        if composed.spec.name == ZOOM and (self.zoom != "auto" or self.scale):
+            raise InvalidInput(
+                "the method 'zoom' has its own options: set share and scale, or ask for the method within"
+            )
         remote = composed.trust in ("Local", "Shuffled")
         share = {"off": 0.0, "auto": 0.0 if remote else None}.get(str(self.zoom), self.zoom)
         scale = self.scale or ("bounds" if not remote and _apart(domain) else "none")
@@ -71,7 +75,7 @@ class Framing:
             return alone
         oracle = next(_counting(composed), None)
         if oracle is None or isinstance(domain, Ball):
-            if share or scale != "none" or unknown:
+            if share or unknown or self.scale not in (None, "none"):
                 why = "counts no rows by itself" if oracle is None else "has a ball for its bounds, with one unit"
                 raise InvalidInput(f"'{composed.spec.name}' {why}: it takes no zoom, no scale and no unknown bounds")
             return alone

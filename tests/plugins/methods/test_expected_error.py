@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from cloister.accounting import Total
-from cloister.core.budget import Budget
 from cloister.core.capabilities import PredictsError
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
