@@ -10,6 +10,7 @@ from cloister.core.domains import Ball, Box
 from cloister.plugins.methods.post_processing import (
     believed,
     denoised,
+    empirical_bayes,
     james_stein,
     placed,
     pooled_james_stein,
@@ -134,3 +135,16 @@ def test_clusters_of_released_points_move_by_the_noise_of_their_sums() -> None:
     assert np.allclose(placed(centers[:2], nothing, square)[0], [0.0, 3.0])  # clusters of no weight are nowhere
     bare = placed(centers, Coreset(points, np.ones(4)), square)[0]
     assert np.allclose(bare, [[0.5, 3.6], [-0.5, 2.6], [1.0, 4.0]])
+
+
+def test_factors_of_many_steps_come_near_those_of_who_knows_how_long_they_are() -> None:
+    """Steps of energy 1 and known noises from 0.1 to 10: the best factor of each is 1 / (1 + noise)."""
+    g, d = np.random.default_rng(3), 5
+    noise = np.tile(10.0 ** np.linspace(-1, 1, 50), 40)
+    true = g.standard_normal((2000, d)) * np.sqrt(1 / d)
+    seen = true + g.standard_normal((2000, d)) * np.sqrt(noise / d)[:, None]
+    found = empirical_bayes((seen**2).sum(axis=1), noise)
+    assert np.abs(found / (1 / (1 + noise)) - 1).max() < 0.1
+    assert empirical_bayes(np.zeros(3), np.ones(3)).tolist() == [0, 0, 0]
+    assert empirical_bayes(np.array([1.0, 4.0]), np.zeros(2)).tolist() == [1, 1]
+    assert np.isfinite(empirical_bayes(np.array([1e300, 0.0]), np.array([1e-300, 1e300]))).all()

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cloister.accounting.budgeting import afforded
+from cloister.accounting.total import Total
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box, Domain
@@ -15,12 +17,13 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import built_in
 from cloister.core.session import Session, forecast
-from cloister.core.trust import Local
+from cloister.core.trust import Aggregated, Local, Shuffled
 from cloister.core.types import Floats, Ints
 from cloister.metrics import nicv
 from cloister.plugins.methods.measuring import Moved
 from cloister.plugins.methods.radius_means import LAW, RadiusMeans, candidates, shares
 from cloister.plugins.populations.arrays import Arrays
+from cloister.testing.checks.methods import currencies_of
 
 SEED = PublicRng.from_seed(80)
 LOCAL = {"counts": "optimised-local-hashing", "sums": "hadamard-vector"}
@@ -169,6 +172,22 @@ def test_under_local_trust_every_user_answers_one_question() -> None:
     assert rounds[0].trust is Local
     reports = encode_rows(rounds[0], np.zeros((10, 5)), users[:10], NoiseRng.for_tests(1))
     assert len(reports) == 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "sums", "trust"),
+    [("skellam", "skellam", Aggregated), ("split-and-mix-counts", "split-and-mix", Shuffled)],
+)
+def test_under_aggregated_and_shuffled_trust_everybody_answers_with_a_share_of_the_budget(
+    counts: str, sums: str, trust: type
+) -> None:
+    method = made(counts=counts, sums=sums)
+    problem = afforded(method, currencies_of(method), Total(1.0, 1e-6), 5, box(6), 100_000)
+    rounds = forecast(method, problem, SEED)
+    assert {round.trust for round in rounds} == {trust}
+    assert all(part.user_share is None for round in rounds for part in round.parts)
+    spent = sum(event.spent.amount for round in rounds for event in round.events)
+    assert spent == pytest.approx(problem.budget.amount)
 
 
 def test_candidates_beyond_those_that_count_repeat_the_first_and_are_as_many_in_every_run() -> None:

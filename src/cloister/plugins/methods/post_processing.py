@@ -49,12 +49,11 @@ def empirical_bayes(squares: Floats, noise: Floats) -> Floats:
 
     Source: Efron and Morris 1973; Morris 1983 (the moment equation for t, in five steps).
     """
-    trusted = 1 / np.maximum(noise, 1e-150)
-    true = 0.0
+    true, power = 0.0, 1
     for _ in range(5):
-        weights = trusted / trusted.max()
-        true = max(0.0, float((weights * (squares - noise)).sum() / weights.sum()))
-        trusted = 1 / np.maximum(true + noise, 1e-150) ** 2
+        total = np.maximum(true + noise, 1e-300)
+        weights = (total.min() / total) ** power
+        true, power = max(0.0, float((weights * (squares - noise)).sum() / weights.sum())), 2
     return np.asarray(true / np.maximum(true + noise, 1e-300), np.float64)
 
 
