@@ -308,7 +308,7 @@ def test_a_large_epsilon_is_warned_of() -> None:
 
 
 def test_a_method_that_cannot_predict_has_no_outlook() -> None:
-    plan = publish(request(method="naive-noise"), dimension=3)
+    plan = publish(request(method="nearest-centers"), columns=["a", "b"])
     assert plan.outlook is None
     assert "cannot say beforehand" in words(plan, plan.rounds())
 

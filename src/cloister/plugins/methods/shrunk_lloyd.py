@@ -14,9 +14,9 @@ large as the groups, and what it costs decides. So nothing of a small budget goe
 Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots: per round one count
 and one vector, whose norm is at most a fixed integer (``ClippedOffsets``), for every row. The rest is post-processing.
 
-Constants were fitted on iris, wine, digits and eight generated mixtures of 200 to 2,000 rows; all are flat: 3 to 8
-rounds, an extent of 0.05 to 0.3, a stretch of 1 to 1.7 are within 2% of each other in the geometric mean. What
-matters: the floor (n / 4k instead of n / k: 12% worse at epsilon = 0.1) and the shrinking (without: two times worse).
+Constants were fitted on iris, wine, digits and eight generated mixtures of 200 to 2,000 rows, and are flat: 3 to 6
+rounds, an extent of 0.05 to 0.3, a stretch of 1 to 1.7 are within 4% of each other in the geometric mean. The floor
+matters (n / 4k instead of n / k: 20% worse at epsilon = 0.1), and shrinking (without any, twice the cost).
 
 Source: Diaa et al. 2024 (relative updates); James and Stein 1961; Efron and Morris 1976. The combination is cloister's.
 """
@@ -29,6 +29,7 @@ from typing import Generic
 import numpy as np
 
 from cloister.core.buckets import Space
+from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import PublicRng
@@ -72,8 +73,7 @@ class ShrunkLloyd(Generic[T]):
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         domain, every = problem.domain, np.arange(problem.k)
         start, problem = begun(self.start, self.start_share, problem, session, rng)
-        # 16 d: counts are coarse, of use for the largest groups only
-        per_count, per_sum = problem.budget.over(self.rounds).split_for(1.0, 16.0 * domain.dimension)
+        per_count, per_sum = self.per_round(problem)
         centers, weights = domain.middle + self.extent * (start.centers - domain.middle), np.zeros(problem.k)
         for number in range(self.rounds):
             radius = (self.radius if number else self.first_radius) * domain.diameter / 2
@@ -87,6 +87,11 @@ class ShrunkLloyd(Generic[T]):
             steps = believed(errors / sizes, domain) * denoised(totals, errors) / sizes[:, None]
             centers = domain.truncate(domain.real(near.centers) + self.stretch * steps)
         return Clustering(centers, weights, {**start.details, "rounds": self.rounds})
+
+    def per_round(self, problem: Problem) -> tuple[Budget, Budget]:
+        """What a round's counts, of use for the largest groups only, and its sums may spend."""
+        per_count, per_sum = problem.budget.over(self.rounds).split_for(1.0, 16.0 * problem.domain.dimension)
+        return per_count, per_sum
 
     def expected_error(self, problem: Problem) -> float:
         """``error_law``."""
