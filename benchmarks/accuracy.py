@@ -207,7 +207,8 @@ def default(processes: int, store: Path | None, names: tuple[str, ...], scale: f
         for eps in auto_tables.EPSILONS
     ]
     measured = run(filter(can_run, cells), processes, store)
-    found = {(c.data, c.method, c.epsilon): measured[c] for c in measured if not c.options}
+    whole = sorted((c for c in measured if not c.options), key=lambda c: c.runs)  # of two figures, that of more runs
+    found = {(c.data, c.method, c.epsilon): measured[c] for c in whole}
     print("\n".join(auto_tables.table(found, names)))
     auto_tables.draw(found, names, out)
 

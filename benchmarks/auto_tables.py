@@ -77,7 +77,7 @@ def _base(name: str, epsilon: float) -> float:
 
 def table(found: Found, names: Sequence[str]) -> list[str]:
     """A row per set and epsilon, and the geometric means over the sets that are complete."""
-    methods = others()
+    methods = [m for m in others() if any((name, m, e) in found for name in names for e in EPSILONS)]
     columns = ["set", "ε", "auto", *methods, "best rival", "midpoint"]
     lines = [f"| {' | '.join(columns)} |", f"| {' | '.join(['---'] * len(columns))} |"]
     for name in names:
@@ -141,12 +141,11 @@ def draw(found: Found, names: Sequence[str], path: Path) -> None:
             peers.PEERS[name]["midpoint"][1.0][0] / _base(name, 1.0), ls=":", color="#595959", label="midpoint"
         )
         axis.axhline(1, ls="--", lw=0.8, color="#222222", label="scikit-learn, not private")
-        axis.set(title=name, xscale="log", yscale="log")
+        axis.set(title=name, xscale="log", yscale="log", xlabel="ε")
         axis.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
         axis.minorticks_off()
     handles = dict(zip(*reversed(axes[0][0].get_legend_handles_labels()), strict=True))
     figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=len(handles), frameon=False)
     figure.supylabel("NICV over scikit-learn's")
-    figure.supxlabel("ε", y=0.05)
     figure.tight_layout(rect=(0, 0.06, 1, 1))
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)

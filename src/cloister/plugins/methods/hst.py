@@ -34,7 +34,7 @@ from cloister.core.budget import Budget
 from cloister.core.capabilities import HasCostCurve, HasCutBoundaries
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem, Released
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Rows, count, vector_sum
+from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Tree, TreeBuilder, VectorSumOracle
@@ -84,20 +84,6 @@ class HST(Generic[T]):
         lifted = self._lifted(problem, session, for_lift, centers, radius)
         found = self.merge.solve(session.release(lifted), problem.k, rng.child("merge"))
         return Clustering(*placed(found, lifted, problem.domain), details)
-
-    def expected_error(self, problem: Problem) -> float:
-        """That of the lift: a merged centre is made of ``extra`` noisy sums, and of as many counts of the tree, each
-        within the radius of equal cells; (k / n)^2 times their variance. Rows are as wide as the domain where the tree
-        sees a projection (``shifted-quadtree``: from 2 + log2(k) / 2 columns)."""
-        domain, (for_tree, for_lift) = problem.domain, problem.budget.split(self.tree_share, 1 - self.tree_share)
-        cells, per_tree = Space((self.extra * problem.k,)), for_tree.over(self.passes)
-        _, per_sum = for_lift.split_for(1.0, 4.0 * domain.dimension)
-        of_count = self.tree_counts.variance(cells, per_tree, problem.context(per_tree))
-        of_sum = self.sums.variance(cells, Rows.bound_in(domain), per_sum, problem.context(per_sum))
-        of_mean = domain.dimension * of_sum / (domain.diameter / 2) ** 2
-        cell = (2 * equal_cells(problem, self.radius_scale) / domain.diameter) ** 2
-        wide = 1.0 if domain.dimension > 2 + math.log2(problem.k) / 2 else min(1.0, cell)
-        return self.extra * (wide * of_mean + cell * of_count) * (problem.k / problem.rows) ** 2
 
     def _on_tree(
         self, problem: Problem, session: Session[T], spend: Budget, rng: PublicRng, before: Floats

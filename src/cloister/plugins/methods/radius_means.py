@@ -61,7 +61,7 @@ WIDEST = 0.8
 SIGNIFICANT, KEPT = 3.0, 1.5
 """Standard errors of a count: cells above are candidates, lifted candidates above are clustered."""
 
-LAW = ErrorLaw(10.1, 1.73, 0.1, 0.11)
+LAW = ErrorLaw(16.1, 1.92, 0.17, 0.05)
 
 
 @component

@@ -46,7 +46,7 @@ from cloister.plugins.methods.start import begun, share_option
 WELL_KNOWN = 25.0
 """q from which smaller groups than the average one are believed."""
 
-LAW = ErrorLaw(0.122, 0.76, 0.19, 0.69)
+LAW = ErrorLaw(0.144, 0.77, 0.16, 0.66)
 
 
 @component
