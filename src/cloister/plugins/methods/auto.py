@@ -45,14 +45,14 @@ class Auto(Generic[T]):
 
         Raises: InvalidInput: none can.
         """
-        found = dict[str, float]()
+        found, reasons = dict[str, float](), list[str]()
         for name, method in self.candidates.items():
             try:
                 found[name] = predicted_error(method, problem)
             except InvalidInput as error:
-                last = error
+                reasons.append(f"{name}: {error}")
         if not found:
-            raise InvalidInput(f"none of {', '.join(self.candidates)} can solve this problem: {last}")
+            raise InvalidInput(f"no candidate can solve this problem: {'; '.join(reasons)}")
         return found
 
     def expected_error(self, problem: Problem) -> float:

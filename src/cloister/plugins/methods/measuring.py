@@ -122,5 +122,5 @@ class Measuring(Generic[T]):
         held = np.maximum(np.maximum(sizes, errors), 1e-9)
         totals, noise = vectors.read(sums)
         energy = totals.shape[1] * (noise / held) ** 2
-        radii = np.broadcast_to(vectors.radii * self.problem.domain.unit, sizes.shape)
+        radii = np.asarray(np.broadcast_to(vectors.radii * self.problem.domain.unit, sizes.shape), np.float64)
         return Moved(sizes, errors, totals / held[:, None], energy, radii, self.problem.rows / self.problem.k)
