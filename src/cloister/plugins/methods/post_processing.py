@@ -116,5 +116,5 @@ def placed(centers: Floats, points: Coreset, domain: Domain) -> tuple[Floats, Fl
     if points.errors is not None:
         heavy = (points.weights > 0) | (weights[groups] == 0)
         noise = np.bincount(groups[heavy], points.errors.sums[heavy] ** 2, minlength=k)
-        errors = np.sqrt(noise) / np.maximum(weights, 1.0)
+        errors = (np.sqrt(noise) / np.maximum(weights, 1.0))[nearest(centers, centers)]  # of repeated centres too
     return towards_middle(domain.truncate(centers + domain.middle), errors, domain), weights
