@@ -2,7 +2,8 @@
 
 1. P: (L + 1) k public points.
 2. 4 sqrt(d) rounds. Ask how many rows are nearest to each point of P. Keep the largest counts, until they hold n rows.
-   C: weighted k-means of the kept points, each centre as far from the middle as its noise lets believe (``placed``).
+   C: weighted k-means of the kept points, each centre as far from the middle as its noise and all counts' lets
+   believe (``placed``, ``known``).
    P: C, and L mutants of each c in C.
 3. The last C.
 
@@ -41,7 +42,7 @@ from cloister.core.roles import Counts, FrequencyOracle, NonPrivateSolver
 from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
-from cloister.plugins.methods.post_processing import placed
+from cloister.plugins.methods.post_processing import known, placed
 from cloister.plugins.methods.radius import equal_cells
 
 EXTENT: Final = 0.7
@@ -75,10 +76,12 @@ class Evolution(Generic[T]):
         step = equal_cells(problem, MUTATION) / math.sqrt(domain.dimension)
         points = spread(k * (1 + mutants), domain, rng.child("start"))  # 1.
         for number, budget in enumerate(budgets):  # 2.
-            seed, near = rng.child("round", number), NearestCenter(domain.snap(points), domain.max_norm)
+            every, seed = np.arange(len(points)), rng.child("round", number)
+            near = NearestCenter(domain.snap(points), domain.max_norm)
             (counts,) = session.ask(count(near, oracle=self.counts, budget=budget))
             kept = session.release(fittest(domain.real(near.centers) - domain.middle, counts, problem.rows))
             centers, weights = placed(self.solver.solve(kept, k, seed.child("solve")), kept.value, domain)
+            centers = domain.middle + known(counts.standard_error(every), problem.rows) * (centers - domain.middle)
             points = domain.truncate(offspring(centers, mutants, step, seed.child("mutants")))
         return Clustering(centers, weights, {"rounds": len(budgets), "points": len(points)})  # 3.
 

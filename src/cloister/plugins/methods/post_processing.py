@@ -102,6 +102,13 @@ def towards_middle(centers: Floats, errors: Floats, domain: Domain) -> Floats:
     return found
 
 
+def known(errors: Floats, rows: int) -> float:
+    """How far centres may be from the domain's middle, of what counts with these standard errors (m,) say: n^2 over
+    the squares of all errors, at most 1. Public."""
+    noise = float((errors**2).sum())
+    return min(1.0, rows**2 / noise) if noise else 1.0
+
+
 def placed(centers: Floats, points: Coreset, domain: Domain) -> tuple[Floats, Floats]:
     """Clusters of released points: their centres in the domain (k, d), and noisy rows of each (k,).
 
