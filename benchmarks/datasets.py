@@ -107,6 +107,11 @@ def load(name: str) -> DataSet:
     raise UnknownName("data set", name, [*_STORED, *_MIXTURES, "g2-<dim>-<sd>"])
 
 
+def raw(name: str) -> Floats:
+    """The rows of a stored set as they are."""
+    return _read(f"{name}.npz").astype(np.float64)
+
+
 def delta(n: int) -> float:
     """The papers' choice for n rows, 1 / (n ln n)."""
     if n < 2:

@@ -103,6 +103,9 @@ def _trees() -> list[Spec]:
         Spec("radius-means", "Method", "cloister.plugins.methods.radius_means:RadiusMeans", "k-means around a noisy "
             "mean, within measured radii: many columns, loose bounds", presets=central, objective="k-means",
              paper="cloister's own; Biswas, Dong, Kamath, Ullman: CoinPress (2020)"),
+        Spec("evolution", "Method", "cloister.plugins.methods.evolution:Evolution", "k-means by noisy counts of points "
+            "that are clustered and mutated", paper="PE-means: arXiv 2606.00342 (2026)",
+             presets={"counts": "discrete-gaussian"}),
         Spec("sphere-packing", "Method", "cloister.plugins.methods.sphere_packing:SpherePacking",
              "k public points far apart: a start that reads no row", paper=SU),
         Spec("shifted-quadtree", "TreeBuilder", f"{TREES}.quadtree:ShiftedQuadtree",

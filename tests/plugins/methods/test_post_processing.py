@@ -148,3 +148,11 @@ def test_factors_of_many_steps_come_near_those_of_who_knows_how_long_they_are() 
     assert empirical_bayes(np.zeros(3), np.ones(3)).tolist() == [0, 0, 0]
     assert empirical_bayes(np.array([1.0, 4.0]), np.zeros(2)).tolist() == [1, 1]
     assert np.isfinite(empirical_bayes(np.array([1e300, 0.0]), np.array([1e-300, 1e300]))).all()
+
+
+def test_a_repeated_centre_is_moved_as_far_as_the_one_it_repeats() -> None:
+    """One point, three centres: the two that hold nothing know no more than the first."""
+    points = Coreset(np.array([[0.8, 0.0]]), np.array([10.0]), errors=Errors(np.array([50.0]), np.array([28.0])))
+    centers, _ = placed(np.repeat(points.points, 3, axis=0), points, Box((-1.0, -1.0), (1.0, 1.0)))
+    assert (centers == centers[0]).all()
+    assert np.abs(centers).max() < 0.1

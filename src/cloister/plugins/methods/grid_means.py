@@ -47,14 +47,14 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import Counts, FrequencyOracle, NonPrivateSolver, VectorSumOracle
+from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets
 from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.occupied_cells import occupied
-from cloister.plugins.methods.post_processing import held, nearest, pooled_james_stein
+from cloister.plugins.methods.post_processing import held, known, nearest, pooled_james_stein
 from cloister.plugins.trees.grid_cells import GridCells
 
 MAX_COLUMNS: Final = 6
@@ -103,7 +103,7 @@ class GridMeans(Generic[T]):
         (counts,) = session.ask(count(grid, oracle=self.counts, budget=per_count))
         cells = session.release(occupied(grid, counts, k, problem.rows))
         found = self._found(cells, k, session, rng)
-        found = domain.middle + known(grid, counts, problem.rows) * (found - domain.middle)
+        found = domain.middle + known(counts.standard_error(grid.possible), problem.rows) * (found - domain.middle)
         near = NearestCenter(domain.snap(found), domain.max_norm)
         centers = domain.real(near.centers)
         sizes, radii = measured(cells.value, centers, problem.rows, grid.widths)
@@ -146,13 +146,6 @@ class GridMeans(Generic[T]):
         """``error_law``. Raises: InvalidInput for more than ``MAX_COLUMNS`` columns."""
         self.grid(problem, self.shares(problem.budget, ANY_KEY)[0])
         return LAW.error(problem, self.counts)
-
-
-def known(grid: GridCells, counts: Counts, rows: int) -> float:
-    """How far centres may be from the domain's middle, of what the solver says: n^2 over the squares of all standard
-    errors, at most 1. Public."""
-    noise = float((counts.standard_error(grid.possible) ** 2).sum())
-    return min(1.0, rows**2 / noise) if noise else 1.0
 
 
 def means(cells: Coreset, centers: Floats) -> Floats:

@@ -102,6 +102,13 @@ def towards_middle(centers: Floats, errors: Floats, domain: Domain) -> Floats:
     return found
 
 
+def known(errors: Floats, rows: int) -> float:
+    """How far centres may be from the domain's middle, of what counts with these standard errors (m,) say: n^2 over
+    the squares of all errors, at most 1. Public."""
+    noise = float((errors**2).sum())
+    return min(1.0, rows**2 / noise) if noise else 1.0
+
+
 def placed(centers: Floats, points: Coreset, domain: Domain) -> tuple[Floats, Floats]:
     """Clusters of released points: their centres in the domain (k, d), and noisy rows of each (k,).
 
@@ -116,5 +123,5 @@ def placed(centers: Floats, points: Coreset, domain: Domain) -> tuple[Floats, Fl
     if points.errors is not None:
         heavy = (points.weights > 0) | (weights[groups] == 0)
         noise = np.bincount(groups[heavy], points.errors.sums[heavy] ** 2, minlength=k)
-        errors = np.sqrt(noise) / np.maximum(weights, 1.0)
+        errors = (np.sqrt(noise) / np.maximum(weights, 1.0))[nearest(centers, centers)]  # of repeated centres too
     return towards_middle(domain.truncate(centers + domain.middle), errors, domain), weights
