@@ -184,8 +184,8 @@ def test_pictures_are_drawn_in_the_callers_units(method: str, d: int) -> None:
         assert (high >= -1e-6).all()
     else:
         assert np.array_equal(drawn.centers[:, 0], result.centers[:, 0])
-        assert drawn.border[:, 0].max() < 10
-        assert (np.abs(drawn.cells[..., 0]) < 10).all()
+        assert drawn.border[:, 0].max() < 50  # rough intervals have room
+        assert (np.abs(drawn.cells[..., 0]) < 50).all()
     Map.of(result, project=True) if d > 1 else None
     if method == "hst-means":
         assert (Curve.of(result).costs >= 0).all()
