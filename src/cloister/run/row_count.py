@@ -37,8 +37,8 @@ SHARE = 0.01
 """Of the budget. In mu^2 it widens all other noise by half a percent."""
 
 LIKELY = (10**2, 10**4, 10**6)
-"""Numbers of rows for which a method is priced while nobody knows theirs, unless they are too few for it; the middle one
-stands in for it."""
+"""Numbers of rows for which a method is priced while nobody knows theirs, unless they are too few for it; the middle
+one stands in for it."""
 
 ORACLES = {
     "pure": "discrete-laplace", "gaussian": "discrete-gaussian", "zcdp": "discrete-gaussian", "exact": "exact",
