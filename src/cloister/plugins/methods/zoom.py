@@ -126,7 +126,7 @@ class Zoom(Generic[T]):
             raise InvalidInput("columns of unknown range have to be looked for: zoom cannot be off")
         shares = SHARES + (SHARES_UNKNOWN if unknown else ())
         errors = [self._error(problem, share) for share in shares]
-        if self._slack == 1:
+        if self._slack(problem) == 1:
             for share, error in zip(shares, errors, strict=True):
                 if error <= FINE:
                     return share
@@ -146,10 +146,11 @@ class Zoom(Generic[T]):
         """Whether it asks anything: by public figures, where bins tell rows from noise."""
         return self.share_of(problem) > 0
 
-    @property
-    def _slack(self) -> float:
-        """How many times wider than the rows the frame may be."""
-        return self.method.slack if isinstance(self.method, TakesWideBounds) else 1.0
+    def _slack(self, problem: Problem) -> float:
+        """How many times wider than the rows the frame may be, but for noise; unknown ranges are wide enough."""
+        if unknown_columns(problem.domain) or not isinstance(self.method, TakesWideBounds):
+            return 1.0
+        return self.method.slack
 
     def _error(self, problem: Problem, share: float) -> float:
         """Standard error of a bin, in parts of all rows."""
@@ -170,7 +171,7 @@ class Zoom(Generic[T]):
         errors = [float(counts.standard_error(np.zeros(1, np.int64), level)[0]) for level in range(columns.depth)]
         found = [interval(counts, j, errors) for j in range(domain.dimension)]
         error = errors[0] / look.rows
-        room = max(self._slack, ROOM if error > SURE else 1.0)
+        room = max(self._slack(look), ROOM if error > SURE else 1.0)
         margin = max(MARGIN + CERTAIN * error, (room - 1) / 2)
         return np.array([_widened(ends, declared[j], j in unknown, margin) for j, ends in enumerate(found)])
 
