@@ -42,7 +42,7 @@ from cloister.plugins.methods.zoom_ranges import CERTAIN, CODES, Columns, interv
 
 SHARES = 0.01, 0.02, 0.03, 0.05, 0.07, 0.1
 """Shares that are tried; the next ones only where a range is unknown. Constants were chosen on s1, house, birch2_25k
-and shuttle, with hst-means."""
+and shuttle, with hst-means; ``SURE`` and ``ROOM`` on unbalance and shuttle, with auto."""
 
 SHARES_UNKNOWN = 0.2, 0.3
 
