@@ -1,6 +1,6 @@
 """NICV where bounds are too wide, with zoom and without: the tables in docs/bounds.md.
 
-    python benchmarks/bounds.py                      hst-means and tree-coreset, epsilon 1
+    python benchmarks/bounds.py                      auto, hst-means and tree-coreset, epsilon 1
     python benchmarks/bounds.py --epsilon 0.25 --methods hst-means --runs 20
 
 Every run draws secret, exact noise and a fresh start. Figures are means over the mean with tight bounds and without
@@ -31,7 +31,7 @@ CASES = (("auto", 1), ("auto", 4), ("auto", 16), ("auto", 1000), ("off", 4), ("o
 def main() -> None:
     """Print a table per method."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--methods", default="hst-means,tree-coreset")
+    parser.add_argument("--methods", default="auto,hst-means,tree-coreset")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=16)
     given = parser.parse_args()

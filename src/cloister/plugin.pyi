@@ -52,6 +52,7 @@ from cloister.core.capabilities import (
     NeedsHonestUsers as NeedsHonestUsers,
     Pooling as Pooling,
     PredictsError as PredictsError,
+    TakesWideBounds as TakesWideBounds,
 )
 from cloister.core.clustering import (
     Clustering as Clustering,

@@ -184,8 +184,8 @@ def test_pictures_are_drawn_in_the_callers_units(method: str, d: int) -> None:
         assert (high >= -1e-6).all()
     else:
         assert np.array_equal(drawn.centers[:, 0], result.centers[:, 0])
-        assert drawn.border[:, 0].max() < 10
-        assert (np.abs(drawn.cells[..., 0]) < 10).all()
+        assert drawn.border[:, 0].max() < 50  # rough intervals have room
+        assert (np.abs(drawn.cells[..., 0]) < 50).all()
     Map.of(result, project=True) if d > 1 else None
     if method == "hst-means":
         assert (Curve.of(result).costs >= 0).all()
@@ -214,14 +214,23 @@ def test_labels_are_by_the_distances_that_the_run_took() -> None:
 
 
 @pytest.mark.slow
-def test_a_hospitals_groups_are_found_with_default_settings_from_bounds_per_column() -> None:
+@pytest.mark.parametrize("bounds", [BOUNDS, dict.fromkeys(BOUNDS, "unknown")])
+@pytest.mark.parametrize("given", [{"rows": 20_000}, {}, {"rows": 20_000, "method": "hst-means"}])
+def test_a_hospitals_groups_are_found_with_default_settings_from_bounds_per_column(bounds: Any, given: Any) -> None:
     rows, groups = patients()
     table = pd.DataFrame(rows, columns=list(BOUNDS))
-    found = []
-    for bounds in (BOUNDS, dict.fromkeys(BOUNDS, "unknown")):
-        model = cloister.KMeans(7, method="hst-means", epsilon=1.0, delta=1e-6, bounds=bounds, rows=20_000)
-        found.append(np.median([adjusted_rand_score(groups, model.fit_predict(table)) for _ in range(5)]))
-    assert min(found) >= 0.9
+    model = cloister.KMeans(7, epsilon=1.0, delta=1e-6, bounds=bounds, **given)
+    assert np.median([adjusted_rand_score(groups, model.fit_predict(table)) for _ in range(5)]) >= 0.9
+
+
+def test_unknown_bounds_need_no_public_number_of_rows_and_too_few_are_refused_once_they_are_counted() -> None:
+    """A number of rows that is likely elsewhere, and too small for unknown bounds, does not decide for everybody."""
+    asked = request(bounds="unknown", rows=None, method="auto")
+    assert nicv(blobs(), fit(asked, source(blobs(), None, "refuse")).centers) < 4 * nicv(blobs(), MIDDLES)
+    with pytest.raises(InvalidInput, match="rows are too few to find the range"):
+        fit(asked, source(blobs(200), None, "refuse"))
+    with pytest.raises(InvalidInput, match="100 rows are too few"):  # for any likely number
+        prepared(bounds="unknown", rows=None, epsilon=1e-5)
 
 
 # what is asked of whom

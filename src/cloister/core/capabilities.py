@@ -181,6 +181,16 @@ class Dividing(Protocol):
 
 
 @runtime_checkable
+class TakesWideBounds(Protocol):
+    """A method that measures itself where rows are: its bounds may be wider than the rows at hardly any cost."""
+
+    @property
+    def slack(self) -> float:
+        """So many times wider, in every column, that its error grows by less than a tenth."""
+        ...
+
+
+@runtime_checkable
 class Zooming(Protocol):
     """A method that may first pay to find where the rows are, and says beforehand whether and at what price."""
 

@@ -37,7 +37,8 @@ SHARE = 0.01
 """Of the budget. In mu^2 it widens all other noise by half a percent."""
 
 LIKELY = (10**2, 10**4, 10**6)
-"""Numbers of rows for which a method is priced while nobody knows theirs; the middle one stands in for it."""
+"""Numbers of rows for which a method is priced while nobody knows theirs, unless they are too few for it; the middle
+one stands in for it."""
 
 ORACLES = {
     "pure": "discrete-laplace", "gaussian": "discrete-gaussian", "zcdp": "discrete-gaussian", "exact": "exact",
@@ -77,8 +78,8 @@ def with_count(
     if rows is not None:
         plan = planned(rows)
         return plan, plan[1].budget
-    likely = [planned(max(k, n)) for n in LIKELY]
-    composed, problem, choice = likely[1]
+    likely = _likely(planned, k)
+    composed, problem, choice = likely[(len(likely) - 1) // 2]
     if composed.trust not in (None, "Central"):
         raise InvalidInput(
             f"no public number of rows: give --rows N (rows=N), a round figure of the right size. It steers the number "
@@ -89,6 +90,19 @@ def with_count(
     currencies = frozenset[Currency]().union(*(composed.currencies for composed, _, _ in likely))
     budget = problem.budget if same else budget_of(total, currencies)
     return (composed, attrs.evolve(problem, budget=shares(budget)[1]), choice), budget
+
+
+def _likely(planned: Callable[[int], Planned], k: int) -> list[Planned]:
+    """The plans for the likely numbers that there is one for. Raises: InvalidInput: for none."""
+    found, refused = list[Planned](), list[InvalidInput]()
+    for rows in LIKELY:
+        try:
+            found.append(planned(max(k, rows)))
+        except InvalidInput as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    return found
 
 
 def after_count(planned: Callable[[int], Planned], before: Planned, rows: int) -> Planned:

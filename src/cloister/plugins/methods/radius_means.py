@@ -61,6 +61,9 @@ WIDEST = 0.8
 SIGNIFICANT, KEPT = 3.0, 1.5
 """Standard errors of a count: cells above are candidates, lifted candidates above are clustered."""
 
+SLACK = 8.0
+"""``TakesWideBounds``."""
+
 LAW = ErrorLaw(16.1, 1.92, 0.17, 0.05)
 
 
@@ -95,6 +98,11 @@ class RadiusMeans(Generic[T]):
             centers, weights = domain.real(near.centers) + moved.steps, projected(moved.sizes, problem.rows)
         details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)}
         return Clustering(domain.truncate(centers), weights, details)
+
+    @property
+    def slack(self) -> float:
+        """Measured on shuttle, house and g10k_d32_k16."""
+        return SLACK
 
     def expected_error(self, problem: Problem) -> float:
         """``error_law``."""

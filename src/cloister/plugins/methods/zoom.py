@@ -3,6 +3,8 @@
 1. One question (unless ``share`` is 0): in each column, how many rows are in each 16th of the declared range, in each
    16th of those, and of those. A column whose range nobody knows has bins of sign and magnitude instead.
 2. Per column: the interval from the first to the last bin that holds more than noise does, and a margin.
+   A method that says so (``TakesWideBounds``) gets a much wider one, for less: it needs no more than the order of
+   magnitude, and rows that noise hides are then hardly ever clipped.
 3. The method in the slot works in the cube [-1, 1]^d, which stands for these intervals, with the rest of the budget.
    Its centres come back in the caller's units. Rows beyond the cube are clipped to it.
 
@@ -24,6 +26,7 @@ from typing import Any, Generic
 import attrs
 import numpy as np
 
+from cloister.core.capabilities import TakesWideBounds
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box, Lattice
 from cloister.core.errors import InvalidInput
@@ -39,7 +42,7 @@ from cloister.plugins.methods.zoom_ranges import CERTAIN, CODES, Columns, interv
 
 SHARES = 0.01, 0.02, 0.03, 0.05, 0.07, 0.1
 """Shares that are tried; the next ones only where a range is unknown. Constants were chosen on s1, house, birch2_25k
-and shuttle, with hst-means."""
+and shuttle, with hst-means; ``SURE`` and ``ROOM`` on unbalance and shuttle, with auto."""
 
 SHARES_UNKNOWN = 0.2, 0.3
 
@@ -47,8 +50,16 @@ FINE = 0.0025
 """The first share is taken by which a bin's standard error is at most this part of the rows: groups of a hundredth of
 the rows are then seen."""
 
+SURE = 0.0075
+"""Up to this error intervals are taken as they are found. Above, noise may hide a group of 4% of the rows, far from the
+others: on unbalance such intervals cost a factor of 20."""
+
 COARSE = 0.025
-"""With a larger error at the largest share, rows could not be told from noise."""
+"""A rough interval, with room around it, takes no smaller error than this. With a larger one at the largest share, rows
+could not be told from noise."""
+
+ROOM = 8.0
+"""How many times wider than what is found a rough interval is."""
 
 MARGIN = 0.05
 """Of an interval's width, added on each side to what noise hides of rows that are spread evenly."""
@@ -115,11 +126,15 @@ class Zoom(Generic[T]):
             raise InvalidInput("columns of unknown range have to be looked for: zoom cannot be off")
         shares = SHARES + (SHARES_UNKNOWN if unknown else ())
         errors = [self._error(problem, share) for share in shares]
+        if self._slack(problem) == 1:
+            for share, error in zip(shares, errors, strict=True):
+                if error <= FINE:
+                    return share
+            if errors[-1] <= (COARSE if unknown else SURE):
+                return shares[-1]
         for share, error in zip(shares, errors, strict=True):
-            if error <= FINE:
+            if error <= COARSE:
                 return share
-        if errors[-1] <= COARSE:
-            return shares[-1]
         if unknown:
             raise InvalidInput(
                 f"{problem.rows} rows are too few to find the range of unknown columns with this budget: give bounds, "
@@ -130,6 +145,12 @@ class Zoom(Generic[T]):
     def pays(self, problem: Problem) -> bool:
         """Whether it asks anything: by public figures, where bins tell rows from noise."""
         return self.share_of(problem) > 0
+
+    def _slack(self, problem: Problem) -> float:
+        """How many times wider than the rows the frame may be, but for noise; unknown ranges are wide enough."""
+        if unknown_columns(problem.domain) or not isinstance(self.method, TakesWideBounds):
+            return 1.0
+        return self.method.slack
 
     def _error(self, problem: Problem, share: float) -> float:
         """Standard error of a bin, in parts of all rows."""
@@ -149,7 +170,9 @@ class Zoom(Generic[T]):
         )
         errors = [float(counts.standard_error(np.zeros(1, np.int64), level)[0]) for level in range(columns.depth)]
         found = [interval(counts, j, errors) for j in range(domain.dimension)]
-        margin = MARGIN + CERTAIN * errors[0] / look.rows
+        error = errors[0] / look.rows
+        room = max(self._slack(look), ROOM if error > SURE else 1.0)
+        margin = max(MARGIN + CERTAIN * error, (room - 1) / 2)
         return np.array([_widened(ends, declared[j], j in unknown, margin) for j, ends in enumerate(found)])
 
     def _weights(self, dimension: int | None) -> Floats | None:
@@ -189,7 +212,7 @@ def _widened(ends: tuple[int, int] | None, declared: Floats, unknown: bool, marg
         first, last = (low + (high - low) * (end / CODES) for end in ends)
     if last - first >= NEARLY * (high - low):
         return low, high
-    more = min(margin, 1.0) * (last - first)
+    more = margin * (last - first)
     return max(low, first - more), min(high, last + more)
 
 
