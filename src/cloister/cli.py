@@ -24,6 +24,7 @@ from cloister.commands.common import (
     print_json,
     print_result,
     say,
+    share_or_word,
     show,
     steady,
     whole,
@@ -372,20 +373,10 @@ def _requested(o: dict[str, Any], parties: int) -> Request:
         epsilon=typed(o["epsilon"], float, "epsilon"),
         delta=typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"],
         components=o["with"], options=o["set"], trust="aggregated" if parties else o["trust"], parties=parties,
-        zoom=_zoom(o["zoom"]), scale=o["scale"],
+        zoom=share_or_word(o["zoom"]), scale=o["scale"],
         not_private=flag(o["not_private"], "not_private"), seed=o["seed"],
         rows_per_user=o["rows_per_user"],
     )  # fmt: skip
-
-
-def _zoom(value: Any) -> Any:
-    """A share as a number; words, and what is nothing, as they are: ``run.framing`` refuses those it does not know."""
-    if value is None:
-        return "auto"
-    try:
-        return value if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        return value
 
 
 @contextmanager

@@ -67,6 +67,16 @@ def whole(text: str) -> int:
     return int(value)
 
 
+def share_or_word(value: Any) -> Any:
+    """A share as a number; words, and what is nothing, as they are: ``run.framing`` refuses those it does not know."""
+    if value is None:
+        return "auto"
+    try:
+        return value if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return value
+
+
 def print_json(value: Any) -> None:
     show(json.dumps(value, indent=1))
 
@@ -120,11 +130,9 @@ def print_result(result: Result) -> None:
             f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, "
             f"narrower bounds or more budget would use them better."
         )
-    if chosen := result.details.get("auto"):
-        show(f"{plain(chosen['words'])}.")
-    if chosen and chosen["warning"]:
+    if (chosen := result.details.get("auto")) and chosen["warning"]:
         show(f"WARNING: {chosen['warning']}.")
-    show(result.privacy.text())
+    show(plain(result.privacy.text(), keep="\n"))
 
 
 def say(text: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, TrustModel, names, pairs, print_json, show, whole
+from cloister.commands.common import AsJson, TrustModel, names, pairs, print_json, share_or_word, show, whole
 from cloister.core.errors import InvalidInput
 
 
@@ -16,7 +16,8 @@ def explain(
     epsilon: Annotated[float, typer.Option(help="Privacy budget of the run, in nats.")],
     bounds: Annotated[str, typer.Option(help="Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or "
         "ball:RADIUS.")],
-    public_rows: Annotated[int, typer.Option("--rows", parser=whole, metavar="<int>", help="Public number of rows.")],
+    public_rows: Annotated[int | None, typer.Option("--rows", parser=whole, metavar="<int>", help="Public number of "
+        "rows; by default a noisy count would be asked for.")] = None,
     rows: Annotated[list[str] | None, typer.Argument(help="Files whose columns are meant: only their names are "
         "read.")] = None,
     dimension: Annotated[int | None, typer.Option(help="Number of columns, instead of files.")] = None,
@@ -24,6 +25,9 @@ def explain(
     method: Annotated[str, typer.Option(help="Which algorithm; auto shows all candidates.")] = "auto",
     trust: TrustModel = None,
     delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee.")] = 0.0,
+    zoom: Annotated[str, typer.Option(help="auto, off, or a share of the budget.")] = "auto",
+    scale: Annotated[str | None, typer.Option(help="bounds, none, or a file of weights.")] = None,
+    rows_per_user: Annotated[int | None, typer.Option(help="Most rows of one user that count.")] = None,
     wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component. Repeatable.")] = None,
     values: Annotated[list[str] | None, typer.Option("--set", help="option=value. Repeatable.")] = None,
     as_json: AsJson = False,
@@ -34,6 +38,7 @@ def explain(
 
     request = Request(
         k=k, method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=public_rows, trust=trust,
+        zoom=share_or_word(zoom), scale=scale, rows_per_user=rows_per_user,
         components=pairs(wire, "--with"), options=pairs(values, "--set"), not_private=True,
     )  # fmt: skip
     found = explained(request, _columns(rows, names(columns), dimension))

@@ -61,6 +61,6 @@ TRUSTS: dict[str, type[Trust]] = {t.__name__: t for t in (Central, Local, Shuffl
 
 def trust_named(name: str | None) -> str | None:
     """A trust marker's name, however it is capitalised. Raises: UnknownName."""
-    if name is not None and name.capitalize() not in TRUSTS:
-        raise UnknownName("trust", name, (t.lower() for t in TRUSTS))
+    if name is not None and str(name).capitalize() not in TRUSTS:
+        raise UnknownName("trust", str(name), (t.lower() for t in TRUSTS))
     return None if name is None else name.capitalize()

@@ -64,6 +64,11 @@ class Choice:
         return f"{self.method} picked {self.picked}: predicted error {self.error:.2g} of one centre's{following}"
 
     @property
+    def note(self) -> str:
+        """What a statement says of it."""
+        return f"{self.words}. Errors are predicted from public figures alone, for tight groups of one size."
+
+    @property
     def warning(self) -> str:
         """What to expect where no candidate predicts an error below that of one centre; else empty."""
         if self.error < 1:
@@ -108,6 +113,7 @@ class Chooser:
         """
         if not any(isinstance(facts, Choices) for facts in slots_of(type(composed.value)).values()):
             return *self.filled(composed, wires, values), None
+        Problem(self.k, self.domain, self.rows, budget_of(self.total, ()))  # refuses what no candidate can do, once
         judged, found = list[Candidate](), dict[str, tuple[Composed, Problem]]()
         chooser = attrs.evolve(self, trust=self.trust or "Central")
         for name, part in composed.inner.items():

@@ -12,6 +12,8 @@ from typing import Any
 import attrs
 
 from cloister.core.capabilities import PredictsError, predicted_error
+from cloister.core.domains import Box
+from cloister.core.frames import cube
 from cloister.core.questions import OpenedQuestion, Question
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.session import Session
@@ -32,8 +34,9 @@ class ScheduledQuestion:
         buckets: how many, of all levels.
         share: of the run's budget; None where it is counted in another measure.
         users: share of the users who are asked.
-        error: standard error of one number of the answer, in rows for counts, in the caller's units for sums (of a
-            k-median's unit vectors: in lattice units).
+        error: standard error of one number of the answer: in rows for counts; for sums in the caller's units (of a
+            k-median's unit vectors: in lattice units), or if framed in half widths of the frame, which are known later.
+        framed: the question is asked in a frame (``run.framing``).
     """
 
     round: int
@@ -43,12 +46,13 @@ class ScheduledQuestion:
     share: float | None
     users: float
     error: float
+    framed: bool = False
 
     @property
     def words(self) -> str:
         share = "" if self.share is None else f", {self.share:.1%} of the budget"
         users = "" if self.users == 1 else f", {self.users:.1%} of the users"
-        unit = "rows" if self.kind == "counts" else "units a column"
+        unit = "rows" if self.kind == "counts" else "half widths a column" if self.framed else "units a column"
         return (
             f"round {self.round}: {self.kind} of {self.buckets:,} buckets by {self.mechanism}{share}{users}; standard "
             f"error {self.error:.3g} {unit}"
@@ -133,8 +137,10 @@ def _asked(plan: PreparedRun, number: int, part: OpenedQuestion, question: Quest
     budget, events = plan.budget, part.channel.events
     alike = math.isfinite(budget.amount) and all(event.spent.measure == budget.measure for event in events)
     share = sum(event.spent.amount for event in events) / budget.amount if alike else None
-    variance = question.variance(plan.problem.context(question.budget))
+    variance, domain = question.variance(plan.problem.context(question.budget)), plan.problem.domain
+    framed = unframed(plan.composed) is not plan.composed and isinstance(domain, Box) and part.vectors is not None
+    unit = cube(domain.dimension).unit / domain.unit if framed else 1.0
     return ScheduledQuestion(
         number, "counts" if part.vectors is None else "sums", events[0].mechanism if events else "nothing",
-        sum(part.cells.space.sizes), share, part.fraction, math.sqrt(variance) / part.fraction,
+        sum(part.cells.space.sizes), share, part.fraction, unit * math.sqrt(variance) / part.fraction, framed,
     )  # fmt: skip

@@ -32,7 +32,7 @@ from cloister.run.account import Account
 from cloister.run.framing import notes, recorded
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
-from cloister.run.row_count import SHARE, after_count, counted, shares
+from cloister.run.row_count import SHARE, after_count, counted, doubts, shares
 from cloister.run.statement import state
 
 V = TypeVar("V")
@@ -139,7 +139,11 @@ def fit(
         epsilon_without_shuffler=accountant.spent.epsilon_without_shuffler,
         count_share=count_share,
         rows_per_user=plan.total.rows_per_user,
-        notes=notes(plan.composed, plan.problem, clustering.details, plan.columns),
+        notes=(
+            *([plan.choice.note] if plan.choice else []),
+            *(doubts(plan.budget, plan.problem) if count_share else []),
+            *notes(plan.composed, plan.problem, clustering.details, plan.columns),
+        ),
     )
     result = Result(
         clustering.centers,

@@ -134,6 +134,7 @@ def scale_of(scale: Any, columns: Sequence[str]) -> str | None:
     """
     if scale is None or scale in ("bounds", "none", "auto"):
         return None if scale in (None, "auto") else str(scale)
+    given = scale
     if isinstance(scale, str) and scale.endswith((".toml", ".json")):
         scale = table_from(Path(scale), "scale")
     elif isinstance(scale, str):
@@ -144,9 +145,9 @@ def scale_of(scale: Any, columns: Sequence[str]) -> str | None:
     try:
         weights = [float(weight) for weight in scale]
     except (TypeError, ValueError):
-        raise InvalidInput(f"scale is {scale!r}: {SCALE_HELP}") from None
+        raise InvalidInput(f"scale is {given!r}: {SCALE_HELP}") from None
     if len(weights) != len(columns) or not all(math.isfinite(weight) and weight > 0 for weight in weights):
-        raise InvalidInput(f"scale is {scale!r}: {len(columns)} columns take a positive number each; {SCALE_HELP}")
+        raise InvalidInput(f"scale is {given!r}: {len(columns)} columns take a positive number each; {SCALE_HELP}")
     return ",".join(f"{weight!r}" for weight in weights)
 
 

@@ -15,7 +15,9 @@ each party, acts on the plan before anything could be counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, final
 
 import attrs
@@ -25,9 +27,10 @@ from cloister.accounting.budgeting import budget_of
 from cloister.accounting.total import Total
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Currency
-from cloister.core.errors import InvalidInput
+from cloister.core.clustering import Problem
+from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.lattice import CAP
-from cloister.core.questions import count
+from cloister.core.questions import Question, count
 from cloister.core.registry.registry import registry
 from cloister.core.session import Session
 from cloister.core.types import Ints
@@ -35,6 +38,9 @@ from cloister.run.choosing import Planned
 
 SHARE = 0.01
 """Of the budget. In mu^2 it widens all other noise by half a percent."""
+
+DOUBTED = 0.3
+"""Standard errors of the count above this part of it are warned of: methods are chosen by the rows' order of size."""
 
 LIKELY = (10**2, 10**4, 10**6)
 """Numbers of rows for which a method is priced while nobody knows theirs, unless they are too few for it; the middle
@@ -119,6 +125,22 @@ def after_count(planned: Callable[[int], Planned], before: Planned, rows: int) -
 
 def counted(session: Session[Any], budget: Budget, k: int) -> int:
     """Ask how many rows there are. Returns a released figure, at least k."""
-    oracle = registry().load(registry().spec("FrequencyOracle", ORACLES[budget.measure]))()
-    (table,) = session.ask(count(Everybody(), oracle=oracle, budget=budget))
+    (table,) = session.ask(_question(budget))
     return int(np.clip(np.rint(table.at(np.zeros(1, np.int64))[0]), k, CAP))
+
+
+def doubts(budget: Budget, problem: Problem) -> tuple[str, ...]:
+    """A warning if a count with this budget of the whole run is mostly noise. Args: problem (its rows were counted)."""
+    first = shares(budget)[0]
+    error = math.sqrt(_question(first).variance(problem.context(first)))
+    if error <= DOUBTED * problem.rows:
+        return ()
+    return (
+        f"WARNING: the count of the rows has a standard error of {error:,.0f}. What was planned by it may suit other "
+        f"numbers: give --rows N (rows=N), a round public figure, if there is one.",
+    )
+
+
+def _question(budget: Budget) -> Question[Any, Any]:
+    oracle = registry().load(registry().spec("FrequencyOracle", ORACLES[budget.measure]))()
+    return count(Everybody(), oracle=oracle, budget=budget)
