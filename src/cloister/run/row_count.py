@@ -16,6 +16,7 @@ each party, acts on the plan before anything could be counted.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, final
 
 import attrs
@@ -25,7 +26,7 @@ from cloister.accounting.budgeting import budget_of
 from cloister.accounting.total import Total
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Currency
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.questions import count
 from cloister.core.registry.registry import registry
@@ -77,8 +78,12 @@ def with_count(
     if rows is not None:
         plan = planned(rows)
         return plan, plan[1].budget
-    likely = [planned(max(k, n)) for n in LIKELY]
-    composed, problem, choice = likely[1]
+    middle = _likely(planned, k)
+    likely = [middle]
+    for n in (LIKELY[0], LIKELY[-1]):
+        with suppress(CloisterError):  # a number that the method refuses needs no budget
+            likely.append(planned(max(k, n)))
+    composed, problem, choice = middle
     if composed.trust not in (None, "Central"):
         raise InvalidInput(
             f"no public number of rows: give --rows N (rows=N), a round figure of the right size. It steers the number "
@@ -91,13 +96,30 @@ def with_count(
     return (composed, attrs.evolve(problem, budget=shares(budget)[1]), choice), budget
 
 
+def _likely(planned: Callable[[int], Planned], k: int) -> Planned:
+    """The plan for a likely number of rows. Raises: InvalidInput, with what else to do if more rows could do."""
+    try:
+        return planned(max(k, LIKELY[1]))
+    except InvalidInput as error:
+        try:
+            planned(max(k, LIKELY[-1]))
+        except CloisterError:
+            raise error from None
+        raise InvalidInput(f"{error}; or, if there are more rows, their public number (--rows N, rows=N)") from None
+
+
 def after_count(planned: Callable[[int], Planned], before: Planned, rows: int) -> Planned:
     """The plan for the number of rows that was counted, within the budget that was left for it beforehand.
 
     A method that would be picked for that number and pays in another measure is left for the one picked before.
+
+    Raises: Refused: with so many rows nothing can be done (the range of unknown columns not be found).
     """
     budget = before[1].budget
-    composed, problem, choice = planned(rows)
+    try:
+        composed, problem, choice = planned(rows)
+    except CloisterError as error:
+        raise Refused(f"about {rows:,} rows were counted, which is paid for, and {error}") from None
     if problem.budget.measure != budget.measure:
         composed, problem, choice = before
     return composed, attrs.evolve(problem, rows=rows, budget=budget), choice
