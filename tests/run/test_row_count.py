@@ -130,13 +130,13 @@ def test_rows_are_counted_where_bounds_are_unknown_too() -> None:
     assert np.abs(found.centers).max() < 1
     with pytest.raises(InvalidInput, match=r"too few to find .* or, if there are more rows, .*rows=N"):
         prepare(request(bounds="unknown", zoom="auto", epsilon=0.03), ["a", "b"])
-    with pytest.raises(InvalidInput, match="delta is 0.*Laplace$"):
+    with pytest.raises(InvalidInput, match=r"delta is 0.*Laplace$"):
         prepare(request(delta=0), ["a", "b"])
 
 
 def test_too_few_counted_rows_are_told_of_and_nothing_else_is_asked() -> None:
     told = list[tuple[int | None, int]]()
-    with pytest.raises(Refused, match="about .* rows were counted, which is paid for, and .* too few to find"):
+    with pytest.raises(Refused, match=r"about .* rows were counted, which is paid for, and .* too few to find"):
         fit(
             request(bounds="unknown", zoom="auto", method="hst-means"),
             source(rows(100), None, "refuse"),
