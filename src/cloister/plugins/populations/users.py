@@ -172,8 +172,8 @@ DIGITS = re.compile("0|-?[1-9][0-9]{0,18}")
 """How a whole number is written."""
 
 NO_NAME = (
-    "a user is named by a whole number (as a float, one up to 2^53, of 32 bits up to 2^24) or a text, and some rows name theirs otherwise: "
-    "choose another user column"
+    "a user is named by a whole number (as a float, one up to 2^53, of 32 bits up to 2^24) or a text, and some rows "
+    "name theirs otherwise: choose another user column"
 )
 
 
@@ -183,10 +183,10 @@ def _numbers(values: Any) -> Ints | None:
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iuf":
         return None
     if values.dtype.kind == "f":
-        exact = 2 ** (np.finfo(values.dtype).nmant + 1)
-        if exact < EXACT and (np.abs(values) > exact).any():
+        exact, sizes = 2 ** (np.finfo(values.dtype).nmant + 1), np.abs(values.astype(np.float64))
+        if exact < EXACT and (sizes > exact).any():
             raise InvalidInput(NO_NAME)
-        if not (np.abs(values) <= EXACT).all():
+        if not (sizes <= EXACT).all():
             return None
     numbers = values.astype(np.int64)
     return numbers if (numbers == values).all() and (values.dtype.kind != "u" or (numbers >= 0).all()) else None
