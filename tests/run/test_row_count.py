@@ -19,7 +19,7 @@ from cloister.accounting.total import Total
 from cloister.core.budget import Budget, Currency
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, Refused
 from cloister.core.marks import marking
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
@@ -122,6 +122,27 @@ def test_before_the_count_a_plan_says_that_rows_are_unknown() -> None:
         request(), source(rows(), None, "refuse"), started=lambda plan, rounds: told.append((plan.rows, rounds))
     )
     assert told == [(None, 8), (result.problem["rows"], 8)]
+
+
+def test_rows_are_counted_where_bounds_are_unknown_too() -> None:
+    """Although some likely number of rows is too small to find them."""
+    found = fit(request(bounds="unknown", zoom="auto"), source(rows(), None, "refuse"))
+    assert np.abs(found.centers).max() < 1
+    with pytest.raises(InvalidInput, match=r"too few to find .* or, if there are more rows, .*rows=N"):
+        prepare(request(bounds="unknown", zoom="auto", epsilon=0.03), ["a", "b"])
+    with pytest.raises(InvalidInput, match=r"delta is 0.*Laplace$"):
+        prepare(request(delta=0), ["a", "b"])
+
+
+def test_too_few_counted_rows_are_told_of_and_nothing_else_is_asked() -> None:
+    told = list[tuple[int | None, int]]()
+    with pytest.raises(Refused, match=r"about .* rows were counted, which is paid for, and .* too few to find"):
+        fit(
+            request(bounds="unknown", zoom="auto", method="hst-means"),
+            source(rows(100), None, "refuse"),
+            started=lambda plan, rounds: told.append((plan.rows, rounds)),
+        )
+    assert [counted for counted, _ in told] == [None]
 
 
 @pytest.mark.parametrize(("method", "trust"), [("one-round-lsh", "Local"), ("one-round", "Local")])

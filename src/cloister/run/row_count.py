@@ -16,8 +16,7 @@ each party, acts on the plan before anything could be counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from typing import Any, final
 
 import attrs
@@ -28,7 +27,7 @@ from cloister.accounting.total import Total
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Currency
 from cloister.core.clustering import Problem
-from cloister.core.errors import CloisterError, InvalidInput
+from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.questions import Question, count
 from cloister.core.registry.registry import registry
@@ -115,9 +114,14 @@ def after_count(planned: Callable[[int], Planned], before: Planned, rows: int) -
     """The plan for the number of rows that was counted, within the budget that was left for it beforehand.
 
     A method that would be picked for that number and pays in another measure is left for the one picked before.
+
+    Raises: Refused: with so many rows nothing can be done (the range of unknown columns not be found).
     """
     budget = before[1].budget
-    composed, problem, choice = planned(rows)
+    try:
+        composed, problem, choice = planned(rows)
+    except CloisterError as error:
+        raise Refused(f"about {rows:,} rows were counted, which is paid for, and {error}") from None
     if problem.budget.measure != budget.measure:
         composed, problem, choice = before
     return composed, attrs.evolve(problem, rows=rows, budget=budget), choice

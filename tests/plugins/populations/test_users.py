@@ -171,6 +171,15 @@ def test_what_may_name_two_people_is_refused(name: Any) -> None:
         Owners.read([1, name])
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_short_floats_that_may_have_met_are_refused(kind: Any) -> None:
+    """2^24 + 1 is no float of 32 bits: two people had the same name before anybody read it."""
+    last = 2.0 ** (np.finfo(kind).nmant + 1)
+    assert len(Owners.read(np.array([last, last - 1, math.nan], kind)).names) == 2
+    with pytest.raises(InvalidInput, match="of 32 bits up to"):
+        Owners.read(np.array([last, last + 2], kind))
+
+
 @pytest.mark.parametrize("words", [[(0, 0), (0, 1), (1, 0)], [(5, 2**64 - 1), (5, 2**63), (4, 2**63)]])
 def test_names_that_differ_in_one_word_stay_apart(words: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two words of the same name are the same user's, wherever she is read; with one in common two are two."""
@@ -290,6 +299,13 @@ def test_every_engine_keeps_the_same_rows(
     population.check()
     population.keep(3, KEY)
     assert answers(population) == answers(population) == expected(rows)
+
+
+def test_short_floats_in_files_that_may_have_met_are_refused(tmp_path: Path) -> None:
+    who = np.array([2.0**24, 2.0**24 + 2, np.nan], np.float32)
+    pd.DataFrame({"x": [0.1, 0.2, 0.3], "who": who}).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(InvalidInput, match="of 32 bits up to"):
+        Files([tmp_path / "rows.parquet"], users="who").check()
 
 
 def test_texts_name_users_in_files(tmp_path: Path) -> None:

@@ -60,8 +60,9 @@ def _numbers(column: Any) -> AnyArray:
 
 
 def _cells(column: Any) -> Any:
-    """An Arrow column as it is: whole numbers as an array, others and texts as Python's, None for nulls."""
-    plain = pa.types.is_integer(column.type) and not column.null_count
+    """An Arrow column as it is: numbers as an array (of floats, nulls as NaN), others and texts as Python's, None for
+    nulls."""
+    plain = pa.types.is_floating(column.type) or (pa.types.is_integer(column.type) and not column.null_count)
     return column.to_numpy(zero_copy_only=False) if plain else column.to_pylist()
 
 
