@@ -176,7 +176,7 @@ def test_the_method_of_python_code_picks_for_the_problem_that_it_is_given() -> N
     one = Auto(candidates={"only": make("Method", "one-round", trust="central")})
     found = one.cluster(made.problem, Session(made.problem, PublicRng.from_seed(1), forecasting=True), made_rng())
     assert found.details["picked"] == "only"
-    with pytest.raises(InvalidInput, match="none of no"):
+    with pytest.raises(InvalidInput, match="no candidate can solve this problem: no: "):
         Auto(candidates={"no": Confident(counts=one.candidates["only"].counts)}).errors(
             attrs.evolve(made.problem, domain=attrs.evolve(made.problem.domain, lower=(-1.0,) * 4, upper=(1.0,) * 4))
         )

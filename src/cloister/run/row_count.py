@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, final
 
 import attrs
@@ -83,8 +84,12 @@ def with_count(
     if rows is not None:
         plan = planned(rows)
         return plan, plan[1].budget
-    likely = _likely(planned, k)
-    composed, problem, choice = likely[(len(likely) - 1) // 2]
+    middle = _likely(planned, k)
+    likely = [middle]
+    for n in (LIKELY[0], LIKELY[-1]):
+        with suppress(CloisterError):  # a number that the method refuses needs no budget
+            likely.append(planned(max(k, n)))
+    composed, problem, choice = middle
     if composed.trust not in (None, "Central"):
         raise InvalidInput(
             f"no public number of rows: give --rows N (rows=N), a round figure of the right size. It steers the number "
@@ -97,17 +102,16 @@ def with_count(
     return (composed, attrs.evolve(problem, budget=shares(budget)[1]), choice), budget
 
 
-def _likely(planned: Callable[[int], Planned], k: int) -> list[Planned]:
-    """The plans for the likely numbers that there is one for. Raises: InvalidInput: for none."""
-    found, refused = list[Planned](), list[InvalidInput]()
-    for rows in LIKELY:
+def _likely(planned: Callable[[int], Planned], k: int) -> Planned:
+    """The plan for a likely number of rows. Raises: InvalidInput, with what else to do if more rows could do."""
+    try:
+        return planned(max(k, LIKELY[1]))
+    except InvalidInput as error:
         try:
-            found.append(planned(max(k, rows)))
-        except InvalidInput as error:
-            refused.append(error)
-    if not found:
-        raise refused[0]
-    return found
+            planned(max(k, LIKELY[-1]))
+        except CloisterError:
+            raise error from None
+        raise InvalidInput(f"{error}; or, if there are more rows, their public number (--rows N, rows=N)") from None
 
 
 def after_count(planned: Callable[[int], Planned], before: Planned, rows: int) -> Planned:
