@@ -201,7 +201,7 @@ def test_a_full_disk_under_the_ledger_says_the_same(folder: Path) -> None:
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
-    done = program(*FIT, *PAID, "--set", "rounds=40", folder=folder, before=limited)
+    done = program(*FIT, *PAID, "--method", "fastlloyd", "--set", "rounds=40", folder=folder, before=limited)
     assert done.returncode == 2
     told, run = one_line(done), the_run(folder)
     assert "the ledger budget.db cannot be used" in told
