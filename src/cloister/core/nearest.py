@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import final
 
 import attrs
@@ -10,6 +11,10 @@ import numpy as np
 from cloister.core.buckets import Space
 from cloister.core.lattice import EXACT, Bound
 from cloister.core.types import Floats, Ints
+
+
+BLOCK = 2**17
+"""Products that are held at once: they stay in a core's second-level cache."""
 
 
 def most_centers(reach: int) -> int:
@@ -34,11 +39,16 @@ class _Block:
         slopes = (-(centers << (bits + 1))).astype(np.float64)
         return cls(start, bits, slopes, offsets.astype(np.float64)[:, None])
 
+    @cached_property
+    def _lines(self) -> Floats:
+        return np.hstack([self.slopes, self.offsets])
+
     def nearest(self, wide: Floats) -> tuple[Ints, Ints]:
-        """Index of the nearest of these centres, and its squared distance less |x|^2, for each row (n, d)."""
-        packed = self.slopes @ wide.T
-        packed += self.offsets
-        least = packed.min(axis=0).astype(np.int64)
+        """Index of the nearest of these centres, and its squared distance less |x|^2, for each row (n, d + 1): x, 1."""
+        packed, step = np.empty(len(wide)), max(1, BLOCK // len(self.slopes))
+        for start in range(0, len(wide), step):
+            (self._lines @ wide[start : start + step].T).min(axis=0, out=packed[start : start + step])
+        least = packed.astype(np.int64)
         return (least & ((1 << self.bits) - 1)) + self.start, least >> self.bits
 
 
@@ -75,16 +85,26 @@ class NearestCenter:
 
     def locate(self, rows: Ints) -> Ints:
         """Lattice rows (n, d) to the index of their centre (n, 1), or -1."""
-        wide = rows.astype(np.float64)
+        if self.within is None:
+            return self._nearest(_with_ones(rows))[0][:, None]
+        nearest, squares = self.measured(rows)
+        nearest[squares > self.within**2] = -1
+        return nearest[:, None]
+
+    def measured(self, rows: Ints) -> tuple[Ints, Ints]:
+        """The nearest centre of lattice rows (n, d), however far, and their squared distance from it, exactly."""
+        wide = _with_ones(rows)
+        nearest, squares = self._nearest(wide)
+        squares += np.einsum("ij,ij->i", wide[:, :-1], wide[:, :-1]).astype(np.int64)
+        return nearest, squares
+
+    def _nearest(self, wide: Floats) -> tuple[Ints, Ints]:
         nearest, distance = self.blocks[0].nearest(wide)
         for block in self.blocks[1:]:
             other, closer = block.nearest(wide)
             nearest = np.where(closer < distance, other, nearest)
             distance = np.minimum(distance, closer)
-        if self.within is not None:
-            distance += np.einsum("ij,ij->i", wide, wide).astype(np.int64)
-            nearest[distance > self.within**2] = -1
-        return nearest[:, None]
+        return nearest, distance
 
     def offsets(self) -> Offsets:
         """x - c for the nearest centre c: of norm at most ``within``, so that no row is clipped; without a limit, 2 R.
@@ -92,6 +112,12 @@ class NearestCenter:
         The bound is public: it never depends on where the centres are.
         """
         return Offsets(self, Bound(2 * self.reach if self.within is None else self.within, self.centers.shape[1]))
+
+
+def _with_ones(rows: Ints) -> Floats:
+    wide = np.empty((len(rows), rows.shape[1] + 1))
+    wide[:, :-1], wide[:, -1] = rows, 1
+    return wide
 
 
 @final

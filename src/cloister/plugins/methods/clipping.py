@@ -66,11 +66,16 @@ class ClippedOffsets:
 
     def values(self, rows: Ints, buckets: Ints) -> Ints:
         mine = buckets[:, 0]  # "wrap": one origin is that of every bucket
-        offsets = (rows - np.take(self.origins, mine, axis=0, mode="wrap")).astype(np.float64)
+        offsets = np.take(self._origins, mine, axis=0, mode="wrap")
+        np.subtract(rows, offsets, out=offsets)
         lengths = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
         factors = SCALE * (1 - 2.0**-30) / np.maximum(lengths, np.take(self.radii, mine, mode="wrap"))
         offsets *= factors[:, None]
         return offsets.astype(np.int64)  # truncates towards zero
+
+    @cached_property
+    def _origins(self) -> Floats:
+        return self.origins.astype(np.float64)
 
     def read(self, sums: Sums) -> tuple[Floats, Floats]:
         """Noisy sums of offsets (m, d), and their standard errors (m,), of all buckets in the caller's units."""
@@ -111,8 +116,8 @@ class DistanceBins:
         return Space((self.number,))
 
     def locate(self, rows: Ints) -> Ints:
-        offsets = rows - self.near.centers[self.near.locate(rows)[:, 0]]
-        bins: Ints = np.searchsorted(self.edges[:-1], np.einsum("ij,ij->i", offsets, offsets)).astype(np.int64)
+        _, squares = self.near.measured(rows)
+        bins: Ints = np.searchsorted(self.edges[:-1], squares).astype(np.int64)
         return bins[:, None]
 
     def quantile(self, counts: Counts, share: float, rows: int, domain: Domain) -> float:

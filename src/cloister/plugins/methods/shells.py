@@ -53,7 +53,8 @@ class Shells:
 
     def locate(self, rows: Ints) -> Ints:
         away = rows - self.middle
-        shells = np.searchsorted(self.outer[:-1], np.einsum("ij,ij->i", away, away))
+        wide = away.astype(np.float64)
+        shells = np.searchsorted(self.outer[:-1], np.einsum("ij,ij->i", wide, wide).astype(np.int64))
         ids: Ints = self.cells.locate(away) * len(OUTER) + shells[:, None]
         return ids
 
