@@ -9,12 +9,11 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.lattice import EXACT, Bound
+from cloister.core.lattice import EXACT, Bound, squares
 from cloister.core.types import Floats, Ints
 
-
-BLOCK = 2**17
-"""Products that are held at once: they stay in a core's second-level cache."""
+BLOCK = 2**16
+"""Products, or coordinates, that are held at once: they stay in a core's cache."""
 
 
 def most_centers(reach: int) -> int:
@@ -45,10 +44,7 @@ class _Block:
 
     def nearest(self, wide: Floats) -> tuple[Ints, Ints]:
         """Index of the nearest of these centres, and its squared distance less |x|^2, for each row (n, d + 1): x, 1."""
-        packed, step = np.empty(len(wide)), max(1, BLOCK // len(self.slopes))
-        for start in range(0, len(wide), step):
-            (self._lines @ wide[start : start + step].T).min(axis=0, out=packed[start : start + step])
-        least = packed.astype(np.int64)
+        least = (self._lines @ wide.T).min(axis=0).astype(np.int64)
         return (least & ((1 << self.bits) - 1)) + self.start, least >> self.bits
 
 
@@ -85,20 +81,27 @@ class NearestCenter:
 
     def locate(self, rows: Ints) -> Ints:
         """Lattice rows (n, d) to the index of their centre (n, 1), or -1."""
-        if self.within is None:
-            return self._nearest(_with_ones(rows))[0][:, None]
-        nearest, squares = self.measured(rows)
-        nearest[squares > self.within**2] = -1
+        nearest, distance = self._nearest(rows)
+        if self.within is not None:
+            nearest[distance + squares(rows).astype(np.int64) > self.within**2] = -1
         return nearest[:, None]
 
-    def measured(self, rows: Ints) -> tuple[Ints, Ints]:
-        """The nearest centre of lattice rows (n, d), however far, and their squared distance from it, exactly."""
-        wide = _with_ones(rows)
-        nearest, squares = self._nearest(wide)
-        squares += np.einsum("ij,ij->i", wide[:, :-1], wide[:, :-1]).astype(np.int64)
-        return nearest, squares
+    def distances(self, rows: Ints) -> Ints:
+        """Squared distances (n,) of lattice rows from their nearest centre, however far that is."""
+        return self._nearest(rows)[1] + squares(rows).astype(np.int64)
 
-    def _nearest(self, wide: Floats) -> tuple[Ints, Ints]:
+    def _nearest(self, rows: Ints) -> tuple[Ints, Ints]:
+        """The nearest centre, and its squared distance less |x|^2, for each row (n, d)."""
+        d, step = rows.shape[1], max(1, BLOCK // max(rows.shape[1] + 1, len(self.blocks[0].slopes)))
+        nearest, distance = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        wide = np.ones((min(step, len(rows)), d + 1))
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            wide[: len(some), :d] = some
+            nearest[start : start + step], distance[start : start + step] = self._among_all(wide[: len(some)])
+        return nearest, distance
+
+    def _among_all(self, wide: Floats) -> tuple[Ints, Ints]:
         nearest, distance = self.blocks[0].nearest(wide)
         for block in self.blocks[1:]:
             other, closer = block.nearest(wide)
@@ -112,12 +115,6 @@ class NearestCenter:
         The bound is public: it never depends on where the centres are.
         """
         return Offsets(self, Bound(2 * self.reach if self.within is None else self.within, self.centers.shape[1]))
-
-
-def _with_ones(rows: Ints) -> Floats:
-    wide = np.empty((len(rows), rows.shape[1] + 1))
-    wide[:, :-1], wide[:, -1] = rows, 1
-    return wide
 
 
 @final

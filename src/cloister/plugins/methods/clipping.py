@@ -20,7 +20,7 @@ import numpy as np
 from cloister.core.buckets import Bucketing, Space
 from cloister.core.domains import REACH, Domain
 from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
+from cloister.core.lattice import BLOCK, Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.roles import Counts, Sums
 from cloister.core.types import Floats, Ints
@@ -65,13 +65,19 @@ class ClippedOffsets:
         return Bound(SCALE, self.origins.shape[1])
 
     def values(self, rows: Ints, buckets: Ints) -> Ints:
-        mine = buckets[:, 0]  # "wrap": one origin is that of every bucket
-        offsets = np.take(self._origins, mine, axis=0, mode="wrap")
-        np.subtract(rows, offsets, out=offsets)
+        values, step = np.empty(rows.shape, np.int64), max(1, BLOCK // rows.shape[1])
+        for start in range(0, len(rows), step):
+            some = slice(start, start + step)
+            values[some] = self._clipped(rows[some], buckets[some, 0])  # truncates towards zero
+        return values
+
+    def _clipped(self, rows: Ints, mine: Ints) -> Floats:
+        one = len(self._origins) == 1  # "wrap", for rows in no bucket, would count down to the one origin
+        offsets = rows - (self._origins if one else np.take(self._origins, mine, axis=0, mode="wrap"))
         lengths = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
         factors = SCALE * (1 - 2.0**-30) / np.maximum(lengths, np.take(self.radii, mine, mode="wrap"))
         offsets *= factors[:, None]
-        return offsets.astype(np.int64)  # truncates towards zero
+        return offsets
 
     @cached_property
     def _origins(self) -> Floats:
@@ -116,8 +122,7 @@ class DistanceBins:
         return Space((self.number,))
 
     def locate(self, rows: Ints) -> Ints:
-        _, squares = self.near.measured(rows)
-        bins: Ints = np.searchsorted(self.edges[:-1], squares).astype(np.int64)
+        bins: Ints = np.searchsorted(self.edges[:-1], self.near.distances(rows)).astype(np.int64)
         return bins[:, None]
 
     def quantile(self, counts: Counts, share: float, rows: int, domain: Domain) -> float:
