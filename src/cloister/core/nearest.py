@@ -12,8 +12,8 @@ from cloister.core.buckets import Space
 from cloister.core.lattice import EXACT, Bound, squares
 from cloister.core.types import Floats, Ints
 
-BLOCK = 2**16
-"""Products, or coordinates, that are held at once: they stay in a core's cache."""
+ROWS, BLOCK = 1024, 2**17
+"""Rows, and products or coordinates, that are held at once: they stay in a core's cache."""
 
 
 def most_centers(reach: int) -> int:
@@ -92,7 +92,7 @@ class NearestCenter:
 
     def _nearest(self, rows: Ints) -> tuple[Ints, Ints]:
         """The nearest centre, and its squared distance less |x|^2, for each row (n, d)."""
-        d, step = rows.shape[1], max(1, BLOCK // max(rows.shape[1] + 1, len(self.blocks[0].slopes)))
+        d, step = rows.shape[1], max(1, min(ROWS, BLOCK // max(rows.shape[1] + 1, len(self.blocks[0].slopes))))
         nearest, distance = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
         wide = np.ones((min(step, len(rows)), d + 1))
         for start in range(0, len(rows), step):
