@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import cloister.core.nearest as module
 from cloister.core.domains import REACH, Ball, Box
 from cloister.core.lattice import EXACT as EXACT_BELOW, Bound
 from cloister.core.nearest import NearestCenter
@@ -164,3 +165,16 @@ def test_rows_are_summed_as_they_are() -> None:
     near = NearestCenter(np.array([[1, 2]]), 10)
     rows = np.array([[3, 4], [5, 6]])
     assert np.array_equal(Rows(near, Bound(10, 2)).values(rows, near.locate(rows)), rows)
+
+
+@pytest.mark.parametrize("block", [1, 40, 333])
+def test_blocks_of_rows_change_no_centre_and_no_distance(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    g = np.random.default_rng(4)
+    rows, centers = g.integers(-(2**18), 2**18, (2500, 3)), g.integers(-(2**18), 2**18, (13, 3))
+    near = NearestCenter(centers, REACH)
+    whole, distances = near.locate(rows), near.distances(rows)
+    away = ((rows[:, None].astype(object) - centers[None].astype(object)) ** 2).sum(axis=2)
+    assert distances.tolist() == away.min(axis=1).tolist()
+    monkeypatch.setattr(module, "BLOCK", block)
+    assert np.array_equal(near.locate(rows), whole)
+    assert np.array_equal(near.distances(rows), distances)

@@ -118,8 +118,9 @@ def totals_of(ids: Ints, values: Ints, size: int) -> Ints:
     """Exact sums (size, d) of the values (n, d) per id; ids of -1 are left out."""
     from scipy.sparse import csc_matrix
 
-    n = len(ids)
-    which: Any = csc_matrix((np.ones(n, np.int64), ids + 1, np.arange(n + 1)), shape=(size + 1, n))
+    n = len(ids)  # 32-bit positions are taken as they are; others are looked through first
+    starts = np.arange(n + 1, dtype=np.int32)
+    which: Any = csc_matrix((np.ones(n, np.int64), (ids + 1).astype(np.int32), starts), shape=(size + 1, n))
     total: Ints = which @ values
     return total[1:]
 

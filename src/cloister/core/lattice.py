@@ -52,22 +52,34 @@ class Bound:
             )
 
 
+BLOCK = 2**15
+"""Numbers that are worked on at once where a chunk and its temporaries would not stay in a core's cache."""
+
+
+def squares(vectors: Ints) -> Floats:
+    """Squared lengths of vectors (n, d): exact below 2^53, each a function of its vector alone."""
+    found, step = np.empty(len(vectors)), max(1, BLOCK // vectors.shape[1])
+    for start in range(0, len(vectors), step):
+        wide = vectors[start : start + step].astype(np.float64)
+        np.einsum("ij,ij->i", wide, wide, out=found[start : start + step])
+    return found
+
+
 def shrink(vectors: Ints, bound: Bound) -> Ints:
     """Vectors (n, d), those beyond a bound scaled onto it and truncated towards zero: a function of each row alone.
 
     Sums of squares of integers are exact in float64 below 2^53, and from there on certainly beyond any bound. The scale
     is too small by 2^-30, so that rounding in the product cannot cross an integer.
     """
-    wide = vectors.astype(np.float64)
-    squares = np.einsum("ij,ij->i", wide, wide)
-    beyond = squares > float(bound.l2) ** 2
+    lengths = squares(vectors)
+    beyond = lengths > float(bound.l2) ** 2
     if beyond.any():
-        vectors = _scaled(vectors, beyond, bound.l2 / np.sqrt(squares[beyond]))
+        vectors = _scaled(vectors, beyond, bound.l2 / np.sqrt(lengths[beyond]))
     if bound.l1 < bound.implied:
-        lengths = np.abs(vectors).sum(axis=1)
-        beyond = lengths > bound.l1
+        sums = np.abs(vectors).sum(axis=1)
+        beyond = sums > bound.l1
         if beyond.any():
-            vectors = _scaled(vectors, beyond, bound.l1 / lengths[beyond])
+            vectors = _scaled(vectors, beyond, bound.l1 / sums[beyond])
     return vectors
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.lattice import EXACT, Bound
+from cloister.core.lattice import EXACT, Bound, squares
 from cloister.core.types import Floats, Ints
+
+ROWS, BLOCK = 1024, 2**17
+"""Rows, and products or coordinates, that are held at once: they stay in a core's cache."""
 
 
 def most_centers(reach: int) -> int:
@@ -34,11 +38,13 @@ class _Block:
         slopes = (-(centers << (bits + 1))).astype(np.float64)
         return cls(start, bits, slopes, offsets.astype(np.float64)[:, None])
 
+    @cached_property
+    def _lines(self) -> Floats:
+        return np.hstack([self.slopes, self.offsets])
+
     def nearest(self, wide: Floats) -> tuple[Ints, Ints]:
-        """Index of the nearest of these centres, and its squared distance less |x|^2, for each row (n, d)."""
-        packed = self.slopes @ wide.T
-        packed += self.offsets
-        least = packed.min(axis=0).astype(np.int64)
+        """Index of the nearest of these centres, and its squared distance less |x|^2, for each row (n, d + 1): x, 1."""
+        least = (self._lines @ wide.T).min(axis=0).astype(np.int64)
         return (least & ((1 << self.bits) - 1)) + self.start, least >> self.bits
 
 
@@ -75,16 +81,33 @@ class NearestCenter:
 
     def locate(self, rows: Ints) -> Ints:
         """Lattice rows (n, d) to the index of their centre (n, 1), or -1."""
-        wide = rows.astype(np.float64)
+        nearest, distance = self._nearest(rows)
+        if self.within is not None:
+            nearest[distance + squares(rows).astype(np.int64) > self.within**2] = -1
+        return nearest[:, None]
+
+    def distances(self, rows: Ints) -> Ints:
+        """Squared distances (n,) of lattice rows from their nearest centre, however far that is."""
+        return self._nearest(rows)[1] + squares(rows).astype(np.int64)
+
+    def _nearest(self, rows: Ints) -> tuple[Ints, Ints]:
+        """The nearest centre, and its squared distance less |x|^2, for each row (n, d)."""
+        d, step = rows.shape[1], max(1, min(ROWS, BLOCK // max(rows.shape[1] + 1, len(self.blocks[0].slopes))))
+        nearest, distance = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        wide = np.ones((min(step, len(rows)), d + 1))
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            wide[: len(some), :d] = some
+            nearest[start : start + step], distance[start : start + step] = self._among_all(wide[: len(some)])
+        return nearest, distance
+
+    def _among_all(self, wide: Floats) -> tuple[Ints, Ints]:
         nearest, distance = self.blocks[0].nearest(wide)
         for block in self.blocks[1:]:
             other, closer = block.nearest(wide)
             nearest = np.where(closer < distance, other, nearest)
             distance = np.minimum(distance, closer)
-        if self.within is not None:
-            distance += np.einsum("ij,ij->i", wide, wide).astype(np.int64)
-            nearest[distance > self.within**2] = -1
-        return nearest[:, None]
+        return nearest, distance
 
     def offsets(self) -> Offsets:
         """x - c for the nearest centre c: of norm at most ``within``, so that no row is clipped; without a limit, 2 R.

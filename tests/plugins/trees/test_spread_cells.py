@@ -99,7 +99,7 @@ def test_float32_products_err_by_less_than_the_filter_allows(d: int) -> None:
     rows = np.rint(np.stack([along, along * signs, *(along * g.choice([-1, 1], (50, d)))]) * REACH * 0.999).astype(
         np.int64
     )
-    found = (rows.astype(np.float32) @ tree._cells._rounded)[:, 0].astype(float)
+    found = (tree._cells._rounded @ rows.astype(np.float32).T)[0].astype(float)
     exact = (rows.astype(object) @ tree.around[0].astype(object)).astype(float) / NORM
     lengths = np.linalg.norm(rows, axis=1)
     assert (np.abs(found - exact) <= 1.05 * (d + 2) * 2.0**-24 * lengths).all()
@@ -109,7 +109,7 @@ def test_few_rows_are_done_twice() -> None:
     """What the filter is for: at most 1% of ordinary rows are near a border (about 0.02% here)."""
     tree, g = opened(100, 256), np.random.default_rng(5)
     rows = ball(100).snap(ball(100).sample(g, 5000, 0.0))
-    products = rows.astype(np.float32) @ tree._cells._rounded
+    products = tree._cells._rounded @ rows.astype(np.float32).T
     slack = 2.1 * 102 * 2.0**-24 * np.linalg.norm(rows, axis=1)
     assert module._largest(products, slack)[1].mean() < 0.01
 

@@ -20,7 +20,7 @@ import numpy as np
 from cloister.core.buckets import Bucketing, Space
 from cloister.core.domains import REACH, Domain
 from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
+from cloister.core.lattice import BLOCK, Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.roles import Counts, Sums
 from cloister.core.types import Floats, Ints
@@ -65,12 +65,23 @@ class ClippedOffsets:
         return Bound(SCALE, self.origins.shape[1])
 
     def values(self, rows: Ints, buckets: Ints) -> Ints:
-        mine = buckets[:, 0]  # "wrap": one origin is that of every bucket
-        offsets = (rows - np.take(self.origins, mine, axis=0, mode="wrap")).astype(np.float64)
+        values, step = np.empty(rows.shape, np.int64), max(1, BLOCK // rows.shape[1])
+        for start in range(0, len(rows), step):
+            some = slice(start, start + step)
+            values[some] = self._clipped(rows[some], buckets[some, 0])  # truncates towards zero
+        return values
+
+    def _clipped(self, rows: Ints, mine: Ints) -> Floats:
+        one = len(self._origins) == 1  # "wrap", for rows in no bucket, would count down to the one origin
+        offsets = rows - (self._origins if one else np.take(self._origins, mine, axis=0, mode="wrap"))
         lengths = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
         factors = SCALE * (1 - 2.0**-30) / np.maximum(lengths, np.take(self.radii, mine, mode="wrap"))
         offsets *= factors[:, None]
-        return offsets.astype(np.int64)  # truncates towards zero
+        return offsets
+
+    @cached_property
+    def _origins(self) -> Floats:
+        return self.origins.astype(np.float64)
 
     def read(self, sums: Sums) -> tuple[Floats, Floats]:
         """Noisy sums of offsets (m, d), and their standard errors (m,), of all buckets in the caller's units."""
@@ -111,8 +122,7 @@ class DistanceBins:
         return Space((self.number,))
 
     def locate(self, rows: Ints) -> Ints:
-        offsets = rows - self.near.centers[self.near.locate(rows)[:, 0]]
-        bins: Ints = np.searchsorted(self.edges[:-1], np.einsum("ij,ij->i", offsets, offsets)).astype(np.int64)
+        bins: Ints = np.searchsorted(self.edges[:-1], self.near.distances(rows)).astype(np.int64)
         return bins[:, None]
 
     def quantile(self, counts: Counts, share: float, rows: int, domain: Domain) -> float:

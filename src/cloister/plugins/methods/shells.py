@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
+from cloister.core.lattice import squares
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints
 from cloister.plugins.methods.clipping import ClippedOffsets
@@ -53,7 +54,7 @@ class Shells:
 
     def locate(self, rows: Ints) -> Ints:
         away = rows - self.middle
-        shells = np.searchsorted(self.outer[:-1], np.einsum("ij,ij->i", away, away))
+        shells = np.searchsorted(self.outer[:-1], squares(away).astype(np.int64))
         ids: Ints = self.cells.locate(away) * len(OUTER) + shells[:, None]
         return ids
 
