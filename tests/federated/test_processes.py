@@ -39,7 +39,7 @@ class Site:
         d = rows.shape[1]
         facts = (
             f"k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = {len(rows)}\nseed = 5\ntest_noise_seed = {SEED}\n"
-            f'oracle = "masked-gaussian"\nzoom = {json.dumps(zoom)}\n{extra}'
+            f'method = "fastlloyd"\noracle = "masked-gaussian"\nzoom = {json.dumps(zoom)}\n{extra}'
             f"columns = {json.dumps([str(i) for i in range(d)])}\nbounds = {[[-1, 1]] * d}\nset = {{ rounds = "
             f"{rounds} }}\n\n"
         )

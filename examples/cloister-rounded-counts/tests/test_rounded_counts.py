@@ -19,8 +19,9 @@ def test_conformance(component: Any, check: Any) -> None:
 
 def test_a_fit_from_the_command_line(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal([[-0.5, 0.5]] * 1000, 0.1))
-    line = "fit rows.npy -k 1 --epsilon 5 --delta 1e-6 --bounds=-1:1 --rows 1000 --with counts=rounded-counts --json"
-    program = [sys.executable, "-m", "cloister.cli", *line.split(), "--set", "counts.step=10"]
+    line = "fit rows.npy --method fastlloyd -k 1 --epsilon 5 --delta 1e-6 --bounds=-1:1 --rows 1000 --json"
+    swapped = ["--with", "counts=rounded-counts", "--set", "counts.step=10"]
+    program = [sys.executable, "-m", "cloister.cli", *line.split(), *swapped]
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)

@@ -261,7 +261,7 @@ class Site:
         made = cloister("test-certificates", "certs", *(x for n in NAMES for x in ("--party", n)), folder=folder)
         facts = (
             "k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = 900\n"
-            'columns = ["0", "1"]\nbounds = [[-1, 1], [-1, 1]]\nseed = 1\n'
+            'method = "fastlloyd"\ncolumns = ["0", "1"]\nbounds = [[-1, 1], [-1, 1]]\nseed = 1\n'
         )
         (folder / "plan.toml").write_text(f"{facts}set = {{ rounds = 3 }}\n\n{made.stdout}")
         for name, rows in zip(NAMES, PARTS, strict=True):

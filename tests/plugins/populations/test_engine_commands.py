@@ -13,7 +13,7 @@ from tests.in_process import cloister, program
 from tests.plugins.populations.engine_rows import NAMES
 
 FIT = ("fit", "part-*.parquet", "-k", "2", "--epsilon", "1", "--bounds=-1:1", "--rows", "4000", "--seed", "1",
-       "--method", "lloyd", "--not-private", "--json")  # fmt: skip
+       "--method", "lloyd", "--not-private", "--json", "--zoom", "off")  # fmt: skip
 
 pytestmark = pytest.mark.slow
 
