@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,6 +40,7 @@ from cloister.commands.ledger import ledger_app
 from cloister.commands.new_plugin import new_plugin
 from cloister.commands.plan import plan
 from cloister.commands.plot import plot
+from cloister.commands.progress import progress
 from cloister.commands.shuffle import shuffle
 from cloister.core.errors import CloisterError, InvalidInput
 
@@ -279,7 +279,7 @@ def fit(
         "engine": o["engine"], "scheduler": o["scheduler"], "users": o["user_column"],
         **{name: None if o[name] is None else typed(o[name], int, name) for name in ("workers", "threads")},
     }  # fmt: skip
-    with ending(standing.how, standing.open), _progress() as (advance, started), ExitStack() as held:
+    with ending(standing.how, standing.open), progress() as (advance, started), ExitStack() as held:
 
         def read(paths: list[str]) -> Any:
             return held.enter_context(
@@ -348,7 +348,7 @@ def demo(
     """Cluster handwritten digits privately, beside what needs no privacy."""
     from cloister.commands.demo import demonstrate
 
-    with _progress() as (advance, started):
+    with progress() as (advance, started):
         shown = demonstrate(epsilon, delta, k, seed, advance, started, federated)
     if as_json:
         print_json({"costs": shown.costs, "result": shown.result.as_dict()})
@@ -377,31 +377,6 @@ def _requested(o: dict[str, Any], parties: int) -> Request:
         not_private=flag(o["not_private"], "not_private"), seed=o["seed"],
         rows_per_user=o["rows_per_user"],
     )  # fmt: skip
-
-
-@contextmanager
-def _progress() -> Iterator[tuple[Callable[[int], None] | None, Callable[[PreparedRun, int], None] | None]]:
-    """A progress bar on a terminal, nothing elsewhere. Its total is the public number of rows times rounds."""
-    if not sys.stderr.isatty():
-        yield None, None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("reading", total=None)
-        yield (
-            lambda n: bar.advance(task, n),
-            lambda plan, rounds: bar.update(
-                task, description=f"{rounds} rounds", total=None if plan.rows is None else rounds * plan.rows
-            ),
-        )
 
 
 if __name__ == "__main__":

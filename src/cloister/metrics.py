@@ -85,8 +85,7 @@ def silhouette(rows: ArrayLike, centers: ArrayLike, sample: int = 10_000, seed: 
         return -1.0
     if clusters == len(labels):
         return 0.0
-    score = _sklearn("metrics", "the silhouette").silhouette_score
-    return float(score(table.astype(np.float64), labels))
+    return float(_sklearn("metrics", "the silhouette").silhouette_score(table.astype(np.float64), labels))
 
 
 def davies_bouldin(rows: ArrayLike, centers: ArrayLike) -> float:
@@ -106,8 +105,7 @@ def davies_bouldin(rows: ArrayLike, centers: ArrayLike) -> float:
         return math.inf
     if clusters == len(labels):
         return 0.0
-    score = _sklearn("metrics", "the Davies-Bouldin index").davies_bouldin_score
-    return float(score(table.astype(np.float64), labels))
+    return float(_sklearn("metrics", "the Davies-Bouldin index").davies_bouldin_score(table.astype(np.float64), labels))
 
 
 def center_mse(centers: ArrayLike, reference: ArrayLike) -> float:
@@ -225,12 +223,9 @@ def evaluate(rows: ArrayLike, centers: ArrayLike, reference: ArrayLike | None = 
     """
     table, places = _fitting(rows, centers)
     return Evaluation(
-        nicv=nicv(table, places),
-        k_median=k_median_cost(table, places),
-        silhouette=silhouette(table, places),
-        davies_bouldin=davies_bouldin(table, places),
-        center_mse=None if reference is None else center_mse(places, reference),
-    )
+        nicv(table, places), k_median_cost(table, places), silhouette(table, places), davies_bouldin(table, places),
+        None if reference is None else center_mse(places, reference),
+    )  # fmt: skip
 
 
 def labels(rows: ArrayLike, centers: ArrayLike, threads: int | None = None) -> Ints:
