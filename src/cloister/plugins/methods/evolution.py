@@ -75,6 +75,7 @@ class Evolution(Generic[T]):
         mutants = self.mutants(problem, budgets[0])
         step = equal_cells(problem, MUTATION) / math.sqrt(domain.dimension)
         points = spread(k * (1 + mutants), domain, rng.child("start"))  # 1.
+        centers, weights = points[:k], np.zeros(k)
         for number, budget in enumerate(budgets):  # 2.
             every, seed = np.arange(len(points)), rng.child("round", number)
             near = NearestCenter(domain.snap(points), domain.max_norm)
