@@ -27,6 +27,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import attrs
 import auto_tables
+import calibration
 import datasets
 import numpy as np
 import peers
@@ -62,7 +63,9 @@ def data_of(name: str) -> DataSet:
     if not words:
         return datasets.load(name)
     numbers = [float(w) if "." in w else int(w) for w in words]
-    return getattr(datasets, kind)(*numbers)
+    maker = calibration.mixture if kind == "calibration" else getattr(datasets, kind)
+    found: DataSet = maker(*numbers)
+    return found
 
 
 @lru_cache(maxsize=2)

@@ -201,30 +201,6 @@ def ablation(k: int, d: int, separation: float, seed: int) -> DataSet:
     return DataSet(f"ablation-k{k}-d{d}-s{separation:g}-seed{seed}", scale(rows), k)
 
 
-CALIBRATION: Final = 30
-"""How many sets ``calibration`` makes."""
-
-
-def calibration(number: int) -> DataSet:
-    """A mixture on which predicted errors are fitted (benchmarks/predicted.py): 150 to 50,000 rows, 2 to 60 columns, 2
-    to 40 groups, near and far apart, of equal and of unequal sizes."""
-    rng = np.random.default_rng(7)
-    for _ in range(number + 1):
-        n, d = int(rng.choice([150, 400, 1500, 5000, 20000, 50000])), int(rng.choice([2, 3, 4, 6, 10, 16, 30, 60]))
-        k, width, evenness = (
-            int(rng.choice([2, 3, 5, 8, 12, 20, 40])),
-            rng.choice([0.15, 0.3, 0.6]),
-            rng.choice([1.5, 10]),
-        )
-    k = 3 if n < 40 * k else k
-    rng = np.random.default_rng(1000 + number)
-    centers = rng.uniform(-0.75, 0.75, (k, d))
-    apart = np.sqrt(((centers[:, None] - centers) ** 2).sum(axis=2) + np.eye(k) * 99).min(axis=1)
-    of = rng.choice(k, n, p=rng.dirichlet(evenness * np.ones(k)))
-    widths = width * np.median(apart) / math.sqrt(d) * rng.uniform(0.6, 1.4, k)
-    return DataSet(f"calibration-{number}", scale(centers[of] + widths[of, None] * rng.normal(size=(n, d))), k)
-
-
 def _in_proportion(n: int, k: int) -> Ints:
     """n split as 1 : 2 : ... : k, rounded so that the sum is n."""
     parts = np.arange(k + 1) * np.arange(1, k + 2) / (k * (k + 1))

@@ -19,6 +19,7 @@ from typing import Final
 
 import accuracy
 import attrs
+import calibration
 import datasets
 import numpy as np
 from accuracy import Cell
@@ -108,7 +109,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--store", type=Path, help="a JSON-lines file of finished cells, to go on with")
     o = parser.parse_args()
-    sets = [*(f"calibration {i}" for i in range(datasets.CALIBRATION)), *REAL]
+    sets = [*(f"calibration {i}" for i in range(calibration.NUMBER)), *REAL]
     methods = [s.name for s in registry().candidates("k-means") if s.name != "one-round"]
     cells = [Cell(name, method, eps, RUNS) for name in sets for method in methods for eps in EPSILONS]
     lost = losses(accuracy.run(filter(accuracy.can_run, cells), o.processes, o.store))

@@ -13,7 +13,6 @@ from sklearn.metrics import adjusted_rand_score
 
 import cloister
 from cloister.accounting.ledger.ledger import Ledger
-from cloister.accounting.ledger.run import Run
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.frames import UNKNOWN
 from cloister.federated.plan import pooled
@@ -26,6 +25,7 @@ from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
 from tests.hospital import BOUNDS, patients
 from tests.in_process import cloister as program
+from tests.killed import killed_after
 
 COLUMNS = ("x", "y")
 MIDDLES = np.array([[-0.5, -0.5], [0.5, 0.5], [0.5, -0.5]])
@@ -244,30 +244,13 @@ def test_what_is_composed_does_not_depend_on_rows() -> None:
     assert len({run.privacy.spends for run in runs}) == 1
 
 
-class Killed(BaseException):
-    """The process dies here."""
-
-
 @pytest.mark.parametrize("looks", [1, 5, 12])
-def test_a_zoomed_run_that_is_killed_goes_on_and_pays_once(
-    tmp_path: Path, looks: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_zoomed_run_that_is_killed_goes_on_and_pays_once(tmp_path: Path, looks: int) -> None:
     book = Ledger.open(tmp_path / "budget.db", create=True)
     book.declare("mine", 1.0, 1e-5)
     rows, asked = source(blobs(), None, "refuse"), request(bounds=(-900, 900))
-    written, original = 0, Run.write
-
-    def write(self: Run, look: Any) -> None:
-        nonlocal written
-        original(self, look)
-        written += 1
-        if written == looks:
-            raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Run, "write", write)
-        with pytest.raises(Killed):
-            fit(asked, rows, account=Account(ledger=book.path, dataset="mine"))
+    with killed_after(looks):
+        fit(asked, rows, account=Account(ledger=book.path, dataset="mine"))
     account = Account(ledger=book.path, dataset="mine", resume=book.runs()[-1].id)
     result = fit(asked, rows, account=account)
     assert [run.state for run in book.runs()] == ["done"]

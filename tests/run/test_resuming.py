@@ -13,20 +13,16 @@ import numpy as np
 import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
-from cloister.accounting.ledger.run import Run
 from cloister.core.errors import InvalidInput, Refused
 from cloister.run.account import Account
 from cloister.run.fit import fit, parties, source
 from cloister.run.request import Request
 from cloister.run.result import Result
 from tests.in_process import cloister
+from tests.killed import killed_after
 
 REQUEST = Request(k=3, method="su-lloyd", epsilon=1.0, bounds=(-1, 1), rows=2000, options={"rounds": 2})
 KEY = bytes(range(32))
-
-
-class Killed(BaseException):
-    """The process dies here."""
 
 
 def table(seed: int = 0) -> np.ndarray:
@@ -46,19 +42,8 @@ def run(ledger: Ledger, population: Any, request: Request = REQUEST, **more: Any
 
 def cut_off(ledger: Ledger, population: Any, looks: int = 3) -> str:
     """A run that is killed after so many looks."""
-    written, original = 0, Run.write
-
-    def write(self: Run, look: Any) -> None:
-        nonlocal written
-        original(self, look)
-        written += 1
-        if written == looks:
-            raise Killed
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Run, "write", write)
-        with pytest.raises(Killed):
-            run(ledger, population)
+    with killed_after(looks):
+        run(ledger, population)
     return ledger.runs()[-1].id
 
 

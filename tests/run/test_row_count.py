@@ -14,7 +14,6 @@ import pytest
 import cloister
 from cloister.accounting.budgeting import problem_of
 from cloister.accounting.ledger.ledger import Ledger
-from cloister.accounting.ledger.run import Run
 from cloister.accounting.total import Total
 from cloister.core.budget import Budget, Currency
 from cloister.core.clustering import Clustering, Problem
@@ -35,6 +34,7 @@ from cloister.run.result import Result
 from cloister.run.row_count import SHARE, Everybody, counted, shares, with_count
 from cloister.run.statement import PrivacyStatement
 from tests.in_process import cloister as program
+from tests.killed import killed_after
 
 MEASURES: dict[str, dict[str, Any]] = {
     "gaussian": {"method": "fastlloyd", "delta": 1e-6},
@@ -192,27 +192,12 @@ def charged(ledger: Ledger, population: Any, **more: Any) -> Result:
     return fit(request(), population, account=Account(ledger=ledger.path, dataset="mine", **more))
 
 
-class Killed(BaseException):
-    """The process dies here."""
-
-
 @pytest.mark.parametrize("step", ["open_round", "close_round", "write"])
 @pytest.mark.parametrize("calls", [1, 2])
 def test_a_run_killed_around_the_count_goes_on_with_the_same_count(ledger: Ledger, step: str, calls: int) -> None:
-    done, original = 0, getattr(Run, step)
-
-    def dies(self: Run, *entry: Any) -> None:
-        nonlocal done
-        original(self, *entry)
-        done += 1
-        if done == calls:
-            raise Killed
-
     population = source(rows(), None, "refuse")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Run, step, dies)
-        with pytest.raises(Killed):
-            charged(ledger, population)
+    with killed_after(calls, step):
+        charged(ledger, population)
     name = ledger.runs()[-1].id
     plan = prepare(request(), population.columns).digest()
     before = ledger.resume(name, "mine", plan, marking(population)).record.lookups

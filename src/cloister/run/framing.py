@@ -54,8 +54,12 @@ class Framing:
 
     def inside(self, domain: Box | Ball) -> Box | Ball:
         """The domain that a curator's method works in, by which it is chosen: its frame's, if columns are scaled."""
-        scaled = isinstance(domain, Box) and ((self.scale or "none") != "none" or (not self.scale and _apart(domain)))
-        return cube(domain.dimension) if scaled or unknown_columns(domain) else domain
+        framed = isinstance(domain, Box) and (self._units(domain) != "none" or unknown_columns(domain))
+        return cube(domain.dimension) if framed else domain
+
+    def _units(self, domain: Box | Ball, remote: bool = False) -> str:
+        """The scale as ``zoom`` takes it. Args: remote, whether nobody but the people themselves sees rows."""
+        return self.scale or ("bounds" if not remote and _apart(domain) else "none")
 
     def of(self, composed: Composed, total: Total, k: int, domain: Box | Ball, rows: int) -> tuple[Problem, Composed]:
         """The problem, and the method in its frame; as it was composed, if it needs none.
@@ -68,7 +72,7 @@ class Framing:
             )
         remote = composed.trust in ("Local", "Shuffled")
         share = {"off": 0.0, "auto": 0.0 if remote else None}.get(str(self.zoom), self.zoom)
-        scale = self.scale or ("bounds" if not remote and _apart(domain) else "none")
+        scale = self._units(domain, remote)
         alone = problem_of(composed, total, k, domain, rows), composed
         unknown = unknown_columns(domain)
         if composed.spec.name == ZOOM or (share == 0 and scale == "none" and not unknown):

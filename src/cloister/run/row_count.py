@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, final
 
 import attrs
@@ -42,9 +41,11 @@ SHARE = 0.01
 DOUBTED = 0.3
 """Standard errors of the count above this part of it are warned of: methods are chosen by the rows' order of size."""
 
-LIKELY = (10**2, 10**4, 10**6)
-"""Numbers of rows for which a method is priced while nobody knows theirs, unless they are too few for it; the middle
-one stands in for it."""
+STAND_IN = 10**4
+"""The number of rows that a plan is made for while nobody knows theirs."""
+
+LIKELY = 10**2, STAND_IN, 10**6
+"""Numbers of rows for which a method is priced before the count; those that are too few for it need no budget."""
 
 ORACLES = {
     "pure": "discrete-laplace", "gaussian": "discrete-gaussian", "zcdp": "discrete-gaussian", "exact": "exact",
@@ -84,34 +85,27 @@ def with_count(
     if rows is not None:
         plan = planned(rows)
         return plan, plan[1].budget
-    middle = _likely(planned, k)
-    likely = [middle]
-    for n in (LIKELY[0], LIKELY[-1]):
-        with suppress(CloisterError):  # a number that the method refuses needs no budget
-            likely.append(planned(max(k, n)))
-    composed, problem, choice = middle
+    plans, refused = dict[int, Planned](), dict[int, CloisterError]()
+    for n in LIKELY:
+        try:
+            plans[n] = planned(max(k, n))
+        except CloisterError as error:
+            refused[n] = error
+    if STAND_IN in refused:
+        if LIKELY[-1] in refused:
+            raise refused[STAND_IN]
+        raise InvalidInput(f"{refused[STAND_IN]}; or, if there are more rows, their public number (--rows N, rows=N)")
+    composed, problem, choice = plans[STAND_IN]
     if composed.trust not in (None, "Central"):
         raise InvalidInput(
             f"no public number of rows: give --rows N (rows=N), a round figure of the right size. It steers the number "
             f"of rounds and the shares; only a curator can count instead, and the method as composed is "
             f"{composed.trust}"
         )
-    same = len({problem.budget for _, problem, _ in likely}) == 1
-    currencies = frozenset[Currency]().union(*(composed.currencies for composed, _, _ in likely))
+    same = len({problem.budget for _, problem, _ in plans.values()}) == 1
+    currencies = frozenset[Currency]().union(*(composed.currencies for composed, _, _ in plans.values()))
     budget = problem.budget if same else budget_of(total, currencies)
     return (composed, attrs.evolve(problem, budget=shares(budget)[1]), choice), budget
-
-
-def _likely(planned: Callable[[int], Planned], k: int) -> Planned:
-    """The plan for a likely number of rows. Raises: InvalidInput, with what else to do if more rows could do."""
-    try:
-        return planned(max(k, LIKELY[1]))
-    except InvalidInput as error:
-        try:
-            planned(max(k, LIKELY[-1]))
-        except CloisterError:
-            raise error from None
-        raise InvalidInput(f"{error}; or, if there are more rows, their public number (--rows N, rows=N)") from None
 
 
 def after_count(planned: Callable[[int], Planned], before: Planned, rows: int) -> Planned:

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.accounting.budgeting import afforded
-from cloister.accounting.total import Total
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box, Domain
@@ -21,7 +19,7 @@ from cloister.core.types import Floats
 from cloister.metrics import nicv
 from cloister.plugins.methods.evolution import MOST, fittest, levy
 from cloister.plugins.populations.arrays import Arrays
-from cloister.testing.checks.methods import currencies_of
+from tests.plugins.methods.everybody import check_that_all_answer_all
 
 SEED = PublicRng.from_seed(90)
 
@@ -113,13 +111,7 @@ def test_under_local_trust_every_user_answers_one_question_with_all_of_her_epsil
 
 @pytest.mark.parametrize(("counts", "trust"), [("skellam", Aggregated), ("split-and-mix-counts", Shuffled)])
 def test_under_aggregated_and_shuffled_trust_everybody_answers_every_round(counts: str, trust: type) -> None:
-    method = made(counts)
-    problem = afforded(method, currencies_of(method), Total(1.0, 1e-6), 5, box(6), 100_000)
-    rounds = forecast(method, problem, SEED)
-    assert {round.trust for round in rounds} == {trust}
-    assert all(part.user_share is None for round in rounds for part in round.parts)
-    spent = sum(event.spent.amount for round in rounds for event in round.events)
-    assert spent == pytest.approx(problem.budget.amount)
+    check_that_all_answer_all(made(counts), trust)
 
 
 def test_with_a_budget_worth_nothing_all_centres_are_in_the_middle() -> None:

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.accounting.budgeting import afforded
-from cloister.accounting.total import Total
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box, Domain
@@ -23,7 +21,7 @@ from cloister.metrics import nicv
 from cloister.plugins.methods.measuring import Moved
 from cloister.plugins.methods.radius_means import LAW, RadiusMeans, candidates, shares
 from cloister.plugins.populations.arrays import Arrays
-from cloister.testing.checks.methods import currencies_of
+from tests.plugins.methods.everybody import check_that_all_answer_all
 
 SEED = PublicRng.from_seed(80)
 LOCAL = {"counts": "optimised-local-hashing", "sums": "hadamard-vector"}
@@ -181,13 +179,7 @@ def test_under_local_trust_every_user_answers_one_question() -> None:
 def test_under_aggregated_and_shuffled_trust_everybody_answers_with_a_share_of_the_budget(
     counts: str, sums: str, trust: type
 ) -> None:
-    method = made(counts=counts, sums=sums)
-    problem = afforded(method, currencies_of(method), Total(1.0, 1e-6), 5, box(6), 100_000)
-    rounds = forecast(method, problem, SEED)
-    assert {round.trust for round in rounds} == {trust}
-    assert all(part.user_share is None for round in rounds for part in round.parts)
-    spent = sum(event.spent.amount for round in rounds for event in round.events)
-    assert spent == pytest.approx(problem.budget.amount)
+    check_that_all_answer_all(made(counts=counts, sums=sums), trust)
 
 
 def test_candidates_beyond_those_that_count_repeat_the_first_and_are_as_many_in_every_run() -> None:

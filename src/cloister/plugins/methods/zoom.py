@@ -142,10 +142,6 @@ class Zoom(Generic[T]):
             )
         return 0.0
 
-    def pays(self, problem: Problem) -> bool:
-        """Whether it asks anything: by public figures, where bins tell rows from noise."""
-        return self.share_of(problem) > 0
-
     def _slack(self, problem: Problem) -> float:
         """How many times wider than the rows the frame may be, but for noise; unknown ranges are wide enough."""
         if unknown_columns(problem.domain) or not isinstance(self.method, TakesWideBounds):
