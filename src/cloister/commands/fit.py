@@ -16,7 +16,7 @@ from cloister.commands.common import (
     names,
     pairs,
     print_json,
-    print_result,
+    print_saved,
     say,
     share_or_word,
     show,
@@ -136,12 +136,7 @@ def fit(
             request, population, account=account, started=priced, keep=standing.keep, reserved=standing.reserved
         )
     with printing(standing.where, only=target is None):
-        if as_json:
-            print_json(result.as_dict())
-            return
-        print_result(result)
-        if target is not None:
-            show(f"\nsaved to {target}")
+        print_saved(result, target, as_json)
 
 
 def _requested(o: dict[str, Any], parties: int) -> Request:
