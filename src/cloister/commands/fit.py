@@ -24,8 +24,8 @@ from cloister.commands.common import (
 )
 from cloister.commands.config import flag, merged, read_config, typed
 from cloister.commands.endings import Standing, ending, printing
-from cloister.commands.progress import progress
 from cloister.core.errors import InvalidInput
+from cloister.run.progress import progress
 
 if TYPE_CHECKING:
     from cloister.run.request import PreparedRun, Request
@@ -133,8 +133,9 @@ def fit(
                 started(plan, rounds)
 
         standing.result = result = run(
-            request, population, account=account, started=priced, keep=standing.keep, reserved=standing.reserved
-        )
+            request, population, account=account, started=priced, keep=standing.keep,
+            reserved=standing.reserved, caution=lambda warning: say(f"WARNING: {warning}."),
+        )  # fmt: skip
     with printing(standing.where, only=target is None):
         if as_json:
             print_json(result.as_dict())
