@@ -36,9 +36,18 @@ EXPECTED = {
 }
 
 
+ASKED: dict[str, Any] = {"n_clusters": 3, "bounds": (-100.0, 100.0), "rows": 100, "epsilon": 1.0}
+
+
 @parametrize_with_checks(
-    [cloister.KMeans(n_clusters=3, bounds=(-100.0, 100.0), rows=100, delta=1e-5)],
-    expected_failed_checks=lambda _: EXPECTED,
+    [
+        cloister.KMeans(**ASKED, delta=1e-5),
+        cloister.KMeans(**ASKED, missing="drop"),
+        cloister.KMedians(**ASKED),
+        cloister.OneRound(**ASKED),
+        cloister.PublicScaler(bounds=(-100.0, 100.0)),
+    ],
+    expected_failed_checks=lambda estimator: {} if isinstance(estimator, cloister.PublicScaler) else EXPECTED,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:

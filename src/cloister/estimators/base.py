@@ -111,7 +111,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     ) -> Result:  # fmt: skip
         if self.user_column is not None and users is not None:
             raise InvalidInput("users are named twice: give user_column, or users, not both")
-        with progress(self.progress, SOON) as (advance, started), _run_named() as reserved:
+        with progress(self.progress, 0.0 if self.progress else SOON) as (advance, started), _run_named() as reserved:
             return fit(
                 self._request(), self._population(rows, users, advance), started=started, reserved=reserved,
                 account=Account.of(self.ledger, self.dataset, resume), caution=caution,

@@ -20,7 +20,7 @@ OFTEN = 0.1
 def progress(
     wanted: bool | None = None, after: float = 0.0
 ) -> Iterator[tuple[Callable[[int], None] | None, Callable[[PreparedRun, int], None] | None]]:
-    """A bar that passes over rows move, in every round; it vanishes at the end.
+    """A bar that passes over rows move, in every round. It vanishes at the end, but for a last state in a file.
 
     Args: wanted (None: on a terminal or in a notebook, and nowhere else), after (seconds before it is shown: short work
         shows nothing).
@@ -91,7 +91,7 @@ class _TerminalBar(_Bar):
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
             columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=_on_terminal())
             self._task = self._bar.add_task(self._words, total=None)
             self._bar.start()
         self._bar.update(self._task, description=self._words, completed=self._done, total=self._total or None)

@@ -61,7 +61,7 @@ class Request:
     bounds: Any = None
     rows: int | None = attrs.field(default=None, converter=own_number)
     rows_per_user: int | None = attrs.field(default=None, converter=own_number)
-    zoom: str | float = "auto"
+    zoom: str | float = attrs.field(default="auto", converter=own_number)
     scale: Any = None
     components: Mapping[str, str] = attrs.field(factory=dict)
     options: Mapping[str, Any] = attrs.field(factory=dict)

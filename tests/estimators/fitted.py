@@ -1,0 +1,24 @@
+"""Rows and models that the tests of estimators share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import cloister
+
+NAMES = ["age", "<script>alert(1)</script>"]
+"""The second is what somebody else may call a column."""
+
+
+def blobs(n: int = 2000, seed: int = 0) -> Any:
+    """Rows (n, 2) in three tight groups within [-1, 1]."""
+    r = np.random.default_rng(seed)
+    return np.array([[-0.6, -0.6], [0.6, 0.5], [-0.5, 0.6]])[r.integers(0, 3, n)] + r.normal(0, 0.05, (n, 2))
+
+
+def model(kind: Any = cloister.KMeans, **more: Any) -> Any:
+    """An estimator of three centres."""
+    asked: dict[str, Any] = {"n_clusters": 3, "epsilon": 4.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 2000}
+    return kind(**{**asked, **more})
