@@ -28,8 +28,18 @@ Rows = Annotated[
 PlanFolder = Annotated[Path, typer.Argument(help="Folder of the plan.")]
 PlanFile = Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")]
 Columns = Annotated[
-    str | None, typer.Option(help="Columns to use, separated by commas; default: all numeric ones (of CSV: all).")
+    str | None,
+    typer.Option(
+        help="Columns to use, separated by commas: names, or patterns such as '*', which take numbers that are neither "
+        "id-like nor dates. Default: those that --bounds and --category name; of NPY and NPZ all."
+    ),
 ]
+Categories = Annotated[
+    list[str] | None,
+    typer.Option("--category", help="Public values of a column of categories, as in ward=A,B,C. Repeatable."),
+]
+Delimiter = Annotated[str | None, typer.Option(help="What parts the cells of CSV files: ';', tab, ... Default: ','.")]
+Encoding = Annotated[str | None, typer.Option(help="Of CSV files: utf-8 (default), latin-1, utf-16, ...")]
 TrustModel = Annotated[
     str | None,
     typer.Option(
@@ -192,6 +202,17 @@ def pairs(items: list[str] | None, flag: str) -> dict[str, str]:
         if found.setdefault(name, value) != value:
             raise InvalidInput(f"{flag} {name} was given twice, with different values")
     return found
+
+
+def listed_values(items: list[str] | None) -> dict[str, list[str]]:
+    """Parse repeated column=value,value flags. Raises: InvalidInput: as ``pairs``."""
+    return {name: [part.strip() for part in text.split(",")] for name, text in pairs(items, "--category").items()}
+
+
+def tell_columns(population: Any) -> None:
+    """Say which columns are used and which are left out, before anything is spent; nothing where none has a name."""
+    if population.selection.by_name:
+        say(population.selection.words)
 
 
 def names(text: str | None) -> list[str] | None:

@@ -10,9 +10,13 @@ import typer
 
 from cloister.commands.common import (
     AsJson,
+    Categories,
     Columns,
+    Delimiter,
+    Encoding,
     Rows,
     TrustModel,
+    listed_values,
     names,
     pairs,
     print_json,
@@ -20,6 +24,7 @@ from cloister.commands.common import (
     say,
     share_or_word,
     show,
+    tell_columns,
     whole,
 )
 from cloister.commands.config import flag, merged, read_config, typed
@@ -51,6 +56,9 @@ def fit(
     public_rows: Annotated[int | None, typer.Option("--rows", parser=whole, metavar="<int>", help="Public number of "
         "rows: a round figure of the right size. Default: 1% of the budget counts them.")] = None,
     columns: Columns = None,
+    category: Categories = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component, e.g. counts=discrete-laplace. "
         "Repeatable.")] = None,
     values: Annotated[list[str] | None, typer.Option("--set", help="option=value, e.g. rounds=5. Repeatable.")] = None,
@@ -94,6 +102,7 @@ def fit(
         "not_private": not_private or None,
         "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers,
         "scheduler": scheduler, "threads": threads,
+        "category": listed_values(category), "delimiter": delimiter, "encoding": encoding,
         "pooled": pooled or None, "user_column": user_column, "rows_per_user": rows_per_user,
     }  # fmt: skip
     o = merged(given, read_config(config))
@@ -105,6 +114,7 @@ def fit(
     columns_used = names(o["columns"]) if isinstance(o["columns"], str) else o["columns"]
     spread = {
         "engine": o["engine"], "scheduler": o["scheduler"], "users": o["user_column"],
+        "categories": o["category"], "bounds": o["bounds"], "delimiter": o["delimiter"], "encoding": o["encoding"],
         **{name: None if o[name] is None else typed(o[name], int, name) for name in ("workers", "threads")},
     }  # fmt: skip
     with ending(standing.how, standing.open), progress() as (advance, started), ExitStack() as held:
@@ -117,10 +127,11 @@ def fit(
             )
 
         population = read(rows)  # all paths together: also refuses a file given twice, and columns that differ
+        tell_columns(population)
         if dry_run:
             from cloister.run.explaining import explain as explained
 
-            found = explained(request, population.columns)
+            found = explained(request, population.columns, population.selection)
             print_json(found.as_dict()) if as_json else show(found.text)
             return
         if together:

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from cloister.core.columns import Selection
 from cloister.core.domains import Box
 from cloister.core.frames import cube
 from cloister.core.questions import OpenedQuestion, Question
@@ -113,9 +114,10 @@ class Explanation:
             yield f"WARNING: {choice.warning}."
 
 
-def explain(request: Request, columns: Sequence[str]) -> Explanation:
-    """What a request would do. Args: columns (their names). Raises: as ``prepare``."""
-    plan = prepare(request, columns)
+def explain(request: Request, columns: Sequence[str], chosen: Selection | None = None) -> Explanation:
+    """What a request would do. Args: columns (their names), chosen (how they come from a table's, if they do). Raises:
+    as ``prepare``."""
+    plan = prepare(request, columns, chosen_columns=chosen)
     seed = ANY_KEY if request.seed is None else PublicRng.from_seed(request.seed)
     session: Session[Any] = Session(plan.problem, seed, forecasting=True)
     method = plan.composed.value
