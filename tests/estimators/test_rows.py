@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import polars as pl
 import pytest
 
 import cloister
-from tests.estimators.fitted import blobs, model
+from tests.estimators.fitted import blobs, mixed, model
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -20,6 +21,41 @@ def test_names_of_a_frames_columns_stand_in_the_result(frame: Any) -> None:
     assert fitted.result_.columns == ("age", "glucose")
     assert "glucose" in fitted.result_._repr_html_()
     assert model().fit(rows).result_.columns == ("0", "1")
+
+
+@pytest.mark.parametrize("convert", [lambda frame: frame, pl.from_pandas])
+def test_the_columns_that_bounds_and_categories_name_are_used_and_others_may_stand_beside_them(convert: Any) -> None:
+    frame = convert(mixed())
+    fitted = model(bounds={"age": (0, 120)}, categories={"ward": ["A", "B"]}, missing="drop").fit(frame)
+    assert fitted.result_.columns == ("ward=A", "ward=B", "age")
+    assert list(fitted.feature_names_in_) == ["ward", "age"]
+    labels = fitted.predict(frame)
+    assert list(np.flatnonzero(labels == -1)) == [4]
+    assert (fitted.predict(convert(mixed()[["age", "ward"]])) == labels).all()
+    assert fitted.transform(frame).shape == (2000, 3)
+    pure = [set(labels[(mixed()["ward"] == ward).to_numpy()]) for ward in "AB"]
+    assert not pure[0] & pure[1]
+    with pytest.raises(ValueError, match="categories: give a data frame with ward, age"):
+        fitted.predict(np.ones((2, 2)))
+
+
+def test_bounds_of_a_file_name_columns_too(tmp_path: Path) -> None:
+    path = tmp_path / "bounds.toml"
+    path.write_text("age = [0, 120]\n")
+    fitted = model(bounds=str(path)).fit(mixed())
+    assert fitted.result_.columns == ("age",)
+    assert fitted.result_.problem["bounds"] == {"lower": [0.0], "upper": [120.0]}
+    named = model(bounds=[(0, 120)], columns=["age"]).fit(mixed())
+    assert named.result_.columns == ("age",)
+    assert named.predict(mixed()).min() >= 0
+
+
+def test_text_is_refused_and_arrays_have_no_names() -> None:
+    with pytest.raises(ValueError, match="column 'ward' does not hold numbers"):
+        model().fit(mixed())
+    for given in ({"columns": ["age"]}, {"categories": {"ward": ["A"]}}, {"user_column": "mrn"}):
+        with pytest.raises(ValueError, match="data frame"):
+            model(**given).fit(blobs())
 
 
 def test_an_index_of_pandas_is_no_feature() -> None:

@@ -21,7 +21,7 @@ from cloister.core.errors import Damaged, InvalidInput
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
-from tests.estimators.fitted import blobs, model
+from tests.estimators.fitted import blobs, mixed, model
 
 
 def test_a_saved_result_is_loaded_as_an_estimator_that_predicts_alike(tmp_path: Path) -> None:
@@ -35,7 +35,8 @@ def test_a_saved_result_is_loaded_as_an_estimator_that_predicts_alike(tmp_path: 
         assert loaded.score(frame) == fitted.score(frame)
         assert list(loaded.feature_names_in_) == ["age", "glucose"]
         assert loaded.privacy_ == fitted.privacy_
-    with pytest.raises(ValueError, match="feature names should match"):
+    assert (loaded.predict(frame.assign(mrn=1)[["mrn", "glucose", "age"]]) == fitted.predict(frame)).all()
+    with pytest.raises(ValueError, match="no column 'age'"):
         loaded.predict(frame.rename(columns={"age": "weight"}))
 
 
@@ -62,6 +63,17 @@ def test_a_result_knows_its_estimator_whose_clone_fits_by_the_same_method(method
     again = clone(found).fit(blobs()).result_
     assert (again.method, again.problem) == (result.method, result.problem)
     assert again.privacy.headline == result.privacy.headline
+
+
+def test_a_clone_of_what_is_loaded_takes_the_same_columns_and_categories() -> None:
+    frame = mixed().dropna()
+    asked: dict[str, Any] = {"bounds": {"age": (0, 120)}, "categories": {"ward": ["A", "B"]}, "options": {"rounds": 2}}
+    for scale in (None, "none", [2.0]):
+        result = model(method="fastlloyd", scale=scale, **asked).fit(frame).result_
+        loaded = Result.from_dict(json.loads(json.dumps(result.as_dict()))).estimator()
+        again = clone(loaded).fit(frame).result_
+        assert (again.method, again.problem, again.columns) == (result.method, result.problem, result.columns)
+        assert (loaded.predict(frame) == result.estimator().predict(frame)).all()
 
 
 def test_a_clone_of_what_is_loaded_works_in_the_same_frame() -> None:

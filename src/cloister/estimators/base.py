@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from cloister import metrics
 from cloister.core.errors import InvalidInput, PrivacyWarning
 from cloister.core.types import AnyArray, Bools, Floats, Ints
-from cloister.estimators.parameters import parameters_of
-from cloister.estimators.rows import frame_of, refuse_others, refusing, table, without
+from cloister.estimators.parameters import columns_of, parameters_of
+from cloister.estimators.rows import frame_of, picked, refuse_names, refuse_others, refusing, table
 from cloister.run.account import Account
+from cloister.run.bounds import named_in
 from cloister.run.cautions import after
 from cloister.run.fit import fit, source
 from cloister.run.progress import progress
@@ -45,6 +46,9 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     _defaults: ClassVar[Mapping[str, str]] = {}
     """What 'auto' means as the method, and None as the trust."""
 
+    _by_names: bool = False
+    """Whether columns of a data frame were chosen by name, so that others may stand beside them."""
+
     def __init__(
         self, n_clusters: int = 8, *, method: str = "auto", epsilon: float = 1.0, delta: float = 0.0,
         bounds: Any = None,
@@ -53,6 +57,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         missing: str = "refuse", ledger: str | None = None, dataset: str | None = None, not_private: bool = False,
         random_state: int | None = None, threads: int | None = None, user_column: str | None = None,
         rows_per_user: int | None = None, trust: str | None = None, progress: bool | None = None,
+        columns: Sequence[str] | None = None, categories: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:  # fmt: skip
         self.n_clusters = n_clusters
         self.method = method
@@ -74,6 +79,8 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.rows_per_user = rows_per_user
         self.trust = trust
         self.progress = progress
+        self.columns = columns
+        self.categories = categories
 
     def fit(self, X: Any, y: Any = None, users: Any = None, resume: str | None = None, **others: Any) -> Self:  # noqa: N803
         """Release centres of X (n, d), spending epsilon and delta.
@@ -129,16 +136,19 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     def _population(self, rows: Any, users: Any, advance: Any) -> Any:
         """The rows of a fit, and their features as scikit-learn knows them. A data frame keeps its names."""
         users = users if self.user_column is None else self.user_column
-        if frame_of(rows) is None:
-            if self.user_column is not None:
-                raise InvalidInput(
-                    f"there is no column '{self.user_column}' that could name users: give a data frame that has it, or "
-                    f"users=names"
-                )
+        frame = frame_of(rows)
+        if frame is None:
+            refuse_names(self.columns, self.categories, self.user_column)
             rows = table(self, rows, reset=True, drop=self.missing == "drop")
-        else:
-            validate_data(self, without(rows, self.user_column), reset=True, skip_check_array=True)
-        return source(rows, None, self.missing, advance, threads=self.threads, users=users)
+        found = source(
+            rows, self.columns, self.missing, advance, threads=self.threads, users=users, categories=self.categories,
+            bounds=self.bounds,
+        )  # fmt: skip
+        if frame is not None:
+            validate_data(self, picked(frame, found.selection.used), reset=True, skip_check_array=True)
+            named = (self.columns, self.categories or None, named_in(self.bounds))
+            self._by_names = any(names is not None for names in named)
+        return found
 
     def predict(self, X: Any) -> Ints:  # noqa: N803
         """Index (n,) of the nearest released centre of each row of X; -1 for rows that cannot be used, if ``missing``
@@ -187,8 +197,22 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return checked / units.astype(checked.dtype), used, self.cluster_centers_ / units
 
     def _features(self, rows: Any) -> AnyArray:
-        """New rows (n, d); they may lack the column that names users."""
-        return table(self, without(rows, self.user_column), reset=False, drop=self.missing == "drop")
+        """New rows (n, d) as they were clustered. Data frames whose columns were chosen by name may have others."""
+        frame, drop, categories = frame_of(rows), self.missing == "drop", self.result_.problem.get("categories")
+        if frame is None:
+            if categories:
+                raise InvalidInput(f"rows have categories: give a data frame with {', '.join(self.feature_names_in_)}")
+            return table(self, rows, reset=False, drop=drop)
+        if self._by_names:
+            wanted = self.feature_names_in_
+        else:
+            wanted = [str(name) for name in frame.columns if name != self.user_column]
+        chosen = source(rows, list(wanted), self.missing, threads=self.threads, categories=categories)
+        validate_data(self, picked(frame, wanted), reset=False, skip_check_array=True)
+        if not drop:
+            chosen.check()
+        features: AnyArray = chosen.features()
+        return features
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -203,9 +227,10 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """A fitted estimator with a result's centres. Its parameters are those of the run, as far as the result has
         them: a clone of it fits alike, where it is given the rows' users or the ledger again."""
         made = cls(**parameters_of(result))
-        made.n_features_in_ = len(result.columns)
-        if result.columns != tuple(str(j) for j in range(len(result.columns))):  # an array's columns
-            made.feature_names_in_ = np.array(result.columns, dtype=object)
+        names = columns_of(result)
+        made.n_features_in_ = len(result.columns) if names is None else len(names)
+        if names is not None:
+            made.feature_names_in_, made._by_names = np.array(names, dtype=object), True
         made._take(result)
         return made
 

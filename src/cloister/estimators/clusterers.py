@@ -28,13 +28,17 @@ class KMeans(PrivateClusterer):
             error for these figures, whatever the rows are, of those for the class's objective.
         epsilon: privacy budget of one ``fit``, in nats.
         delta: probability with which the guarantee may fail; 0 for methods with pure noise only.
-        bounds: public bounds: a pair for all columns, a pair per column, a mapping of column names to pairs.
+        bounds: public bounds: a pair for all columns, a pair per column, a mapping of column names to pairs, or a .toml
+            or .json file of one. Of a data frame the columns that a mapping or file names are used, and no others.
         rows: public number of rows, a round figure; None: 1% of the budget counts them.
         zoom: 'auto', 'off' or the share of the budget that finds where rows are within wide bounds.
         scale: units of distances: 'none', 'bounds' (each column's width) or a weight per column; by default 'bounds'
             where widths differ by more than a factor of two. ``predict``, ``transform`` and ``score`` use them too.
         components: component name per slot, e.g. {"counts": "discrete-laplace"}.
         options: option values, e.g. {"rounds": 5}.
+        columns: names or patterns of a data frame's columns to use; None: those that bounds and categories name, or
+            else all.
+        categories: public values of columns that hold categories, e.g. {"ward": ["A", "B"]}.
         missing: 'refuse' rows with missing or infinite cells, or 'drop' them: they then have the label -1, distances
             NaN and no part in a score.
         user_column: column of a data frame that names each row's user; of an array pass ``fit(X, users=names)``. The
@@ -52,7 +56,7 @@ class KMeans(PrivateClusterer):
         cluster_weights_: (n_clusters,) noisy rows per centre, or None.
         privacy_: the privacy statement.
         result_: everything that was released.
-        feature_names_in_: names of a data frame's columns.
+        feature_names_in_: names of the columns of a data frame that were used.
     """
 
 

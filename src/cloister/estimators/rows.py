@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,10 +36,20 @@ def frame_of(rows: Any) -> Any:
     return found if isinstance(found, nw.DataFrame) else None
 
 
-def without(rows: Any, column: str | None) -> Any:
-    """Rows of which one column is not clustered by, without it, if they have it."""
-    frame = None if column is None else frame_of(rows)
-    return rows if frame is None or column not in frame.columns else frame.drop(column).to_native()
+def picked(frame: Any, columns: Sequence[str]) -> Any:
+    """A data frame of these columns alone, as its own library has it. Args: frame (of narwhals)."""
+    own = {str(name): name for name in frame.columns}
+    return frame.select([own[name] for name in columns]).to_native()
+
+
+def refuse_names(columns: Any, categories: Any, users: Any) -> None:
+    """Raises: InvalidInput: an array has no columns that could be meant by name."""
+    if users is not None:
+        raise InvalidInput(
+            f"there is no column '{users}' that could name users: give a data frame that has it, or users=names"
+        )
+    if columns is not None or categories:
+        raise InvalidInput("columns and categories are named in data frames: of an array take X[:, [0, 2]], say")
 
 
 def table(estimator: Any, rows: Any, reset: bool, drop: bool = False) -> AnyArray:
