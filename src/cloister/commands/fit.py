@@ -137,7 +137,11 @@ def fit(
         if together:
             population = parties({path: read([path]) for path in rows})
 
+        warnings = list[UserWarning]()
+
         def priced(plan: PreparedRun, rounds: int) -> None:
+            while warnings:  # once nothing can refuse the run any more: a refusal is one line
+                say(f"WARNING: {warnings.pop(0)}.")
             if plan.price and plan.rows is not None:
                 say(plan.price)
             if started is not None:
@@ -145,7 +149,7 @@ def fit(
 
         standing.result = result = run(
             request, population, account=account, started=priced, keep=standing.keep,
-            reserved=standing.reserved, caution=lambda warning: say(f"WARNING: {warning}."),
+            reserved=standing.reserved, caution=warnings.append,
         )  # fmt: skip
     with printing(standing.where, only=target is None):
         if as_json:
