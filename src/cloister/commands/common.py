@@ -132,6 +132,8 @@ def print_result(result: Result) -> None:
     """Print the centres as a table, then the privacy statement."""
     from rich.table import Table
 
+    from cloister.run.cautions import after
+
     terminal = console()
     shown = min(len(result.columns), max(3, (terminal.width - 30) // 13))
     table = Table(title=f"{len(result.centers)} private centres by {plain(result.method['name'])}")
@@ -146,13 +148,8 @@ def print_result(result: Result) -> None:
         weight = [] if result.weights is None else [f"{result.weights[i]:.0f}"]
         table.add_row(str(i), *weight, *(f"{v:.6g}" for v in center[:shown]))
     print_table(table, terminal)
-    if result.weights is not None and (empty := int((result.weights < result.weights.mean() / 100).sum())):
-        show(
-            f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, "
-            f"narrower bounds or more budget would use them better."
-        )
-    if (chosen := result.details.get("auto")) and chosen["warning"]:
-        show(f"WARNING: {chosen['warning']}.")
+    for warning in after(result):
+        show(f"WARNING: {warning}.")
     show(plain(result.privacy.text(), keep="\n"))
 
 

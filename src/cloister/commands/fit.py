@@ -29,8 +29,8 @@ from cloister.commands.common import (
 )
 from cloister.commands.config import flag, merged, read_config, typed
 from cloister.commands.endings import Standing, ending, printing
-from cloister.commands.progress import progress
 from cloister.core.errors import InvalidInput
+from cloister.run.progress import progress
 
 if TYPE_CHECKING:
     from cloister.run.request import PreparedRun, Request
@@ -137,15 +137,20 @@ def fit(
         if together:
             population = parties({path: read([path]) for path in rows})
 
+        warnings = list[UserWarning]()
+
         def priced(plan: PreparedRun, rounds: int) -> None:
+            while warnings:  # once nothing can refuse the run any more: a refusal is one line
+                say(f"WARNING: {warnings.pop(0)}.")
             if plan.price and plan.rows is not None:
                 say(plan.price)
             if started is not None:
                 started(plan, rounds)
 
         standing.result = result = run(
-            request, population, account=account, started=priced, keep=standing.keep, reserved=standing.reserved
-        )
+            request, population, account=account, started=priced, keep=standing.keep,
+            reserved=standing.reserved, caution=warnings.append,
+        )  # fmt: skip
     with printing(standing.where, only=target is None):
         print_saved(result, target, as_json)
 

@@ -247,12 +247,12 @@ def _curve(shown: Curve) -> Figure:
 
 def _frame(ratio: float) -> tuple[Figure, Axes]:
     """One pair of axes, ``ratio`` times as high as wide, in a fixed place: a layout engine would move it with text."""
-    from matplotlib.figure import Figure
+    from cloister.plotting.inline import InlineFigure
 
     left, right, above, below = MARGINS
     wide = WIDTH - left - right
     height = above + below + wide * ratio
-    figure = Figure(figsize=(WIDTH, height))
+    figure = InlineFigure(figsize=(WIDTH, height))
     axes = figure.add_axes((left / WIDTH, below / height, wide / WIDTH, wide * ratio / height))
     axes.spines[:].set_visible(False)
     return figure, axes

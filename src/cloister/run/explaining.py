@@ -11,7 +11,6 @@ from typing import Any
 
 import attrs
 
-from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.columns import Selection
 from cloister.core.domains import Box
 from cloister.core.frames import cube
@@ -130,9 +129,7 @@ def explain(request: Request, columns: Sequence[str], chosen: Selection | None =
         for round, questions in zip(session.rounds, session.asked, strict=True)
         for part, question in zip(round.parts, questions, strict=True)
     )
-    inner = unframed(plan.composed).value
-    error = predicted_error(inner, plan.problem) if isinstance(inner, PredictsError) else None
-    return Explanation(plan, error if plan.choice is None else plan.choice.error, asked)
+    return Explanation(plan, plan.error, asked)
 
 
 def _asked(plan: PreparedRun, number: int, part: OpenedQuestion, question: Question[Any, Any]) -> ScheduledQuestion:

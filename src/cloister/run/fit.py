@@ -30,6 +30,7 @@ from cloister.core.trust import TRUSTS
 from cloister.run import users
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
+from cloister.run.cautions import before
 from cloister.run.framing import notes, recorded
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
@@ -81,7 +82,8 @@ def parties(members: Mapping[str, Any]) -> Any:
 def fit(
     request: Request, population: Population[Any], *, account: Account | None = None, noise: NoiseRng | None = None,
     started: Callable[[PreparedRun, int], None] | None = None, keep: Callable[[Result], None] | None = None,
-    reserved: Callable[[str], None] | None = None, facts: Mapping[str, Any] | None = None,
+    reserved: Callable[[str], None] | None = None, caution: Callable[[UserWarning], None] | None = None,
+    facts: Mapping[str, Any] | None = None,
 ) -> Result:  # fmt: skip
     """Cluster a population's rows.
 
@@ -92,6 +94,7 @@ def fit(
         noise: only for tests and benchmarks.
         started: called with the plan and the number of rounds before the first row is read, and once rows are counted.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
+        caution: told each warning that public figures give, before a row is read or budget reserved.
         reserved: called with the id of the ledger's run, if any, as soon as the run would count as spent if cut off.
         facts: public details that the caller adds to the result, such as a pool's table of who learns what.
 
@@ -107,6 +110,9 @@ def fit(
     users.check(plan.total, population)
     past = None if account is None else account.finished(plan)
     if past is None:
+        for warning in before(plan):
+            if caution is not None:
+                caution(warning)
         _validate(population, asked)
     run = past
     if account is not None and past is None:

@@ -153,7 +153,7 @@ def scale_of(scale: Any, columns: Sequence[str], categories: Collection[str] = (
     Args: scale, as the module has it (text may name a file); columns, those of numbers; categories, the others, which
     have a unit of their own. Raises: InvalidInput: it is none of these.
     """
-    if scale is None or scale in ("bounds", "none", "auto"):
+    if scale is None or (isinstance(scale, str) and scale in ("bounds", "none", "auto")):
         return None if scale in (None, "auto") else str(scale)
     given = scale
     if isinstance(scale, str) and scale.endswith((".toml", ".json")):

@@ -11,6 +11,7 @@ import attrs
 from cloister._version import __version__
 from cloister.accounting.total import Total
 from cloister.core.budget import Budget
+from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.clustering import Problem
 from cloister.core.columns import Selection
 from cloister.core.digests import digest
@@ -25,8 +26,8 @@ from cloister.core.session import Session, forecast
 from cloister.core.trust import trust_named
 from cloister.run import users
 from cloister.run.bounds import domain_for
-from cloister.run.choosing import Choice, Chooser, Planned
-from cloister.run.framing import Framing, price, scale_of
+from cloister.run.choosing import HOPELESS, Choice, Chooser, Planned
+from cloister.run.framing import Framing, price, scale_of, unframed
 from cloister.run.row_count import counted, shares, with_count
 
 
@@ -61,7 +62,7 @@ class Request:
     bounds: Any = None
     rows: int | None = attrs.field(default=None, converter=own_number)
     rows_per_user: int | None = attrs.field(default=None, converter=own_number)
-    zoom: str | float = "auto"
+    zoom: str | float = attrs.field(default="auto", converter=own_number)
     scale: Any = None
     components: Mapping[str, str] = attrs.field(factory=dict)
     options: Mapping[str, Any] = attrs.field(factory=dict)
@@ -112,6 +113,22 @@ class PreparedRun:
     def price(self) -> str:
         """What finding the rows' range takes of the budget, in a sentence; empty if nothing is looked for."""
         return price(self.composed, self.problem, self.columns)
+
+    @property
+    def error(self) -> float | None:
+        """The error that the method predicts from public figures, of one centre's; None: it cannot say."""
+        if self.choice is not None:
+            return self.choice.error
+        method = unframed(self.composed).value
+        return predicted_error(method, self.problem) if isinstance(method, PredictsError) else None
+
+    @property
+    def warning(self) -> str:
+        """What to expect of a budget that buys nothing; else empty."""
+        if self.choice is not None:
+            return self.choice.warning
+        hopeless = self.error is not None and self.error >= 1
+        return f"the predicted error of '{unframed(self.composed).spec.name}' is {HOPELESS}" if hopeless else ""
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data."""

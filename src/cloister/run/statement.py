@@ -12,6 +12,7 @@ from cloister.accounting.users import of_user
 from cloister.core.questions import Round
 from cloister.core.shuffling import min_honest_users
 from cloister.core.trust import TRUSTS
+from cloister.run.html import promise
 
 UNITS = {"pure": "epsilon", "gaussian": "mu^2", "zcdp": "rho", "exact": "unlimited"}
 
@@ -25,6 +26,10 @@ CHECKS = {
 
 MEASURED = {"gaussian": "Gaussian differential privacy", "zcdp": "zero-concentrated differential privacy"}
 """The definition of privacy behind each unit other than epsilon."""
+
+
+LARGE = 0.1
+"""Deltas above this share of 1 / rows are warned of."""
 
 
 @attrs.frozen
@@ -113,13 +118,12 @@ class PrivacyStatement:
                 f"The number of rows was not given: {self.rows:,} is a noisy count, the first round, for "
                 f"{self.count_share:.0%} of the budget."
             )
-        if self.delta * self.rows >= 1:
-            lines.append(
-                f"WARNING: delta is not below 1 / rows ({1 / self.rows:.2g}): it permits releasing some rows outright."
-            )
+        if caution := large_delta(self.delta, self.rows):
+            lines.append(f"WARNING: {caution}.")
         lines += [
             f"Rows outside the public bounds were clipped to them. {CHECKS.get(self.trust, CHECK)} only the data "
-            f"holder go or refuse; it is outside the guarantee, as are running times.",
+            f"holder go or refuse; it is outside the guarantee, as are running times, and whatever was done to the "
+            f"rows beforehand: scaling them by their own means, say, or choosing columns by what is in them.",
             *self.notes,
             "Budget, by round and question:",
         ]
@@ -162,6 +166,11 @@ class PrivacyStatement:
             f"{self.epsilon_without_shuffler:.4g}, delta = 0.",
         ]
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        simulated = " (SIMULATED: the rows were all in one place)" if self.simulated else ""
+        return promise(self.headline + simulated, self.text(), alarm=self.seeded or not self.private)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the derived sentences for readers of JSON."""
         spends = [attrs.asdict(s) for s in self.spends]
@@ -191,6 +200,14 @@ class PrivacyStatement:
             data.get("rows_per_user"),
             tuple(data.get("notes", ())),
         )
+
+
+def large_delta(delta: float, rows: int) -> str:
+    """A warning of a delta that is not well below 1 / rows; else empty."""
+    if delta * rows <= LARGE:
+        return ""
+    well = "" if delta * rows >= 1 else "well "
+    return f"delta is not {well}below 1 / rows ({1 / rows:.2g}): it permits releasing some rows outright"
 
 
 def _budget(spends: Sequence[Spend]) -> list[str]:

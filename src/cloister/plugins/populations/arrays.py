@@ -172,6 +172,11 @@ class Arrays:
         """The usable rows (n, d) themselves, for the data holder. NOT private."""
         return collected(self._chunks(), self.dimension)
 
+    def features(self) -> Floats:
+        """All rows (n, d) as they would be clustered, those that cannot be used too, for the data holder. NOT
+        private."""
+        return np.concatenate([np.empty((0, self.dimension)), *self._chunks()])
+
     def marks(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again: ``core.marks``."""
         columns = (np.ascontiguousarray(chunk.T) for chunk in self._chunks())
