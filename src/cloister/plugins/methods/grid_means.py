@@ -55,6 +55,7 @@ from cloister.plugins.methods.clipping import ClippedOffsets
 from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.occupied_cells import occupied
 from cloister.plugins.methods.post_processing import held, known, nearest, pooled_james_stein
+from cloister.plugins.methods.stated_errors import of_steps, sizes_of
 from cloister.plugins.trees.grid_cells import GridCells
 
 MAX_COLUMNS: Final = 6
@@ -109,8 +110,12 @@ class GridMeans(Generic[T]):
         sizes, radii = measured(cells.value, centers, problem.rows, grid.widths)
         offsets = ClippedOffsets.around(near, radii, domain)
         (sums,) = session.ask(vector_sum(offsets, oracle=self.sums, budget=per_sum))
-        centers = domain.truncate(centers + stepped(*offsets.read(sums), sizes, radii))
-        return Clustering(centers, sizes, pictured(cells.value))
+        totals, errors = offsets.read(sums)
+        steps = stepped(totals, errors, sizes, radii)
+        centers = domain.truncate(centers + steps)
+        weights, weight_errors = sizes_of(cells.value, centers)
+        stated = of_steps(weights, weights, weight_errors, steps, STEP * errors / sizes, radii)
+        return Clustering(centers, weights, pictured(cells.value) | stated | {"weights_error": weight_errors})
 
     def _found(self, cells: Released[Coreset], k: int, session: Session[T], rng: PublicRng) -> Floats:
         """Step 2: centres (k, d) of the cells."""
@@ -179,4 +184,5 @@ def pictured(cells: Coreset) -> dict[str, Any]:
     """Details for pictures: the heaviest cells."""
     assert cells.cells is not None  # ``occupied`` says where they are
     drawn = np.sort(np.argsort(-cells.weights, kind="stable")[:DRAWN])
-    return {"leaves": len(cells.points), "cells": cells.cells[drawn], "cell_weights": cells.weights[drawn]}
+    found = {"leaves": len(cells.points), "cells": cells.cells[drawn], "cell_weights": cells.weights[drawn]}
+    return found if cells.errors is None else found | {"cell_errors": cells.errors.weights[drawn]}
