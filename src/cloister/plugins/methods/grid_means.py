@@ -113,8 +113,8 @@ class GridMeans(Generic[T]):
         totals, errors = offsets.read(sums)
         steps = stepped(totals, errors, sizes, radii)
         centers = domain.truncate(centers + steps)
-        weights, weight_errors = sizes_of(cells.value, centers)
-        stated = of_steps(weights, weights, weight_errors, steps, STEP * errors / sizes, radii)
+        weights, weight_errors = sizes_of(cells.value, centers, left_out(grid, cells.value))
+        stated = of_steps(weights, weights, weight_errors, centers, steps, STEP * errors / sizes, 2 * radii)
         return Clustering(centers, weights, pictured(cells.value) | stated | {"weights_error": weight_errors})
 
     def _found(self, cells: Released[Coreset], k: int, session: Session[T], rng: PublicRng) -> Floats:
@@ -178,6 +178,12 @@ def stepped(sums: Floats, errors: Floats, sizes: Floats, radii: Floats) -> Float
     pooled = pooled_james_stein(steps, noise, sizes)
     longest = 1 / (1 + sums.shape[1] * (noise / radii) ** 2)
     return np.asarray(STEP * np.minimum(pooled, longest)[:, None] * steps, np.float64)
+
+
+def left_out(grid: GridCells, cells: Coreset) -> Floats:
+    """Middles (m, d) of the cells that were not kept."""
+    assert cells.leaves is not None  # ``occupied`` says which cells they are
+    return grid.middles(np.setdiff1d(grid.possible, cells.leaves.ids))
 
 
 def pictured(cells: Coreset) -> dict[str, Any]:

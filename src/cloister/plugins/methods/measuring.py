@@ -72,10 +72,10 @@ class Moved:
         order = np.argsort(-self.sizes, kind="stable")
         return order[: max(least, int((self.sizes > errors * self.size_errors).sum()))]
 
-    def stated(self, sizes: Floats) -> dict[str, Any]:
-        """Standard errors of these released sizes (k,), and of centres that went ``steps``."""
+    def stated(self, sizes: Floats, centers: Floats) -> dict[str, Any]:
+        """Standard errors of these released sizes (k,), and of centres (k, d) that went ``steps``."""
         noise = np.sqrt(self.noise / self.means.shape[1])
-        return of_steps(sizes, self.sizes, self.size_errors, self.steps, noise, self.radii)
+        return of_steps(sizes, self.sizes, self.size_errors, centers, self.steps, noise, self.radii)
 
     def coreset(self, ids: Ints, points: Floats) -> Coreset:
         """Points (m, d) of these groups, relative to the middle, weighted by as much of their rows as noise leaves."""

@@ -97,7 +97,7 @@ class RadiusMeans(Generic[T]):
             reach = min(radius, distances.within(WITHIN_ROUND, problem))
             moved = ask.moved(ClippedOffsets.around(near, np.full(k, reach), domain))
             centers, weights = domain.real(near.centers) + moved.steps, projected(moved.sizes, problem.rows)
-            stated = moved.stated(weights) | distances.details(domain)
+            stated = moved.stated(weights, centers) | distances.details(domain)
         details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)}
         return Clustering(domain.truncate(centers), weights, details | stated)
 

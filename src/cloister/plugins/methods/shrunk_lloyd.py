@@ -90,7 +90,7 @@ class ShrunkLloyd(Generic[T]):
             steps = believed(errors / sizes, domain) * denoised(totals, errors) / sizes[:, None]
             centers = domain.truncate(domain.real(near.centers) + self.stretch * steps)
             stated = of_steps(
-                weights, counted, counts.standard_error(every), self.stretch * steps,
+                weights, counted, counts.standard_error(every), centers, self.stretch * steps,
                 self.stretch * errors / sizes, np.full(problem.k, radius),
             )  # fmt: skip
         return Clustering(centers, weights, {**start.details, "rounds": self.rounds, **stated})
