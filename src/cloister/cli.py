@@ -40,6 +40,7 @@ from cloister.commands.ledger import ledger_app
 from cloister.commands.new_plugin import new_plugin
 from cloister.commands.plan import plan
 from cloister.commands.plot import plot
+from cloister.commands.profile import profile
 from cloister.commands.progress import progress
 from cloister.commands.shuffle import shuffle
 from cloister.core.errors import CloisterError, InvalidInput
@@ -330,6 +331,7 @@ app.command("sign")(sign)
 app.command("party-key")(party_key)
 app.command("test-certificates")(make_certificates)
 app.command("plot")(plot)
+app.command("profile")(profile)
 app.command("evaluate")(evaluate)
 app.command("new-plugin")(new_plugin)
 

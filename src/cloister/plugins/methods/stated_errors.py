@@ -32,11 +32,22 @@ from cloister.core.types import Floats
 from cloister.plugins.methods.post_processing import held, nearest
 
 UNFINISHED = 0.5
+"""Of a centre's last step: standard error of what is still to go."""
+
 CLIPPED = 0.02
-BORDER = 0.5
-HIDDEN = 0.5
-BETWEEN = 2
+"""Of the radius: standard error of a coordinate, since rows beyond it were clipped, or left out."""
+
 SMOOTHED = 0.2
+"""The same of a k-median's smoothing length."""
+
+BORDER = 0.5
+"""Of a cell that two groups share, in binomial standard deviations of one row that weighs as much as the cell."""
+
+HIDDEN = 0.5
+"""Of the standard error of a cell's count: rows that are hidden in a cell which seems to hold none."""
+
+BETWEEN = 2
+"""Power of a point's distance to its centre over that to the next one, which is the part of its rows in doubt."""
 
 POINTS = 2**15
 """About how many points stand for all cells, at most 32 for each."""
@@ -78,7 +89,9 @@ def limits(radius: float, k: int) -> Floats:
 
 def crossed(sizes: Floats, centers: Floats, lengths: Floats) -> Floats:
     """How many rows (k,) of each group changed sides when centres (k, d) moved so far, but for noise."""
-    squares = ((centers[:, None] - centers) ** 2).sum(axis=2)
+    about = centers - centers.mean(axis=0)
+    norms = (about**2).sum(axis=1)
+    squares = np.maximum(norms[:, None] + norms - 2 * about @ about.T, 0.0)
     shifts = (lengths[:, None] + lengths) / 2
     layers = shifts / np.maximum(np.sqrt(squares), np.maximum(shifts, 1e-300))
     np.fill_diagonal(layers, 0.0)
@@ -98,7 +111,7 @@ def of_points(
     k, groups, weights = len(found), nearest(points.points, found), np.maximum(points.weights, 0.0)
     noise = Errors(*np.zeros((2, len(weights)))) if points.errors is None else points.errors
     first, second = _two_nearest(centers - domain.middle, points.points)
-    reach = _two_nearest(points.points[weights > 0], points.points)[1] / 2
+    reach = np.minimum(_two_nearest(points.points[weights > 0], points.points)[1] / 2, domain.diameter)
     between = (weights * np.minimum(1.0, (first + reach) / np.maximum(second, 1e-300)) ** BETWEEN) ** 2
     second = np.minimum(second, domain.diameter)
     doubt = np.bincount(groups, noise.weights**2 + between, minlength=k)
