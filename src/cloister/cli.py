@@ -23,6 +23,7 @@ from cloister.commands.new_plugin import new_plugin
 from cloister.commands.plan import plan
 from cloister.commands.plot import plot
 from cloister.commands.predict import predict
+from cloister.commands.profile import profile
 from cloister.commands.program import Commands, run
 from cloister.commands.shuffle import shuffle
 
@@ -75,6 +76,7 @@ app.command("party-key")(party_key)
 app.command("test-certificates")(make_certificates)
 app.command("plot")(plot)
 app.command("predict")(predict)
+app.command("profile")(profile)
 app.command("evaluate")(evaluate)
 app.command("new-plugin")(new_plugin)
 app.command("demo")(demo)
