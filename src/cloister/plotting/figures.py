@@ -302,13 +302,15 @@ def _parallel(shown: Parallel, bare: bool) -> Figure:
             color = LINES[number % len(LINES)]
             axes.annotate(str(number), (columns - 1, height), (9, 0), textcoords="offset points", color=color,
                           fontsize=9, fontweight="bold", va="center")  # fmt: skip
-    axes.set(xlim=(-0.02, columns - 0.94), ylim=(-0.02, 1.02))
+    axes.set(xlim=(0, 1.06 * (columns - 1)), ylim=(-0.02, 1.02))
     axes.set_yticks([0, 1], ["lower\nbound", "upper\nbound"])
+    for label, side in zip(axes.get_yticklabels(), ("bottom", "top"), strict=True):
+        label.set_verticalalignment(side)
     if turned:
         axes.set_xticks(every, names, rotation=60, ha="right", rotation_mode="anchor")
     else:
         ends = zip(names, shown.low, shown.high, strict=True)
-        axes.set_xticks(every, [f"{name}\n{low:.4g} to {high:.4g}" for name, low, high in ends])
+        axes.set_xticks(every, [f"{name}\n{_round(low)} to {_round(high)}" for name, low, high in ends])
     axes.tick_params(length=0)
     _words(figure, None if bare else shown.heading, shown.text())
     return figure
@@ -362,6 +364,10 @@ def _head(figure: Figure, heading: Heading, note: str, margin: float, height: fl
 
 def _column(name: str) -> str:
     return f"column {name}" if name.isdecimal() else _clean(name)
+
+
+def _round(value: float) -> str:
+    return f"{float(f'{value:.4g}'):,.10g}"
 
 
 def _short(name: str) -> str:

@@ -68,7 +68,7 @@ class Parallel:
         shown = len(self.columns)
         which = f"the {shown} of {self.all_columns:,} columns" if shown < self.all_columns else f"{shown} columns"
         differ = " in which they differ most" if shown < self.all_columns else ""
-        return f"{len(self.heights)} centres over {which}{differ}, each from its lower to its upper bound"
+        return f"{len(self.heights)} centres over {which}{differ}"
 
 
 def extent(domain: Box | Ball) -> tuple[Floats, Floats]:
