@@ -15,7 +15,7 @@ from matplotlib.text import Text
 
 from cloister.core.errors import Damaged, InvalidInput, MissingExtra, UnknownName
 from cloister.plotting.data import FLAT, OVERLAPPING, Curve, Map
-from cloister.plotting.figures import draw_curve, draw_map, save
+from cloister.plotting.figures import draw_curve, draw_map, draw_parallel, figure_of, save
 from cloister.plotting.projection import TREE, View, principal, rounded, shade
 from cloister.run.result import Result
 from cloister.run.statement import PrivacyStatement

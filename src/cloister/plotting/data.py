@@ -3,7 +3,7 @@ draws them.
 
 A map shows d columns in a plane: two of the columns, or a public projection. That is the projection in which the tree's
 cells live, where the result has one, or else the two principal axes of the released centres (post-processing of public
-values).
+values), in the units that the run took distances in.
 
 Entries of a result's ``details`` that pictures use:
 
@@ -220,9 +220,8 @@ def _view(
         return View(("tree axis 1", "tree axis 2"), domain.middle, frame[:, :2] / units[:, None], TREE)
     if project:
         mean = centers.mean(axis=0)
-        return View(
-            ("principal axis 1", "principal axis 2"), mean, principal(centers - mean), "principal axes of the centres"
-        )
+        plane = principal((centers - mean) / units) / units[:, None]
+        return View(("principal axis 1", "principal axis 2"), mean, plane, "principal axes of the centres")
     first, second = _two(columns, axes)
     plane = np.zeros((len(columns), 2))
     plane[first, 0] = plane[second, 1] = 1.0

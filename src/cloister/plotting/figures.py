@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from cloister.core.errors import MissingExtra
 from cloister.core.types import Floats
-from cloister.plotting.data import Curve, Heading, Map
+from cloister.plotting.data import Curve, Map
+from cloister.plotting.frame import CELL, CENTRE, GRID, INK, column, frame, printable, settings, words
+from cloister.plotting.lines import parallel_figure
 from cloister.plotting.parallel import Parallel
 from cloister.plotting.projection import rounded
 from cloister.run.result import Result, replace
@@ -30,29 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.patches import Polygon
 
 ENDINGS = (".png", ".svg")
-
-CENTRE, CELL, INK, FAINT, ALARM = "#D55E00", "#0072B2", "#222222", "#595959", "#A01010"
-"""Vermilion and blue of the palette; words and borders; notes (7 : 1 against white); warnings."""
-
-PAPER, GRID = "#FFFFFF", "#DDDDDD"
-
-LINES = (CELL, CENTRE, "#007D5B", "#AA4499", "#8A6800", "#4D4D4D")
-"""Colours of lines that are told apart; each is 4 : 1 against white or more."""
-
-DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)))
-"""Further lines have the same colours, dashed and then dotted. If even these are too few, all lines look alike."""
-
-WIDTH, BARE = 7.2, 5.2
-"""Width of a picture in inches: of one that stands alone, and of one without words above, for a page that has them."""
-
-MARGINS = 1.0, 0.25, 1.05, 1.15
-"""Margins in inches: left, right, above, below."""
-
-BARE_ABOVE = 0.15
-"""The margin above in inches where no words are."""
-
-LONGEST = 80
-"""Most characters in a line."""
 
 STEEP = 30.0
 """Costs whose ratio is larger are shown on a logarithmic scale."""
@@ -65,24 +42,6 @@ NUMBERED = 30
 
 EQUAL = 4.0
 """Both axes have the same scale, unless the domain is this many times as long as it is wide."""
-
-WIDE = 9.6
-"""Width in inches of lines over many columns on a page."""
-
-ABREAST, NAME = 84, 26
-"""Most characters of all columns' names side by side, and of one name; longer ones are turned, and cut."""
-
-LABEL = 0.055
-"""Least distance of two labels, in heights of the picture."""
-
-SETTINGS: dict[Any, Any] = {
-    "svg.hashsalt": "cloister", "svg.fonttype": "none", "font.size": 10.0, "axes.labelsize": 11.0,
-    "xtick.labelsize": 9.5, "ytick.labelsize": 9.5, "legend.fontsize": 9.5, "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.axisbelow": True, "axes.formatter.limits": (-4, 6), "figure.facecolor": "white", "axes.facecolor": "white",
-    "savefig.facecolor": "white",
-}  # fmt: skip
 
 
 def draw_map(result: Result, axes: Sequence[str] | None = None, *, project: bool = False) -> Figure:
@@ -128,10 +87,10 @@ def figure_of(picture: Map | Curve | Parallel, bare: bool = False) -> Figure:
 
     Raises: MissingExtra.
     """
-    with _settings():
+    with settings():
         if isinstance(picture, Map):
             return _map(picture, bare)
-        return _curve(picture, bare) if isinstance(picture, Curve) else _parallel(picture, bare)
+        return _curve(picture, bare) if isinstance(picture, Curve) else parallel_figure(picture, bare)
 
 
 def save(figure: Figure, target: Path, title: str) -> None:
@@ -139,34 +98,27 @@ def save(figure: Figure, target: Path, title: str) -> None:
 
     Raises: InvalidInput: the place cannot be written.
     """
+    content = image_of(figure, target.suffix, title)
+
+    def write(file: BinaryIO) -> None:
+        file.write(content)
+
+    replace(target, write)
+
+
+def image_of(figure: Figure, ending: str, title: str) -> bytes:
+    """The figure as PNG or SVG, without dates. Args: ending (.png or .svg), title (the text alternative)."""
     image = io.BytesIO()
-    with _settings(), warnings.catch_warnings():
+    with settings(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a glyph that the font lacks is drawn as a box
-        if target.suffix == ".svg":
+        if ending == ".svg":
             facts: dict[str, Any] = {"Date": None, "Creator": "cloister", "Title": printable(title)}
             figure.savefig(image, format="svg", metadata=facts)
         else:
             figure.savefig(
                 image, format="png", dpi=150, metadata={"Software": "cloister", "Title": _latin(printable(title))}
             )
-
-    def write(file: BinaryIO) -> None:
-        file.write(image.getvalue())
-
-    replace(target, write)
-
-
-@contextmanager
-def _settings() -> Iterator[None]:
-    """Apply matplotlib's defaults and ours, not the user's settings. Raises: MissingExtra."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise MissingExtra("matplotlib", "plot", "a picture") from None
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(SETTINGS)
-        yield
+    return image.getvalue()
 
 
 def _map(shown: Map, bare: bool) -> Figure:
@@ -175,7 +127,7 @@ def _map(shown: Map, bare: bool) -> Figure:
     wide, tall = high - low
     strip = not shown.view.names[1]
     equal = strip or shown.view.projected is not None or 1 / EQUAL <= tall / wide <= EQUAL
-    figure, axes = _frame(min(max(tall / wide, 0.1), 1.25) if equal else 0.6, bare)
+    figure, axes = frame(min(max(tall / wide, 0.1), 1.25) if equal else 0.6, bare)
     axes.set(xlim=(low[0] - 0.02 * wide, high[0] + 0.02 * wide), ylim=(low[1] - 0.02 * tall, high[1] + 0.02 * tall))
     if equal:
         axes.set_aspect("equal", anchor="W")
@@ -189,11 +141,11 @@ def _map(shown: Map, bare: bool) -> Figure:
                 *path.T, color=INK, linewidth=0.9, marker=".", markersize=3, zorder=4, label="path over the rounds"
             )
     _centers(axes, shown)
-    axes.set_xlabel(_column(shown.view.names[0]))
-    axes.set_ylabel(_column(shown.view.names[1]))
+    axes.set_xlabel(column(shown.view.names[0]))
+    axes.set_ylabel(column(shown.view.names[1]))
     if strip:
         axes.set_yticks([])
-    _words(figure, None if bare else shown.heading, _note(shown))
+    words(figure, None if bare else shown.heading, _note(shown))
     return figure
 
 
@@ -207,7 +159,7 @@ def _cells(axes: Axes, shown: Map, border: Polygon) -> None:
     overlap = len(shown.cells[0]) > 4
     faces = np.tile(to_rgba(CELL), (len(shown.cells), 1))
     faces[:, 3] = shown.shade * (0.12 if overlap else 0.5)
-    name = "tree cell (darker: more rows per area)"
+    name = "tree cell (bluer: more rows per area)"
     cells = PolyCollection(
         list(shown.cells), facecolors=faces, edgecolors=to_rgba(CELL, 0.35), linewidths=0.4, zorder=1
     )
@@ -262,7 +214,7 @@ def _note(shown: Map) -> str:
 
 
 def _curve(shown: Curve, bare: bool) -> Figure:
-    figure, axes = _frame(0.5, bare)
+    figure, axes = frame(0.5, bare)
     costs, every = shown.costs, np.arange(1, len(shown.costs) + 1)
     positive = costs > 0
     logarithmic = bool(positive.any()) and float(costs[positive].max() / costs[positive].min()) > STEEP
@@ -280,108 +232,8 @@ def _curve(shown: Curve, bare: bool) -> Figure:
     axes.set_ylabel({1: "rows · tree distance", 2: "rows · tree distance²"}.get(shown.power or 0, "cost on the tree"))
     axes.grid(color=GRID, linewidth=0.6)
     zero = np.flatnonzero(~positive)
-    _words(figure, None if bare else shown.heading, f"0 with {zero[0] + 1} and more centres" if len(zero) else "")
+    words(figure, None if bare else shown.heading, f"0 with {zero[0] + 1} and more centres" if len(zero) else "")
     return figure
-
-
-def _parallel(shown: Parallel, bare: bool) -> Figure:
-    """Draw a vertical line per column, and a line per centre with its number at the right."""
-    k, columns = shown.heights.shape
-    names = [_short(_column(name)) for name in shown.columns]
-    longest = max(map(len, names))
-    turned = columns * longest > ABREAST
-    figure, axes = _frame(0.42, bare, WIDE if bare else WIDTH, 0.3 + 0.075 * longest if turned else 0.6)
-    every, distinct = np.arange(columns), k <= len(LINES) * len(DASHES)
-    axes.vlines(every, 0, 1, color=FAINT, linewidth=0.8, zorder=1)
-    for number, heights in enumerate(shown.heights):
-        color, style = LINES[number % len(LINES)], DASHES[number // len(LINES) % len(DASHES)]
-        look: dict[str, Any] = {"color": color, "linestyle": style} if distinct else {"color": CELL, "alpha": 0.3}
-        axes.plot(every, heights, linewidth=1.6, marker="" if turned else "o", markersize=4, zorder=3, **look)
-    if distinct:
-        for number, height in enumerate(_apart(shown.heights[:, -1])):
-            color = LINES[number % len(LINES)]
-            axes.annotate(str(number), (columns - 1, height), (9, 0), textcoords="offset points", color=color,
-                          fontsize=9, fontweight="bold", va="center")  # fmt: skip
-    axes.set(xlim=(0, 1.06 * (columns - 1)), ylim=(-0.02, 1.02))
-    axes.set_yticks([0, 1], ["lower\nbound", "upper\nbound"])
-    for label, side in zip(axes.get_yticklabels(), ("bottom", "top"), strict=True):
-        label.set_verticalalignment(side)
-    if turned:
-        axes.set_xticks(every, names, rotation=60, ha="right", rotation_mode="anchor")
-    else:
-        ends = zip(names, shown.low, shown.high, strict=True)
-        axes.set_xticks(every, [f"{name}\n{_round(low)} to {_round(high)}" for name, low, high in ends])
-    axes.tick_params(length=0)
-    _words(figure, None if bare else shown.heading, shown.text())
-    return figure
-
-
-def _apart(heights: Floats) -> Floats:
-    """Heights of labels, moved as little as keeps them apart and in order."""
-    order = np.argsort(heights, kind="stable")
-    steps = LABEL * np.arange(len(heights))
-    pushed = np.maximum.accumulate(heights[order] - steps) + steps
-    moved = np.minimum.accumulate((np.minimum(pushed, 1 + steps - steps[-1]) - steps)[::-1])[::-1] + steps
-    return np.asarray(moved[np.argsort(order, kind="stable")], np.float64)
-
-
-def _frame(ratio: float, bare: bool, width: float = 0.0, below: float = MARGINS[3]) -> tuple[Figure, Axes]:
-    """One pair of axes, ``ratio`` times as high as wide, in a fixed place: a layout engine would move it with text."""
-    from matplotlib.figure import Figure
-
-    left, right, above, _ = MARGINS
-    above = BARE_ABOVE if bare else above
-    width = width or (BARE if bare else WIDTH)
-    wide = width - left - right
-    height = above + below + wide * ratio
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes((left / width, below / height, wide / width, wide * ratio / height))
-    axes.spines[:].set_visible(False)
-    return figure, axes
-
-
-def _words(figure: Figure, heading: Heading | None, note: str) -> None:
-    """Write title, guarantee (red if nobody is protected) and note above if there is a heading, and a legend without
-    duplicates below."""
-    width, height = (float(side) for side in figure.get_size_inches())
-    if heading is not None:
-        _head(figure, heading, note, 0.15 / width, height)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    entries = dict(zip(labels, handles, strict=True))
-    figure.legend(
-        entries.values(), entries, loc="lower left", bbox_to_anchor=(0, 0.04 / height), ncols=2, frameon=False,
-        borderaxespad=0.1, borderpad=0.6,
-    )  # fmt: skip
-
-
-def _head(figure: Figure, heading: Heading, note: str, margin: float, height: float) -> None:
-    lines = ((heading.title, 0.14, 13, "bold", INK), (heading.guarantee, 0.42, 10, "normal",
-    FAINT if heading.private else ALARM),
-             (note, 0.62, 10, "normal", FAINT))  # fmt: skip
-    for text, down, size, weight, color in lines:
-        figure.text(margin, 1 - down / height, _clean(text), fontsize=size, fontweight=weight, color=color, va="top")
-
-
-def _column(name: str) -> str:
-    return f"column {name}" if name.isdecimal() else _clean(name)
-
-
-def _round(value: float) -> str:
-    return f"{float(f'{value:.4g}'):,.10g}"
-
-
-def _short(name: str) -> str:
-    return _clean(name, NAME)
-
-
-def _clean(text: str, longest: int = LONGEST) -> str:
-    """Text of limited length that every file can hold, with dollar signs escaped: they would begin a formula."""
-    shown = printable(text)
-    return (shown if len(shown) <= longest else shown[: longest - 3] + "...").replace("$", r"\$")
-
-
-def printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _latin(text: str) -> str:
