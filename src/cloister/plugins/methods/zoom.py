@@ -219,6 +219,8 @@ def _returned(details: dict[str, Any], frame: Reframed) -> dict[str, Any]:
     for name in ("iterates", "cells"):
         if name in found and not (name == "cells" and "projection" in found):
             found[name] = frame.real(np.asarray(found[name]))
+    if "centers_error" in found:
+        found["centers_error"] = np.asarray(found["centers_error"]) * np.array(frame.scale)
     if "costs" in found and len(set(frame.scale)) == 1:
         found["costs"] = np.asarray(found["costs"]) * frame.scale[0] ** found["power"]
     return found
