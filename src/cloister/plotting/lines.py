@@ -43,7 +43,7 @@ def parallel_figure(shown: Parallel, bare: bool) -> Figure:
         look: dict[str, Any] = {"color": color, "linestyle": style} if distinct else {"color": CELL, "alpha": 0.3}
         axes.plot(every, heights, linewidth=1.6, marker="" if turned else "o", markersize=4, zorder=3, **look)
     if distinct:
-        for number, height in enumerate(_apart(shown.heights[:, -1])):
+        for number, height in enumerate(apart(shown.heights[:, -1])):
             color = LINES[number % len(LINES)]
             axes.annotate(str(number), (columns - 1, height), (9, 0), textcoords="offset points", color=color,
                           fontsize=9, fontweight="bold", va="center")  # fmt: skip
@@ -62,7 +62,7 @@ def parallel_figure(shown: Parallel, bare: bool) -> Figure:
     return figure
 
 
-def _apart(heights: Floats) -> Floats:
+def apart(heights: Floats) -> Floats:
     """Heights of labels, moved as little as keeps them apart and in order."""
     order = np.argsort(heights, kind="stable")
     steps = LABEL * np.arange(len(heights))

@@ -63,7 +63,7 @@ class Card:
 
 
 @attrs.frozen
-class Table:
+class CentreTable:
     """The centres as text. Args: columns, rows (number, size, a cell per column), all_columns, all_rows (in the
     result)."""
 
@@ -89,14 +89,14 @@ def cards_of(result: Result, profile: Profile) -> list[Card]:
     return found
 
 
-def table_of(result: Result, profile: Profile) -> Table:
+def table_of(result: Result, profile: Profile) -> CentreTable:
     """The centres with their standard errors: all columns, or those in which they differ most."""
     low, high = extent(domain_of(result))
     shown = differing(placed(result.centers, low, high), MOST_COLUMNS)
     rows = tuple(
         (c.number, _size(c), tuple(_value(c, j) for j in shown.tolist())) for c in profile.clusters[:MOST_ROWS]
     )
-    return Table(tuple(profile.columns[j] for j in shown), rows, len(profile.columns), len(profile.clusters))
+    return CentreTable(tuple(profile.columns[j] for j in shown), rows, len(profile.columns), len(profile.clusters))
 
 
 def _card(cluster: ClusterProfile, dots: tuple[Dot, ...]) -> Card:

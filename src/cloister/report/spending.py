@@ -16,7 +16,7 @@ SYMBOLS = {"pure": "ε", "gaussian": "μ²", "zcdp": "\N{GREEK SMALL LETTER RHO}
 
 
 @attrs.frozen
-class Line:
+class BudgetLine:
     """One line of the budget.
 
     Args:
@@ -36,17 +36,17 @@ class Line:
     share: float | None
 
 
-def lines_of(spends: Sequence[Spend]) -> list[Line]:
+def lines_of(spends: Sequence[Spend]) -> list[BudgetLine]:
     """The budget, line by line: questions of a round that read alike share one."""
     totals: dict[str, float] = {}
     for s in spends:
         totals[s.measure] = totals.get(s.measure, 0.0) + s.amount * s.users
-    found, before = list[Line](), -1
+    found, before = list[BudgetLine](), -1
     for spend, questions in alike(spends):
         total, paid = totals[spend.measure], spend.amount * spend.users * len(questions)
         share = 100 * paid / total if math.isfinite(total) and total > 0 else None
         found.append(
-            Line(spend.round + 1, spend.round != before, _asked(spend, len(questions)), spend.mechanism,
+            BudgetLine(spend.round + 1, spend.round != before, _asked(spend, len(questions)), spend.mechanism,
                  _amount(spend, len(questions)), share)
         )  # fmt: skip
         before = spend.round
