@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from cloister.core.types import Floats
+from cloister.run.figures import POINTS, estimated, model_of, silhouette
 from cloister.run.result import Result
 
 CLEAR = 2.0
@@ -132,11 +133,9 @@ def profile_of(result: Result) -> Profile:
         )
         for i, center in enumerate(result.centers)
     )
-    cost = details.get("cost")
-    return Profile(
-        clusters, result.columns, _estimate(details.get("silhouette")), _estimate(cost),
-        float(cost["power"]) if isinstance(cost, Mapping) else 2.0, result.units is not None,
-    )  # fmt: skip
+    power = 1.0 if str(result.method.get("name", "")).endswith("median") else 2.0
+    scores, cost = _figures(result, power)
+    return Profile(clusters, result.columns, scores, cost, power, result.units is not None)
 
 
 def _plain(_owner: Any, _field: Any, value: Any) -> Any:
@@ -150,8 +149,17 @@ def _line(cluster: ClusterProfile) -> str:
     return f"cluster {cluster.number}{size}{share}: {apart}"
 
 
-def _estimate(stated: Any) -> Estimate | None:
-    return Estimate(float(stated["value"]), float(stated["error"])) if isinstance(stated, Mapping) else None
+def _figures(result: Result, power: float) -> tuple[Estimate | None, Estimate | None]:
+    """Silhouette and cost; the cost in the caller's units, if all columns have one."""
+    model = model_of(result)
+    if model is None:
+        return None, None
+    doubts, k = model.doubts(power), len(result.centers)
+    unit = float(np.asarray(result.details.get("units", 1.0)).flat[0]) if result.units is None else 1.0
+    cost = estimated(model, lambda m: m.cost(power) * unit**power, doubts[1] * unit**power)
+    if k < 2:
+        return None, Estimate(*cost)
+    return Estimate(*estimated(model, lambda m: silhouette(m.points(POINTS), m.centers), doubts[0])), Estimate(*cost)
 
 
 def _table(details: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Floats | None:
