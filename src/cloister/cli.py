@@ -25,6 +25,7 @@ from cloister.commands.plot import plot
 from cloister.commands.predict import predict
 from cloister.commands.profile import profile
 from cloister.commands.program import Commands, run
+from cloister.commands.report import report
 from cloister.commands.shuffle import shuffle
 
 app = typer.Typer(
@@ -77,6 +78,7 @@ app.command("test-certificates")(make_certificates)
 app.command("plot")(plot)
 app.command("predict")(predict)
 app.command("profile")(profile)
+app.command("report")(report)
 app.command("evaluate")(evaluate)
 app.command("new-plugin")(new_plugin)
 app.command("demo")(demo)

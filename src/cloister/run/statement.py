@@ -210,19 +210,32 @@ def large_delta(delta: float, rows: int) -> str:
     return f"delta is not {well}below 1 / rows ({1 / rows:.2g}): it permits releasing some rows outright"
 
 
+def alike(spends: Sequence[Spend]) -> list[tuple[Spend, list[str]]]:
+    """Lines of the budget in order, each with its question or with all questions of its round that read alike."""
+    found = dict[tuple[Any, ...], tuple[Spend, list[str]]]()
+    for s in spends:
+        key = s.round, _kind(s), s.mechanism, _cost(s)
+        found.setdefault(key, (s, []))[1].append(s.question)
+    return list(found.values())
+
+
 def _budget(spends: Sequence[Spend]) -> list[str]:
     """A line per question, in order; questions of a round that read alike share one."""
-    alike = dict[tuple[int, str, str, str], list[str]]()
-    for s in spends:
-        own = f", delta {s.delta:.3g}" if s.delta else ""
-        users = "" if s.users == 1.0 else f" of {s.users:.1%} of the users"
-        kind, cost = s.question.partition(" (")[2], f"{UNITS[s.measure]} {s.amount:.6g}{own}{users}"
-        alike.setdefault((s.round, kind, s.mechanism, cost), []).append(s.question)
     return [
-        f"  round {number + 1}, {asked[0]}: {mechanism}, {cost}" if len(asked) == 1 else
-        f"  round {number + 1}, {len(asked)} questions ({kind}: {mechanism}, each {cost}"
-        for (number, kind, mechanism, cost), asked in alike.items()
+        f"  round {s.round + 1}, {asked[0]}: {s.mechanism}, {_cost(s)}" if len(asked) == 1 else
+        f"  round {s.round + 1}, {len(asked)} questions ({_kind(s)}: {s.mechanism}, each {_cost(s)}"
+        for s, asked in alike(spends)
     ]  # fmt: skip
+
+
+def _kind(spend: Spend) -> str:
+    return spend.question.partition(" (")[2]
+
+
+def _cost(spend: Spend) -> str:
+    own = f", delta {spend.delta:.3g}" if spend.delta else ""
+    users = "" if spend.users == 1.0 else f" of {spend.users:.1%} of the users"
+    return f"{UNITS[spend.measure]} {spend.amount:.6g}{own}{users}"
 
 
 def state(
