@@ -59,7 +59,7 @@ class Framing:
 
     def _units(self, domain: Box | Ball, remote: bool = False) -> str:
         """The scale as ``zoom`` takes it. Args: remote, whether nobody but the people themselves sees rows."""
-        return self.scale or ("bounds" if not remote and _apart(domain) else "none")
+        return self.scale or ("bounds" if not remote and apart(domain) else "none")
 
     def of(self, composed: Composed, total: Total, k: int, domain: Box | Ball, rows: int) -> tuple[Problem, Composed]:
         """The problem, and the method in its frame; as it was composed, if it needs none.
@@ -95,7 +95,7 @@ def _is_share(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1
 
 
-def _apart(domain: Box | Ball) -> bool:
+def apart(domain: Box | Ball) -> bool:
     """Whether columns are so differently wide that one unit does not suit them, or of unknown width."""
     if isinstance(domain, Ball) or domain.dimension == 1:
         return False
