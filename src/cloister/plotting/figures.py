@@ -91,7 +91,7 @@ def draw_curve(result: Result) -> Figure:
 
 def figure_of(picture: Map | Curve) -> Figure:
     """The figure of these numbers, without a window or global state. Raises: MissingExtra."""
-    with _settings():
+    with settings():
         return _map(picture) if isinstance(picture, Map) else _curve(picture)
 
 
@@ -101,7 +101,7 @@ def save(figure: Figure, target: Path, title: str) -> None:
     Raises: InvalidInput: the place cannot be written.
     """
     image = io.BytesIO()
-    with _settings(), warnings.catch_warnings():
+    with settings(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a glyph that the font lacks is drawn as a box
         if target.suffix == ".svg":
             facts: dict[str, Any] = {"Date": None, "Creator": "cloister", "Title": _printable(title)}
@@ -118,7 +118,7 @@ def save(figure: Figure, target: Path, title: str) -> None:
 
 
 @contextmanager
-def _settings() -> Iterator[None]:
+def settings() -> Iterator[None]:
     """Apply matplotlib's defaults and ours, not the user's settings. Raises: MissingExtra."""
     try:
         import matplotlib as mpl
@@ -136,7 +136,7 @@ def _map(shown: Map) -> Figure:
     wide, tall = high - low
     strip = not shown.view.names[1]
     equal = strip or shown.view.projected is not None or 1 / EQUAL <= tall / wide <= EQUAL
-    figure, axes = _frame(min(max(tall / wide, 0.1), 1.25) if equal else 0.6)
+    figure, axes = frame(min(max(tall / wide, 0.1), 1.25) if equal else 0.6)
     axes.set(xlim=(low[0] - 0.02 * wide, high[0] + 0.02 * wide), ylim=(low[1] - 0.02 * tall, high[1] + 0.02 * tall))
     if equal:
         axes.set_aspect("equal", anchor="W")
@@ -223,7 +223,7 @@ def _note(shown: Map) -> str:
 
 
 def _curve(shown: Curve) -> Figure:
-    figure, axes = _frame(0.5)
+    figure, axes = frame(0.5)
     costs, every = shown.costs, np.arange(1, len(shown.costs) + 1)
     positive = costs > 0
     logarithmic = bool(positive.any()) and float(costs[positive].max() / costs[positive].min()) > STEEP
@@ -245,11 +245,14 @@ def _curve(shown: Curve) -> Figure:
     return figure
 
 
-def _frame(ratio: float) -> tuple[Figure, Axes]:
-    """One pair of axes, ``ratio`` times as high as wide, in a fixed place: a layout engine would move it with text."""
+def frame(ratio: float, below: float = MARGINS[3]) -> tuple[Figure, Axes]:
+    """One pair of axes, ``ratio`` times as high as wide, in a fixed place: a layout engine would move it with text.
+
+    Args: below (inches for the legend).
+    """
     from matplotlib.figure import Figure
 
-    left, right, above, below = MARGINS
+    left, right, above, _ = MARGINS
     wide = WIDTH - left - right
     height = above + below + wide * ratio
     figure = Figure(figsize=(WIDTH, height))
