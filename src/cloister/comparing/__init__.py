@@ -1,4 +1,4 @@
-"""Methods beside one another on rows that one holds. **NOT private**: every figure is computed from the rows themselves.
+"""Methods beside one another on rows that one holds. **NOT private**: figures are computed from the rows themselves.
 
 For generated or public stand-ins of the rows that matter: to choose a method or a budget by what it costs on secret
 rows would itself need a budget.

@@ -80,8 +80,9 @@ def compare(
         done = len(wanted) - len(todo)
         if progress is not None:
             progress(done, len(wanted))
-        for done, (trial, outcome) in enumerate(outcomes(table, told, todo, many), done + 1):
+        for trial, outcome in outcomes(table, told, todo, many):
             journal.keep(trial.key, outcome)
+            done += 1
             if progress is not None:
                 progress(done, len(wanted))
     finally:

@@ -56,8 +56,10 @@ class Conditions:
         cls, rows: Floats, columns: Sequence[str], k: int, bounds: Any, scale: Any,
         delta: float | Literal["auto"], public_rows: int | None,
     ) -> Conditions:  # fmt: skip
-        """The conditions for rows (n, d). Args: bounds, scale as in a fit, or ``READ``; delta ('auto': ``usual_delta``),
-        public_rows (None: their number).
+        """The conditions for rows (n, d).
+
+        Args: bounds as in a fit, or ``READ``; scale as in a fit; delta ('auto': ``usual_delta``), public_rows (None:
+        their number).
 
         Raises: InvalidInput.
         """
@@ -112,8 +114,8 @@ class Conditions:
         of = "read off these rows, which a private run never does" if self.read else "as given"
         units = "each column's own" if np.ptp(self.units) > 0 else "the same in all columns"
         return (
-            f"{self.count:,} rows of {len(self.columns)} columns, k = {self.k}, delta = {self.delta:.3g}, public number "
-            f"of rows {self.rows:,}; bounds {of}; unit of distances {units}."
+            f"{self.count:,} rows of {len(self.columns)} columns, k = {self.k}, delta = {self.delta:.3g}, public "
+            f"number of rows {self.rows:,}; bounds {of}; unit of distances {units}."
         )
 
 

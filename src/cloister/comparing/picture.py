@@ -25,7 +25,7 @@ WARNING = "NOT private: computed from the rows themselves"
 def figure_of(study: Study) -> Figure:
     """The figure, without a window or global state. Raises: MissingExtra."""
     with settings():
-        figure, axes = frame(0.6, below=1.35 + 0.2 * (len(labels_of(study.cells)) + 1) // 2)
+        figure, axes = frame(0.6, below=0.8 + 0.22 * ((len(labels_of(study.cells)) + 3) // 2))
         for number, label in enumerate(labels_of(study.cells)):
             _line(axes, study, label, number)
         _baselines(axes, study)

@@ -49,7 +49,8 @@ def _kmeans(name: str) -> Callable[..., Any]:
         raise CloisterError("the rival diffprivlib is not installed: pip install diffprivlib") from None
     except Exception as error:  # a stranger's module may raise anything
         raise CloisterError(
-            f"the rival {name} is installed but cannot be loaded here: {str(error).splitlines()[0]}"
+            f"the rival {name} is installed but cannot be loaded beside the other packages here: "
+            f"{str(error).partition(' (')[0]}"
         ) from error
     return found
 

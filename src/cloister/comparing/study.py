@@ -20,7 +20,7 @@ REFERENCE, MIDPOINT, MEAN = "k-means++ of scikit-learn", "midpoint of the bounds
 
 BASELINES = {
     REFERENCE: "NOT private: the best of 10 starts",
-    MIDPOINT: "a single centre without any data",
+    MIDPOINT: "no data: a single centre",
     MEAN: "NOT private: a single centre",
 }
 
