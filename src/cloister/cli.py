@@ -10,7 +10,9 @@ import typer
 
 from cloister.commands.advance import advance, rounds
 from cloister.commands.common import mute, plain, say, show, steady
+from cloister.commands.compare import compare
 from cloister.commands.coordinate import coordinate
+from cloister.commands.data import data_app
 from cloister.commands.decode import decode
 from cloister.commands.demo import demo
 from cloister.commands.encode import answer, encode
@@ -32,6 +34,7 @@ app = typer.Typer(
     help="Cluster rows that nobody is allowed to see.",
 )  # fmt: skip
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(data_app, name="data")
 
 
 def main() -> None:
@@ -97,6 +100,7 @@ app.command("party-key")(party_key)
 app.command("test-certificates")(make_certificates)
 app.command("plot")(plot)
 app.command("evaluate")(evaluate)
+app.command("compare")(compare)
 app.command("new-plugin")(new_plugin)
 app.command("demo")(demo)
 

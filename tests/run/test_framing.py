@@ -23,7 +23,7 @@ from cloister.run.fit import fit, parties, source
 from cloister.run.framing import scale_of
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
-from tests.hospital import BOUNDS, patients
+from cloister.datasets.hospital import BOUNDS, patients
 from tests.in_process import cloister as program
 from tests.killed import killed_after
 

@@ -16,6 +16,7 @@ from cloister.comparing.rivals import FLAWS, check_rival
 from cloister.comparing.study import MEAN, MIDPOINT, REFERENCE, Cell, Study
 from cloister.comparing.trials import Trial, outcomes
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName
+from cloister.core.randomness import PublicRng
 from cloister.core.threads import cores
 from cloister.core.types import Floats
 from cloister.metrics import nicv, reference_centers
@@ -69,7 +70,9 @@ def compare(
     population = source(rows, columns, missing)
     table = np.asarray(population.table(), np.float64)
     told = Conditions.of(table, population.columns, k, bounds, scale, delta, public_rows)
-    cells = [_cell(told, one, epsilon, runs) for epsilon in budgets for one in (*contenders, *named)]
+    check_rival("sklearn", told.domain)  # the reference, which every ratio is over
+    everyone: list[Contender | str] = [*contenders, *named]
+    cells = [_cell(told, one, epsilon, runs) for epsilon in budgets for one in everyone]
     if all(cell.refused for _, cell in cells):
         raise InvalidInput(f"nothing can be compared: {cells[0][1].label}: {cells[0][1].refused}")
     wanted = [Trial(one, cell.epsilon, i) for i in range(runs) for one, cell in cells if cell.refused is None]
@@ -123,6 +126,7 @@ def _cell(told: Conditions, one: Contender | str, epsilon: float, runs: int) -> 
             check_rival(one, told.domain)
             return one, Cell(one, epsilon, None, False, None, runs)
         plan = prepare(told.request(one, epsilon), told.columns)
+        plan.forecast(PublicRng.fresh())
     except UnknownName:
         raise
     except CloisterError as error:

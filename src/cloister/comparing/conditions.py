@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, Literal, final
 
 import attrs
@@ -53,7 +54,7 @@ class Conditions:
 
     @classmethod
     def of(
-        cls, rows: Floats, columns: Sequence[str], k: int, bounds: Any, scale: Any,
+        cls, rows: Floats, columns: Sequence[str], k: Any, bounds: Any, scale: Any,
         delta: float | Literal["auto"], public_rows: int | None,
     ) -> Conditions:  # fmt: skip
         """The conditions for rows (n, d).
@@ -68,10 +69,12 @@ class Conditions:
         if unknown_columns(domain):
             raise InvalidInput("compare takes no unknown bounds: state them, or give the word rows to read them off")
         told = len(rows) if public_rows is None else public_rows
+        if isinstance(k, bool) or not isinstance(k, Integral) or not 1 <= k <= len(rows):
+            raise InvalidInput(f"k is {k!r}: give a whole number between 1 and the {len(rows)} rows")
         spent = usual_delta(told) if delta == "auto" else float(delta)
         seal = hashlib.sha256(repr(rows.shape).encode() + np.ascontiguousarray(rows, "<f8").tobytes()).hexdigest()
         named = tuple(columns)
-        return cls(k, spent, domain, read, scale_of(scale, columns), told, len(rows), named, seal)
+        return cls(int(k), spent, domain, read, scale_of(scale, columns), told, len(rows), named, seal)
 
     @property
     def units(self) -> Floats:

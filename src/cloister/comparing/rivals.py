@@ -45,7 +45,7 @@ def _kmeans(name: str) -> Callable[..., Any]:
         found: Callable[..., Any] = importlib.import_module(module).KMeans
     except ModuleNotFoundError:
         if name == "sklearn":
-            raise MissingExtra("scikit-learn", "sklearn", "the rival sklearn") from None
+            raise MissingExtra("scikit-learn", "sklearn", "a comparison") from None
         raise CloisterError("the rival diffprivlib is not installed: pip install diffprivlib") from None
     except Exception as error:  # a stranger's module may raise anything
         raise CloisterError(
