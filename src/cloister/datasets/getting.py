@@ -65,13 +65,16 @@ def _downloaded(entry: Entry, progress: Progress | None) -> Floats:
                 break
             if line.strip() and (entry.drop is None or entry.drop not in line):
                 found.append(_numbers(line, entry))
-    return np.array(found, np.float64).reshape(len(found), -1)
+    return np.array(found, np.float64).reshape(-1, entry.columns)
 
 
 def _numbers(line: str, entry: Entry) -> list[float]:
     fields = line.split(entry.separator)
     try:
-        return [float(fields[j]) for j in (range(len(fields)) if entry.take is None else entry.take)]
+        values = [float(fields[j]) for j in (range(len(fields)) if entry.take is None else entry.take)]
+        if len(values) != entry.columns:
+            raise ValueError
+        return values
     except (ValueError, IndexError):
         raise Damaged(
             f"what {entry.where} gave is not {entry.name}: it has a line that is not {entry.columns} numbers. Nothing "
