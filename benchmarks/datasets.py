@@ -1,6 +1,8 @@
 """The data sets of the benchmarks: stored ones, Gaussian mixtures by recipe, and the FastLloyd paper's synthetic ones.
 
-Stored sets are read from the folder that the environment variable CLOISTER_DATA names; nothing is downloaded.
+Stored sets are read from the folder that the environment variable CLOISTER_DATA names, an array ``X`` in a file
+NAME.npz each; nothing is downloaded. ``cloister data get NAME --out FOLDER`` gets those that its catalogue has; the
+others (mnist_test10k, breast_wisconsin_699, higgs_10k and G2) have to be put there by hand.
 
 Every set is min-max scaled to [-1, 1], as the papers do it. **The scaling is read off the data, so it leaks and is for
 benchmarks only: a private run is told its bounds, or pays for them** (law 1).
@@ -17,8 +19,14 @@ from typing import Final, final
 import attrs
 import numpy as np
 
+from cloister.comparing.conditions import usual_delta as delta
 from cloister.core.errors import InvalidInput, UnknownName
-from cloister.core.types import AnyArray, Floats, Ints
+from cloister.core.types import AnyArray, Floats
+from cloister.datasets.catalogue import catalogue
+from cloister.datasets.made import scaled as scale
+from cloister.datasets.separated import in_proportion, separated
+
+__all__ = ["DataSet", "delta", "load", "raw", "scale"]
 
 EPSILONS: Final = (0.1, 0.25, 0.5, 0.75, 1.0)
 """The privacy budgets of every table and figure (FastLloyd, section 6.2.1)."""
@@ -116,7 +124,9 @@ def _read(file: str) -> AnyArray:
         raise InvalidInput(f"the benchmark data are elsewhere: set CLOISTER_DATA to the folder that holds {file}")
     path = Path(folder) / file
     if not path.is_file():
-        raise InvalidInput(f"CLOISTER_DATA is {folder}, which does not hold {file}")
+        name = path.stem
+        how = f"'cloister data get {name} --out {folder}' gets it" if name in catalogue() else "put it there"
+        raise InvalidInput(f"CLOISTER_DATA is {folder}, which does not hold {file}: {how}")
     with np.load(path) as stored:
         rows: AnyArray = stored["X"]
     return rows
