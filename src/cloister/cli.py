@@ -9,7 +9,9 @@ import typer
 
 from cloister.commands.advance import advance, rounds
 from cloister.commands.common import show
+from cloister.commands.compare import compare
 from cloister.commands.coordinate import coordinate
+from cloister.commands.data import data_app
 from cloister.commands.decode import decode
 from cloister.commands.demo import demo
 from cloister.commands.encode import answer, encode
@@ -34,6 +36,7 @@ app = typer.Typer(
     help="Cluster rows that nobody is allowed to see.",
 )  # fmt: skip
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(data_app, name="data")
 
 
 def main() -> None:
@@ -80,6 +83,7 @@ app.command("predict")(predict)
 app.command("profile")(profile)
 app.command("report")(report)
 app.command("evaluate")(evaluate)
+app.command("compare")(compare)
 app.command("new-plugin")(new_plugin)
 app.command("demo")(demo)
 

@@ -66,10 +66,11 @@ NotPrivate = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
-def whole(text: str) -> int:
-    """Parse a whole number, which may be written as 1e6. Raises: typer.BadParameter for anything else."""
+def whole(text: str | int) -> int:
+    """Parse a whole number, which may be written as 1e6; a default is one already. Raises: typer.BadParameter for
+    anything else."""
     try:
-        value = float(text) if "e" in text.lower() else int(text)
+        value = float(text) if "e" in str(text).lower() else int(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a whole number") from None
     if not float(value).is_integer():

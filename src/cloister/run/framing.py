@@ -68,7 +68,7 @@ class Framing:
     def _units(self, domain: Box | Ball, remote: bool = False) -> str:
         """The scale as ``zoom`` takes it. Args: remote, whether nobody but the people themselves sees rows."""
         encoded = any(self.one_hot)
-        scale = self.scale or ("bounds" if not remote and (encoded or _apart(domain)) else "none")
+        scale = self.scale or ("bounds" if not remote and (encoded or apart(domain)) else "none")
         if not encoded:
             return scale
         numbers = self.one_hot.count(False)
@@ -111,7 +111,7 @@ def _is_share(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1
 
 
-def _apart(domain: Box | Ball) -> bool:
+def apart(domain: Box | Ball) -> bool:
     """Whether columns are so differently wide that one unit does not suit them, or of unknown width."""
     if isinstance(domain, Ball) or domain.dimension == 1:
         return False

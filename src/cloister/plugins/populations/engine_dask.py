@@ -15,7 +15,8 @@ import distributed
 from distributed.client import FutureCancelledError
 
 from cloister.core.errors import InvalidInput
-from cloister.plugins.populations.engine_tasks import GUARD, attempt, packed, settled
+from cloister.core.processes import GUARD
+from cloister.plugins.populations.engine_tasks import attempt, packed, settled
 
 P = TypeVar("P")
 V = TypeVar("V")
