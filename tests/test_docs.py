@@ -15,7 +15,7 @@ import typer
 from cloister.cli import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
