@@ -39,11 +39,9 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
-    "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,
     "min_reported_time": 1e9,
-    "plot_gallery": True,
-    "remove_config_comments": True,
+    "image_scrapers": ("pictures.scraped",),
 }
