@@ -1,4 +1,4 @@
-"""NICV of the Lloyd family beside its rivals: the tables in docs/accuracy.md.
+"""NICV of the Lloyd family beside its rivals: the tables in docs/explanation/accuracy.md.
 
     python benchmarks/accuracy.py auto              the default, beside our other methods, the rivals and the midpoint
     python benchmarks/accuracy.py peers             the twelve sets, against the measured rivals
@@ -273,7 +273,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20, help="runs per figure (more, synth, ablation)")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the usual number of runs (auto, peers)")
     parser.add_argument("--only", action="store_true", help="auto alone, without our other methods (auto)")
-    parser.add_argument("--picture", type=Path, default=Path("docs/accuracy_auto.svg"), help="file to draw (auto)")
+    parser.add_argument(
+        "--picture", type=Path, default=Path("docs/explanation/accuracy_auto.svg"), help="file to draw (auto)"
+    )
     o = parser.parse_args()
     if o.what == "auto":
         default(o.processes, o.store, tuple(o.sets or datasets.TWELVE), o.scale, o.only, o.picture)

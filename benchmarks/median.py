@@ -1,5 +1,5 @@
 """k-median against the rivals of the tree paper (Cohen-Addad et al. 2022, figures 2 and 3): the tables in
-docs/accuracy.md.
+docs/explanation/accuracy.md.
 
     python benchmarks/median.py                                             all of it: hours
     python benchmarks/median.py --sets skin --epsilons 0.5                  figure 2 (a)

@@ -1,4 +1,4 @@
-"""k-means by trees against their rivals: the first table of docs/trees.md.
+"""k-means by trees against their rivals: the first table of docs/explanation/trees.md.
 
     python benchmarks/trees.py                           the five sets where a start decides, epsilon = 0.25, 0.5, 1
     python benchmarks/trees.py --sets iris wine adult    others of the twelve

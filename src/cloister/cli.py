@@ -59,7 +59,7 @@ Missing = Annotated[str | None, typer.Option(help="Rows with missing or infinite
 def main() -> None:
     """Run the command line. A refusal is one line and exit code 2, and so is any failure of a file or of the output."""
     # products of a chunk of rows and a few centres are small: threads of a BLAS cost more than they bring
-    # (docs/scale.md)
+    # (docs/howto/scale.md)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     steady()
     try:

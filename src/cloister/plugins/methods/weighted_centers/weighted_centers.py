@@ -6,12 +6,12 @@ lists have a public length. What a user works out in a round, she works out from
 (``buckets``). By default every user answers one question of all rounds, with all of epsilon (Local); deltas are for the
 step whose oracle spends one.
 
-Constants. What the paper hides in O() is an option; docs/rounds_accuracy.md has the curves. In short: thresholds are in
-standard errors of the count that they judge, since t is proportional to that; radii and repetitions are as many as
-leave a cluster of n / k rows ``min_signal`` standard errors of an interval's count, since each has only its share of
-the users. Boxes are 2.5 r / sqrt(d) wide per interval, not 2 r c sqrt(ln(d n / beta) / d): with its c of 18 and more
-(thirty projections, n = 1e6) that is never smaller than the domain. Vectors are clipped to 0.7 r, since noise is in
-proportion to the bound and a cluster tighter than r sits near the middle.
+Constants. What the paper hides in O() is an option; docs/explanation/rounds_accuracy.md has the curves. In short:
+thresholds are in standard errors of the count that they judge, since t is proportional to that; radii and repetitions
+are as many as leave a cluster of n / k rows ``min_signal`` standard errors of an interval's count, since each has only
+its share of the users. Boxes are 2.5 r / sqrt(d) wide per interval, not 2 r c sqrt(ln(d n / beta) / d): with its c of
+18 and more (thirty projections, n = 1e6) that is never smaller than the domain. Vectors are clipped to 0.7 r, since
+noise is in proportion to the bound and a cluster tighter than r sits near the middle.
 
 Corrections to the paper: R radii at (eps / R, delta / R), where floor(log2 n) + 1 radii at delta / log n overspend;
 sharing by users; a user who created no centre is assigned to the nearest; the list L is *found*, by a search over
