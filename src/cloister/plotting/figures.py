@@ -70,7 +70,6 @@ def draw_curve(result: Result) -> Figure:
     return figure_of(Curve.of(result))
 
 
-<<<<<<< HEAD
 def draw_parallel(result: Result) -> Figure:
     """Draw a line per released centre over the columns, each column from its public lower to its upper bound.
 
@@ -92,12 +91,6 @@ def figure_of(picture: Map | Curve | Parallel, bare: bool = False) -> Figure:
         if isinstance(picture, Map):
             return _map(picture, bare)
         return _curve(picture, bare) if isinstance(picture, Curve) else parallel_figure(picture, bare)
-=======
-def figure_of(picture: Map | Curve) -> Figure:
-    """The figure of these numbers, without a window or global state. Raises: MissingExtra."""
-    with settings():
-        return _map(picture) if isinstance(picture, Map) else _curve(picture)
->>>>>>> bf9b8707fcce0418c2e55469983604a86fe0d497
 
 
 def save(figure: Figure, target: Path, title: str) -> None:
@@ -105,20 +98,7 @@ def save(figure: Figure, target: Path, title: str) -> None:
 
     Raises: InvalidInput: the place cannot be written.
     """
-<<<<<<< HEAD
     content = image_of(figure, target.suffix, title)
-=======
-    image = io.BytesIO()
-    with settings(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a glyph that the font lacks is drawn as a box
-        if target.suffix == ".svg":
-            facts: dict[str, Any] = {"Date": None, "Creator": "cloister", "Title": _printable(title)}
-            figure.savefig(image, format="svg", metadata=facts)
-        else:
-            figure.savefig(
-                image, format="png", dpi=150, metadata={"Software": "cloister", "Title": _latin(_printable(title))}
-            )
->>>>>>> bf9b8707fcce0418c2e55469983604a86fe0d497
 
     def write(file: BinaryIO) -> None:
         file.write(content)
@@ -126,7 +106,6 @@ def save(figure: Figure, target: Path, title: str) -> None:
     replace(target, write)
 
 
-<<<<<<< HEAD
 def image_of(figure: Figure, ending: str, title: str) -> bytes:
     """The figure as PNG or SVG, without dates. Args: ending (.png or .svg), title (the text alternative)."""
     image = io.BytesIO()
@@ -140,19 +119,6 @@ def image_of(figure: Figure, ending: str, title: str) -> bytes:
                 image, format="png", dpi=150, metadata={"Software": "cloister", "Title": _latin(printable(title))}
             )
     return image.getvalue()
-=======
-@contextmanager
-def settings() -> Iterator[None]:
-    """Apply matplotlib's defaults and ours, not the user's settings. Raises: MissingExtra."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise MissingExtra("matplotlib", "plot", "a picture") from None
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(SETTINGS)
-        yield
->>>>>>> bf9b8707fcce0418c2e55469983604a86fe0d497
 
 
 def _map(shown: Map, bare: bool) -> Figure:
@@ -161,11 +127,7 @@ def _map(shown: Map, bare: bool) -> Figure:
     wide, tall = high - low
     strip = not shown.view.names[1]
     equal = strip or shown.view.projected is not None or 1 / EQUAL <= tall / wide <= EQUAL
-<<<<<<< HEAD
     figure, axes = frame(min(max(tall / wide, 0.1), 1.25) if equal else 0.6, bare)
-=======
-    figure, axes = frame(min(max(tall / wide, 0.1), 1.25) if equal else 0.6)
->>>>>>> bf9b8707fcce0418c2e55469983604a86fe0d497
     axes.set(xlim=(low[0] - 0.02 * wide, high[0] + 0.02 * wide), ylim=(low[1] - 0.02 * tall, high[1] + 0.02 * tall))
     if equal:
         axes.set_aspect("equal", anchor="W")
@@ -251,13 +213,8 @@ def _note(shown: Map) -> str:
     return "; ".join(parts)
 
 
-<<<<<<< HEAD
 def _curve(shown: Curve, bare: bool) -> Figure:
     figure, axes = frame(0.5, bare)
-=======
-def _curve(shown: Curve) -> Figure:
-    figure, axes = frame(0.5)
->>>>>>> bf9b8707fcce0418c2e55469983604a86fe0d497
     costs, every = shown.costs, np.arange(1, len(shown.costs) + 1)
     positive = costs > 0
     logarithmic = bool(positive.any()) and float(costs[positive].max() / costs[positive].min()) > STEEP
@@ -279,55 +236,6 @@ def _curve(shown: Curve) -> Figure:
     return figure
 
 
-<<<<<<< HEAD
-=======
-def frame(ratio: float, below: float = MARGINS[3]) -> tuple[Figure, Axes]:
-    """One pair of axes, ``ratio`` times as high as wide, in a fixed place: a layout engine would move it with text.
-
-    Args: below (inches for the legend).
-    """
-    from matplotlib.figure import Figure
-
-    left, right, above, _ = MARGINS
-    wide = WIDTH - left - right
-    height = above + below + wide * ratio
-    figure = Figure(figsize=(WIDTH, height))
-    axes = figure.add_axes((left / WIDTH, below / height, wide / WIDTH, wide * ratio / height))
-    axes.spines[:].set_visible(False)
-    return figure, axes
-
-
-def _words(figure: Figure, heading: Heading, note: str) -> None:
-    """Write title, guarantee (red if nobody is protected) and note above, and a legend without duplicates below."""
-    height, margin = float(figure.get_size_inches()[1]), 0.15 / WIDTH
-    lines = ((heading.title, 0.14, 13, "bold", INK), (heading.guarantee, 0.42, 10, "normal",
-    FAINT if heading.private else ALARM),
-             (note, 0.62, 10, "normal", FAINT))  # fmt: skip
-    for text, down, size, weight, color in lines:
-        figure.text(margin, 1 - down / height, _clean(text), fontsize=size, fontweight=weight, color=color, va="top")
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    entries = dict(zip(labels, handles, strict=True))
-    figure.legend(
-        entries.values(), entries, loc="lower left", bbox_to_anchor=(0, 0.04 / height), ncols=2, frameon=False,
-        borderaxespad=0.1, borderpad=0.6,
-    )  # fmt: skip
-
-
-def _column(name: str) -> str:
-    return f"column {name}" if name.isdecimal() else _clean(name)
-
-
-def _clean(text: str) -> str:
-    """Text of limited length that every file can hold, with dollar signs escaped: they would begin a formula."""
-    shown = _printable(text)
-    return (shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + "...").replace("$", r"\$")
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
->>>>>>> bf9b8707fcce0418c2e55469983604a86fe0d497
 def _latin(text: str) -> str:
     """Text in Latin-1, as a PNG's metadata requires."""
     return text.replace("ε", "epsilon").replace("δ", "delta").encode("latin-1", "replace").decode("latin-1")
