@@ -66,7 +66,8 @@ class RowTable:
 
     def __init__(
         self, encoder: PlanEncoder, paths: Sequence[str], naming: Naming, columns: Sequence[str] | None = None,
-        missing: str = "refuse", progress: Callable[[int], None] | None = None, form: Mapping[str, str | None] | None = None,
+        missing: str = "refuse", progress: Callable[[int], None] | None = None,
+        form: Mapping[str, str | None] | None = None,
     ) -> None:  # fmt: skip
         self._encoder, self._naming, self._missing = encoder, naming, missing
         self._progress = progress or (lambda n: None)
