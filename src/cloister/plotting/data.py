@@ -11,6 +11,8 @@ Entries of a result's ``details`` that pictures use:
 * ``projection`` (d, p): orthonormal columns. Then the cells are (m, 2, p) and live at (x - the domain's middle) @
   projection.
 * ``costs`` (k_max,): the tree program's cost with 1 .. k_max centres; ``power``: the exponent of distances in it.
+* ``curve``: a mapping with ``k`` (m,) and ``costs`` (m,), and the ``suggested`` number of centres, if any; it is drawn
+  in place of ``costs``.
 * ``iterates`` (rounds, k, d): the centres after each round.
 * ``intervals`` (d, 2) and ``units`` (d,): the frame that the method worked in. Cells of a projection then live at
   ((x - the intervals' middle) / units) @ projection, and the intervals are the border.
@@ -18,7 +20,7 @@ Entries of a result's ``details`` that pictures use:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import attrs
@@ -26,7 +28,7 @@ import numpy as np
 
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import Damaged, InvalidInput, UnknownName
-from cloister.core.types import Floats
+from cloister.core.types import Floats, Ints
 from cloister.plotting.projection import TREE, View, principal, shade
 from cloister.run.result import Result
 
@@ -156,19 +158,25 @@ class Map:
 @final
 @attrs.frozen(eq=False)
 class Curve:
-    """Cost against number of centres. Args: heading, costs (k_max,) with 1 .. k_max centres, power or None, k (as
-    requested)."""
+    """Cost against number of centres.
+
+    Args: heading, costs (m,), power or None, k (as requested), numbers (m,) of centres, suggested (number, or None).
+    """
 
     heading: Heading
     costs: Floats
     power: int | None
     k: int
+    numbers: Ints
+    suggested: int | None
 
     @classmethod
     def of(cls, result: Result) -> Curve:
         """The curve of a result. Raises: InvalidInput: the result holds no costs. Damaged: they cannot be drawn."""
         heading = Heading.of(result, "Cost on the tree")
-        given = _detail(result, "costs")
+        found = _detail(result, "curve")
+        curve = found if isinstance(found, Mapping) else {}
+        given = curve.get("costs", _detail(result, "costs"))
         if given is None:
             raise InvalidInput(
                 f"this result holds no costs: '{result.method['name']}' solved no tree program. Draw the map instead, "
@@ -178,17 +186,28 @@ class Curve:
         if (costs < 0).any():
             raise Damaged("the result's costs cannot be drawn: some are negative")
         costs = np.where(costs > ROUNDING * costs.max(), costs, 0.0)
-        power = result.details.get("power")
-        return cls(heading, costs, power if power in (1, 2) else None, int(result.problem["k"]))
+        numbers = checked(curve.get("k", range(1, len(costs) + 1)), (len(costs),), "numbers of centres").astype(
+            np.int64
+        )
+        power, suggested = result.details.get("power"), curve.get("suggested")
+        return cls(
+            heading, costs, power if power in (1, 2) else None, int(result.problem["k"]), numbers,
+            suggested if suggested in numbers else None,
+        )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
         """The picture's numbers as plain data."""
         title, costs = self.heading.title, len(self.costs)
-        return {"picture": "curve", "title": title, "costs": costs, "power": self.power, "k": self.k}
+        return {
+            "picture": "curve", "title": title, "costs": costs, "power": self.power, "k": self.k,
+            "suggested": self.suggested,
+        }  # fmt: skip
 
     def text(self) -> str:
         """The picture in one line, for people."""
-        return f"cost of the tree's best 1 to {len(self.costs)} centres; {self.k} were asked for"
+        low, high = self.numbers.min(), self.numbers.max()
+        also = "" if self.suggested is None else f", {self.suggested} are suggested"
+        return f"cost of the tree's best {low} to {high} centres; {self.k} were asked for{also}"
 
 
 def domain_of(result: Result) -> Box | Ball:

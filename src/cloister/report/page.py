@@ -108,12 +108,13 @@ def _parallel(result: Result) -> Picture | None:
 
 
 def _curve(result: Result) -> Picture | None:
-    if not np.size(result.details.get("costs", ())):
+    if not any(np.size(result.details.get(name, ())) for name in ("curve", "costs")):
         return None
     curve = Curve.of(result)
+    suggested = "" if curve.suggested is None else f" The curve itself suggests {curve.suggested} clusters."
     caption = (
-        f"The least cost of 1 to {len(curve.costs)} centres on the released tree; {curve.k} were asked for. Where the "
-        f"line is flat, more centres bring little."
+        f"The least cost of {curve.numbers.min()} to {curve.numbers.max()} centres, from released values. Where the "
+        f"line is flat, more centres bring little.{suggested}"
     )
     return _drawn(curve, "curve", caption)
 
