@@ -54,6 +54,7 @@ def checked(result: Result) -> Page:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_can_be_reported(method: str) -> None:
     result = fitted(source(rows(), None, "refuse"), method=method, not_private=True)
@@ -148,8 +149,8 @@ def test_what_breaks_the_promise_stands_above_it(change: dict[str, Any], warning
 
 def test_a_curve_is_shown_where_the_result_has_one() -> None:
     assert "How many clusters" in checked(made(details={"costs": [9.0, 4.0, 1.0], "power": 2})).text
-    over_a_range = {"k": [2, 3, 4], "costs": [9.0, 4.0, 3.0], "suggested": 3}
-    assert "suggests 3 clusters" in checked(made(details={"curve": over_a_range})).text
+    over_a_range = {"k": [2, 3, 4], "costs": [9.0, 4.0, 3.0], "suggested": 3, "why": "<b>it bends"}
+    assert "It suggests k = 3: <b>it bends." in checked(made(details={"curve": over_a_range})).text
     assert "How many clusters" not in checked(made()).text
 
 

@@ -224,14 +224,14 @@ def _curve(shown: Curve, bare: bool) -> Figure:
     axes.plot(every[seen], costs[seen], color=CELL, linewidth=1.6, marker="o", markersize=3.5, label="least cost")
     if not logarithmic:
         axes.set_ylim(bottom=0, top=None if positive.any() else 1.0)
-    if shown.suggested is not None:
-        axes.axvline(shown.suggested, color=INK, linewidth=1.2, label=f"k = {shown.suggested}, suggested")
-    if shown.k in every and shown.k != shown.suggested:
-        axes.axvline(shown.k, color=CENTRE, linewidth=1.4, linestyle="--", label=f"k = {shown.k}, as asked")
-    axes.set_xlim(every.min() - 1, every.max() + 1)
+    if every[0] <= shown.k <= every[-1]:
+        why = "as suggested" if shown.suggested else "as asked"
+        axes.axvline(shown.k, color=CENTRE, linewidth=1.4, linestyle="--", label=f"k = {shown.k}, {why}")
+    axes.set_xlim(every[0] - 1, every[-1] + 1)
     axes.locator_params("x", integer=True)
     axes.set_xlabel("number of centres")
-    axes.set_ylabel({1: "rows · tree distance", 2: "rows · tree distance²"}.get(shown.power or 0, "cost on the tree"))
+    of_tree = {1: "rows · tree distance", 2: "rows · tree distance²"}.get(shown.power or 0, "cost on the tree")
+    axes.set_ylabel("mean squared distance of a row" if shown.suggested else of_tree)
     axes.grid(color=GRID, linewidth=0.6)
     zero = np.flatnonzero(~positive)
     words(figure, None if bare else shown.heading, f"0 with {every[zero[0]]} and more centres" if len(zero) else "")

@@ -111,12 +111,11 @@ def _curve(result: Result) -> Picture | None:
     if not any(np.size(result.details.get(name, ())) for name in ("curve", "costs")):
         return None
     curve = Curve.of(result)
-    suggested = "" if curve.suggested is None else f" The curve itself suggests {curve.suggested} clusters."
-    caption = (
-        f"The least cost of {curve.numbers.min()} to {curve.numbers.max()} centres, from released values. Where the "
-        f"line is flat, more centres bring little.{suggested}"
-    )
-    return _drawn(curve, "curve", caption)
+    words = f"The least cost of {curve.numbers[0]} to {curve.numbers[-1]} centres, from released values. "
+    if not curve.suggested:
+        return _drawn(curve, "curve", f"{words}Where the line is flat, more centres bring little.")
+    why = str(result.details["curve"].get("why", ""))
+    return _drawn(curve, "curve", f"{words}It suggests k = {curve.k}{f': {why}' if why else ''}.")
 
 
 def _drawn(picture: Map | Curve | Parallel, name: str, caption: str) -> Picture:
