@@ -147,6 +147,12 @@ def test_what_breaks_the_promise_stands_above_it(change: dict[str, Any], warning
     assert not checked(made()).every("aside")
 
 
+def test_a_page_says_whether_positions_are_between_bounds_or_in_a_released_interval() -> None:
+    released = "the interval that the run found and released"
+    assert released not in checked(made()).text
+    assert released in checked(made(details={"intervals": [[-0.5, 0.5]] * 3, "units": [0.5] * 3})).text
+
+
 def test_a_curve_is_shown_where_the_result_has_one() -> None:
     assert "How many clusters" in checked(made(details={"costs": [9.0, 4.0, 1.0], "power": 2})).text
     over_a_range = {"k": [2, 3, 4], "costs": [9.0, 4.0, 3.0], "suggested": 3, "why": "<b>it bends"}
@@ -177,6 +183,7 @@ def test_without_a_library_the_extra_is_named(module: str, library: str, monkeyp
         {"problem": {}}, {"method": {}}, {"method": {"name": "x", "slots": 3}}, {"centers": np.full((3, 3), np.nan)},
         {"privacy": attrs.evolve(STATEMENT, epsilon="much")}, {"privacy": attrs.evolve(STATEMENT, rows="many")},
         {"privacy": attrs.evolve(STATEMENT, trust="none")}, {"problem": {**made().problem, "categories": 3}},
+        {"privacy": attrs.evolve(STATEMENT, notes=(3,))}, {"privacy": attrs.evolve(STATEMENT, delta="0.1")},
         {"privacy": attrs.evolve(STATEMENT, spends=(attrs.evolve(SPENDS[0], measure="x"),))},
     ],
 )  # fmt: skip

@@ -51,10 +51,9 @@ def html_of(result: Result) -> str:
     )  # fmt: skip
     heading = Heading.of(result, "Report")  # raises Damaged where the facts are missing
     try:
-        facts = _facts(result, heading)
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        return pages.get_template("page.html").render(_facts(result, heading))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise Damaged(f"this result cannot be reported: {error!r}") from error
-    return pages.get_template("page.html").render(facts, style=(HERE / "page.css").read_text("utf-8"))
 
 
 def _facts(result: Result, heading: Heading) -> dict[str, Any]:
@@ -67,7 +66,7 @@ def _facts(result: Result, heading: Heading) -> dict[str, Any]:
         "maps": _maps(result), "parallel": _parallel(result), "curve": _curve(result),
         "cards": cards_of(result, profile), "table": table_of(result, profile),
         "profile": profile, "errors": profile.clusters[0].center_error is not None,
-        "parts": list(_parts("method", result.method)),
+        "style": (HERE / "page.css").read_text("utf-8"), "parts": list(_parts("method", result.method)),
     }  # fmt: skip
 
 
@@ -79,7 +78,7 @@ def _maps(result: Result) -> list[Picture]:
     low, high = extent(domain_of(result))
     two = [result.columns[j] for j in differing(placed(result.centers, low, high), 2)]
     projection = _map(Map.of(result, project=True), "projection")
-    if len(set(two)) < 2:  # columns of one name cannot be asked for
+    if any(result.columns.count(name) > 1 for name in two):  # columns of one name cannot be asked for
         return [projection]
     return [_map(Map.of(result, two), "map", ", the two columns in which the centres differ most"), projection]
 
@@ -103,7 +102,8 @@ def _parallel(result: Result) -> Picture | None:
     if len(result.columns) <= 2:  # the map shows them as they are
         return None
     lines = Parallel.of(result)
-    caption = f"A line per cluster: {lines.text()}, each column from its lower to its upper bound."
+    ends = "over the interval that the run released" if "intervals" in result.details else "from bound to bound"
+    caption = f"A line per cluster: {lines.text()}, each column {ends}."
     return _drawn(lines, "parallel", caption)
 
 
