@@ -19,6 +19,7 @@ from cloister.commands.common import (
     print_json,
     print_result,
     say,
+    seconds,
     show,
     tell_columns,
 )
@@ -52,7 +53,8 @@ def join(
         "to print its result again.")] = None,
     same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say "
         "that they are the same.")] = False,
-    patience: Annotated[float, typer.Option(help="Seconds to wait for the coordinator and the others.")] = 3600.0,
+    patience: Annotated[float, typer.Option(parser=seconds, metavar="<float>",
+        help="Seconds to wait for the coordinator and the others.")] = 3600.0,
     unsigned: Unsigned = False,
     not_private: NotPrivate = False,
     log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
