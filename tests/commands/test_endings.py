@@ -38,7 +38,21 @@ from tests import in_process
 from tests.collection import rounds_fakes, shuffled_plans
 
 ODD = ("price [/m2]", "[red]größe ☃ :smile:\n")
-FIT = ("fit", "rows.parquet", "-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000")
+FIT = (
+    "fit",
+    "rows.parquet",
+    "--columns",
+    "*",
+    "-k",
+    "3",
+    "--epsilon",
+    "1",
+    "--delta",
+    "1e-6",
+    "--bounds=-1:1",
+    "--rows",
+    "1000",
+)
 PAID = ("--ledger", "budget.db", "--dataset", "my [set]")
 
 

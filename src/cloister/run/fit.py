@@ -81,7 +81,7 @@ def parties(members: Mapping[str, Any]) -> Any:
 def fit(
     request: Request, population: Population[Any], *, account: Account | None = None, noise: NoiseRng | None = None,
     started: Callable[[PreparedRun, int], None] | None = None, keep: Callable[[Result], None] | None = None,
-    reserved: Callable[[str], None] | None = None,
+    reserved: Callable[[str], None] | None = None, checked: Callable[[], None] | None = None,
 ) -> Result:  # fmt: skip
     """Cluster a population's rows.
 
@@ -92,6 +92,8 @@ def fit(
         noise: only for tests and benchmarks.
         started: called with the plan and the number of rounds before the first row is read, and once rows are counted.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
+        checked: called once everything has been checked, before anything is asked: what is reserved is given back if
+            the run ends there.
         reserved: called with the id of the ledger's run, if any, as soon as the run would count as spent if cut off.
 
     Raises: CloisterError: before any row is read or budget spent, unless a row cannot be read.
@@ -119,6 +121,8 @@ def fit(
     if run is not None:
         seed = PublicRng(run.seed)
         asked, accountant = _checked_forecast(plan, seed)
+    if checked is not None:
+        checked()
     if past is None:
         _join(population, run)
         users.keep(plan.total, population, seed)
