@@ -97,10 +97,21 @@ def show(text: str) -> None:
 
 
 def steady() -> None:
-    """Write characters that an output cannot encode as escapes, so that no paid result is lost to a name."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+    """Write characters that an output cannot encode as escapes, so that no paid result is lost to a name; make an
+    output that was closed before the start (``>&-``) fail like any other that cannot be written."""
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        stream: TextIO | None = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, _unwritable(number))
+        elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _unwritable(number: int) -> TextIO:
+    """A stream that cannot be written, in place of one that was closed: no file gets its number, or its words."""
+    while (taken := os.open(os.devnull, os.O_RDONLY)) < number:
+        pass
+    return os.fdopen(taken, "w")
 
 
 def console() -> Console:
@@ -143,6 +154,16 @@ def print_result(result: Result) -> None:
     if (chosen := result.details.get("auto")) and chosen["warning"]:
         show(f"WARNING: {chosen['warning']}.")
     show(plain(result.privacy.text(), keep="\n"))
+
+
+def print_saved(result: Result, target: Path | None, as_json: bool) -> None:
+    """Print a result for people or for programs. Args: target (where it is saved, if anywhere)."""
+    if as_json:
+        print_json(result.as_dict())
+        return
+    print_result(result)
+    if target is not None:
+        show(f"\nsaved to {target}")
 
 
 def say(text: str) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cloister.commands.common import AsJson, Delimiter, Encoding, Rows, names, print_json, tell_columns
+from cloister.commands.common import AsJson, Delimiter, Encoding, Rows, names, print_json, show, tell_columns
+from cloister.commands.endings import printing
 
 MEANING = {
     "nicv": "mean squared distance to the nearest centre",
@@ -44,19 +45,18 @@ def evaluate(
         return metrics.evaluate(own, loaded.centers / units, other).as_dict()
 
     raw, scaled = figures(1.0), None if loaded.units is None else figures(loaded.units)
-    if as_json:
-        print_json({"private": False, **raw, **({} if scaled is None else {"scaled": scaled})})
-        return
-    typer.echo(
-        "NOT private: these figures were computed from the rows themselves. Do not publish them with the result."
-    )
-    _echo(raw)
-    if scaled is not None:
-        typer.echo("In the units that the run took distances in, column by column:")
-        _echo(scaled)
+    with printing(lambda: "run it again"):
+        if as_json:
+            print_json({"private": False, **raw, **({} if scaled is None else {"scaled": scaled})})
+            return
+        show("NOT private: these figures were computed from the rows themselves. Do not publish them with the result.")
+        show(_lines(raw))
+        if scaled is not None:
+            show("In the units that the run took distances in, column by column:")
+            show(_lines(scaled))
 
 
-def _echo(figures: dict[str, Any]) -> None:
-    for name, value in figures.items():
-        shown = "-" if value is None else value if isinstance(value, str) else f"{value:.6g}"
-        typer.echo(f"  {name:<16} {shown:<13} {MEANING[name]}")
+def _lines(figures: dict[str, Any]) -> str:
+    """Figures, a line each."""
+    shown = {n: "-" if v is None else v if isinstance(v, str) else f"{v:.6g}" for n, v in figures.items()}
+    return "\n".join(f"  {name:<16} {text:<13} {MEANING[name]}" for name, text in shown.items())

@@ -21,7 +21,7 @@ from cloister.commands.common import (
     names,
     pairs,
     print_json,
-    print_result,
+    print_saved,
     say,
     share_or_word,
     show,
@@ -150,12 +150,7 @@ def fit(
             checked=told,
         )  # fmt: skip
     with printing(standing.where, only=target is None):
-        if as_json:
-            print_json(result.as_dict())
-            return
-        print_result(result)
-        if target is not None:
-            show(f"\nsaved to {target}")
+        print_saved(result, target, as_json)
 
 
 def _requested(o: dict[str, Any], parties: int) -> Request:

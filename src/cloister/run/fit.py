@@ -82,6 +82,7 @@ def fit(
     request: Request, population: Population[Any], *, account: Account | None = None, noise: NoiseRng | None = None,
     started: Callable[[PreparedRun, int], None] | None = None, keep: Callable[[Result], None] | None = None,
     reserved: Callable[[str], None] | None = None, checked: Callable[[], None] | None = None,
+    facts: Mapping[str, Any] | None = None,
 ) -> Result:  # fmt: skip
     """Cluster a population's rows.
 
@@ -95,6 +96,7 @@ def fit(
         checked: called once everything has been checked, before anything is asked: what is reserved is given back if
             the run ends there.
         reserved: called with the id of the ledger's run, if any, as soon as the run would count as spent if cut off.
+        facts: public details that the caller adds to the result, such as a pool's table of who learns what.
 
     Raises: CloisterError: before any row is read or budget spent, unless a row cannot be read.
     """
@@ -165,15 +167,29 @@ def fit(
         recorded(plan.composed),
         plan.describe(),
         privacy,
-        {**clustering.details, **_ideal(session), **({} if plan.choice is None else {"auto": plan.choice.as_dict()})},
+        {
+            **clustering.details,
+            **_ideal(session),
+            **({} if plan.choice is None else {"auto": plan.choice.as_dict()}),
+            **(facts or {}),
+        },
         __version__,
     )
     if keep is not None:
         keep(result)
     if run is not None and past is None:
         paid = (of_user(event, plan.total.rows_per_user) for event in session.released)
-        run.finish(None if count_share else paid)
+        run.finish(None if count_share else paid, _text(result))
     return result
+
+
+def _text(result: Result) -> str | None:
+    """What the ledger keeps; None where a stranger's method has details that are no plain data. The run is paid for
+    and must end either way."""
+    try:
+        return result.text()
+    except (TypeError, ValueError):
+        return None
 
 
 def _counted(plan: PreparedRun, session: Session[Any], accountant: Accountant, seed: PublicRng) -> PreparedRun:

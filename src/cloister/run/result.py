@@ -86,6 +86,18 @@ class Result:
             data["details"], data["version"],
         )  # fmt: skip
 
+    def text(self) -> str:
+        """The result as JSON, on one line: what a ledger keeps of it."""
+        return json.dumps(self.as_dict())
+
+    @classmethod
+    def from_text(cls, text: str) -> Result:
+        """Read the output of ``text``. Raises: Damaged: it is another."""
+        try:
+            return cls.from_dict(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Damaged("the kept result is damaged: restore a backup") from error
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.json`` or ``.npz``, atomically: a crash leaves the old file.
 
