@@ -17,7 +17,7 @@ from cloister.plugins.populations import arrow
 from cloister.run.result import Result
 from tests.in_process import cloister
 
-BASE = "-k", "3", "--epsilon", "2", "--rows", "3000", "--method", "hst-means"
+BASE = "-k", "3", "--epsilon", "2", "--rows", "3000", "--method", "hst-means", "--delta", "1e-6"
 
 
 def frame(n: int = 3000) -> pd.DataFrame:

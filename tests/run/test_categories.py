@@ -34,7 +34,8 @@ def frame(n: int = 3000) -> pd.DataFrame:
 
 def request(**more: Any) -> Request:
     return Request(**{
-        "k": 3, "epsilon": 2.0, "bounds": {"age": (0, 120)}, "rows": 3000, "seed": 1, "method": "hst-means", **more,
+        "k": 3, "epsilon": 2.0, "delta": 1e-6, "bounds": {"age": (0, 120)}, "rows": 3000, "seed": 1,
+        "method": "hst-means", **more,
     })  # fmt: skip
 
 
@@ -160,7 +161,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-BASE = "-k", "3", "--epsilon", "2", "--rows", "3000", "--method", "hst-means"
+BASE = "-k", "3", "--epsilon", "2", "--rows", "3000", "--method", "hst-means", "--delta", "1e-6"
 
 
 def test_which_columns_are_used_is_said_before_anything_is_asked(folder: Path) -> None:
