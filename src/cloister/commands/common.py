@@ -245,7 +245,7 @@ def listed_values(items: list[str] | None) -> dict[str, list[str]]:
 def tell_columns(population: Any) -> None:
     """Say which columns are used and which are left out, before anything is spent; nothing where none has a name."""
     if population.selection.by_name:
-        say(population.selection.words)
+        say(plain(population.selection.words))
 
 
 def names(text: str | None) -> list[str] | None:

@@ -131,9 +131,9 @@ def _reported(
         )
 
     with ending(lambda error: standing()), progress("rows read") as advance:
+        checked = tell_columns if transcript.plan.columns is None else lambda table: None
         naming = Naming(first=first, column=user_column)
-        table = RowTable(encoder, rows, naming, names(columns), missing, advance, form)
-        tell_columns(table)
+        table = RowTable(encoder, rows, naming, names(columns), missing, advance, form, checked)
         path, written = collect(encoder, table, out, "arrow" if format == "arrow" else "parquet", kept, warned)
     with printing(standing):
         if as_json:

@@ -103,11 +103,11 @@ def join(
                 say(words)
 
         own = source(data, list(pool.plan.columns), missing, delimiter=delimiter, encoding=encoding)
-        tell_columns(own)
         joined = Joined(own, state, line, told)
         with ending(lambda error: _how(error, joined, party, journal, standing.run or ""), lambda: True):
             result = fit(
                 pool.request, joined, noise=pool.noise, account=account, reserved=standing.reserved,
+                checked=lambda: tell_columns(own),
                 keep=None if place is None else lambda r: r.save(place), facts={"trust": list(pool.trust)},
             )  # fmt: skip
         write({"event": "finished", "party": party})

@@ -62,16 +62,20 @@ class RowTable:
         missing: "refuse" or "drop" rows with missing or infinite cells.
         progress: called with the number of rows just read.
         form: delimiter and encoding of CSV files.
+        checked: called with this table once all is checked, before anybody is charged.
+
+    Attributes:
+        selection: which columns are used, and which are left out.
     """
 
     def __init__(
         self, encoder: PlanEncoder, paths: Sequence[str], naming: Naming, columns: Sequence[str] | None = None,
         missing: str = "refuse", progress: Callable[[int], None] | None = None,
-        form: Mapping[str, str | None] | None = None,
+        form: Mapping[str, str | None] | None = None, checked: Callable[[RowTable], None] = lambda table: None,
     ) -> None:  # fmt: skip
         self._encoder, self._naming, self._missing = encoder, naming, missing
         self._first = naming.first or 0
-        self._progress = progress or (lambda n: None)
+        self._progress, self._checked = progress or (lambda n: None), checked
         plan = encoder.plan
         if not 0 <= self._first < plan.rows:
             raise InvalidInput(f"the first user number is {self._first}: this plan's are 0 to {plan.rows - 1}")
@@ -140,6 +144,7 @@ class RowTable:
                 "a single row is one person's, and nothing says whose: give her user number with --first, or the "
                 "column that holds it with --user-column"
             )
+        self._checked(self)
         return asked
 
     def pieces(self) -> Iterator[tuple[Ids, Floats]]:
