@@ -24,6 +24,7 @@ from cloister.commands.listing import describe_component, list_components, list_
 from cloister.commands.new_plugin import new_plugin
 from cloister.commands.plan import plan
 from cloister.commands.plot import plot
+from cloister.commands.predict import predict
 from cloister.commands.shuffle import shuffle
 from cloister.core.errors import CloisterError
 
@@ -96,6 +97,7 @@ app.command("sign")(sign)
 app.command("party-key")(party_key)
 app.command("test-certificates")(make_certificates)
 app.command("plot")(plot)
+app.command("predict")(predict)
 app.command("evaluate")(evaluate)
 app.command("new-plugin")(new_plugin)
 app.command("demo")(demo)

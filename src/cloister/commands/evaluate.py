@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cloister.commands.common import AsJson, Rows, names, print_json
+from cloister.commands.common import AsJson, Delimiter, Encoding, Rows, names, print_json, tell_columns
 
 MEANING = {
     "nicv": "mean squared distance to the nearest centre",
@@ -24,16 +23,20 @@ def evaluate(
     rows: Rows,
     columns: Annotated[str | None, typer.Option(help="Columns to use, separated by commas; default: the "
         "result's.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     reference: Annotated[bool, typer.Option(help="Also compare with non-private k-means++ on the same rows.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """How well released centres fit rows. NOT private: the figures tell about the rows."""
     from cloister import metrics
-    from cloister.run.fit import source
+    from cloister.commands.predicting import rows_of
     from cloister.run.result import Result
 
     loaded = Result.load(result)
-    table = source(rows, names(columns) or _columns(rows, loaded.columns), "drop").table()
+    population = rows_of(loaded, rows, names(columns), delimiter=delimiter, encoding=encoding)
+    tell_columns(population)
+    table = population.table()
 
     def figures(units: Any) -> dict[str, Any]:
         own = table / units
@@ -57,13 +60,3 @@ def _echo(figures: dict[str, Any]) -> None:
     for name, value in figures.items():
         shown = "-" if value is None else value if isinstance(value, str) else f"{value:.6g}"
         typer.echo(f"  {name:<16} {shown:<13} {MEANING[name]}")
-
-
-def _columns(rows: list[str], wanted: Sequence[str]) -> list[str] | None:
-    """The result's columns, or None for the files' numeric columns in their order, if only the files name them."""
-    from cloister.run.fit import source
-
-    if list(wanted) != [str(i) for i in range(len(wanted))]:
-        return list(wanted)
-    found = source(rows, None, "drop").columns
-    return list(wanted) if set(wanted) & set(found) else None

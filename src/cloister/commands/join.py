@@ -11,6 +11,8 @@ import typer
 
 from cloister.commands.common import (
     AsJson,
+    Delimiter,
+    Encoding,
     NotPrivate,
     PlanFile,
     Unsigned,
@@ -19,6 +21,7 @@ from cloister.commands.common import (
     print_result,
     say,
     show,
+    tell_columns,
 )
 from cloister.commands.endings import Standing, ending, printing
 from cloister.core.errors import InvalidInput
@@ -42,6 +45,8 @@ def join(
     connect: Annotated[str | None, typer.Option(help="The coordinator, host:port, if the plan does not say.")] = None,
     journal: Annotated[Path | None, typer.Option(help="File to remember the session in: join again with it after a "
         "crash. Keep it secret.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     missing: Annotated[str, typer.Option(help="Rows with missing or infinite cells: refuse or drop.")] = "refuse",
     ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Declared name of this party's data set in the ledger.")] = None,
@@ -97,7 +102,9 @@ def join(
             with suppress(OSError):  # a closed output is no reason to leave the other parties
                 say(words)
 
-        joined = Joined(source(data, list(pool.plan.columns), missing), state, line, told)
+        own = source(data, list(pool.plan.columns), missing, delimiter=delimiter, encoding=encoding)
+        tell_columns(own)
+        joined = Joined(own, state, line, told)
         with ending(lambda error: _how(error, joined, party, journal, standing.run or ""), lambda: True):
             result = fit(
                 pool.request, joined, noise=pool.noise, account=account, reserved=standing.reserved,

@@ -126,6 +126,8 @@ class Zoom(Generic[T]):
                 )
             return 0.0
         unknown = unknown_columns(problem.domain)
+        if self.share is None and len(self._one_hot) == problem.domain.dimension:
+            return 0.0
         if self.share is not None and not (unknown and not self.share):
             return self.share
         if self.share == 0:

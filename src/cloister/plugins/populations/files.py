@@ -186,6 +186,11 @@ class Files:
         asked for."""
         return self._chunks()
 
+    @property
+    def paths(self) -> list[str]:
+        """The files, in order."""
+        return [file.path for file in self._files]
+
     def beside(self, kept: Sequence[str]) -> Iterator[tuple[Floats, list[Any]]]:
         """All rows for their holder's own use, a bounded number at a time, with the cells of other columns as they are:
         Arrow's arrays, or NumPy's.
