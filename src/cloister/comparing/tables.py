@@ -54,14 +54,14 @@ def _table(study: Figures, epsilon: float) -> Table:
 
 
 def _row(study: Figures, cell: Cell) -> tuple[str, ...]:
-    trust = cell.trust or "any"
+    trust = (cell.trust or "any") if cell.private else "NOT private"
     shown = cell.label + ("" if cell.picked is None else f" ({cell.picked})")
     runs = f"{len(cell.nicv)} of {cell.asked}"
     if cell.mean is None:
-        return shown, trust if cell.private else "NOT private", "refused" if cell.refused else "-", "", runs, ""
+        return shown, "", "refused" if cell.refused else "-", "", runs, ""
     error = "" if len(cell.nicv) < 2 else f" ± {cell.mean.standard_error:.2g}"
     return (
-        shown, trust if cell.private else "NOT private", f"{cell.mean.value:.4g}{error}",
+        shown, trust, f"{cell.mean.value:.4g}{error}",
         _ratio(study, cell.mean.value), runs, f"{cell.time:.2g}",
     )  # fmt: skip
 
