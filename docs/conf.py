@@ -42,6 +42,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,
+    "notebook_extensions": {},
     "min_reported_time": 1e9,
     "image_scrapers": ("pictures.scraped",),
 }
