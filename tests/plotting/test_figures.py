@@ -15,7 +15,7 @@ from matplotlib.text import Text
 
 from cloister.core.errors import Damaged, InvalidInput, MissingExtra, UnknownName
 from cloister.plotting.data import FLAT, OVERLAPPING, Curve, Map
-from cloister.plotting.figures import draw_curve, draw_map, save
+from cloister.plotting.figures import draw_curve, draw_map, figure_of, save
 from cloister.plotting.projection import TREE, View, principal, rounded, shade
 from cloister.run.result import Result
 from cloister.run.statement import PrivacyStatement
@@ -246,6 +246,20 @@ def test_empty_details_are_as_good_as_none(empty: Any) -> None:
     assert (seen.all_cells, len(seen.paths)) == (0, 0)
     with pytest.raises(InvalidInput, match="holds no costs"):
         draw_curve(made(details={"costs": []}))
+
+
+def test_principal_axes_are_in_the_units_that_the_run_took_distances_in() -> None:
+    """A column in cents would otherwise be the whole picture."""
+    units = np.array([1.0, 1000.0, 1.0])
+    wide = made(3, centers=made(3).centers * units, details={"units": units})
+    assert np.allclose(Map.of(wide, project=True).centers, Map.of(made(3), project=True).centers)
+
+
+@pytest.mark.parametrize("picture", [Map, Curve])
+def test_a_bare_figure_has_no_words_above(picture: Any) -> None:
+    figure = figure_of(picture.of(made(details={"costs": [3.0, 2.0, 1.0]})), bare=True)
+    assert not figure.texts
+    assert figure_of(picture.of(made(details={"costs": [3.0, 2.0, 1.0]}))).texts
 
 
 def test_an_unknown_column_is_offered_a_near_one() -> None:

@@ -15,6 +15,7 @@ import cloister
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.frames import UNKNOWN
+from cloister.datasets.hospital import BOUNDS, patients
 from cloister.federated.plan import pooled
 from cloister.metrics import nicv
 from cloister.plotting.data import Curve, Map
@@ -23,7 +24,6 @@ from cloister.run.fit import fit, parties, source
 from cloister.run.framing import scale_of
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
-from tests.hospital import BOUNDS, patients
 from tests.in_process import cloister as program
 from tests.killed import killed_after
 

@@ -1,71 +1,36 @@
-"""The demonstration: handwritten digits, clustered without showing any of them."""
+"""``cloister demo``: a first look, on rows that come along."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Annotated
 
-import attrs
-import numpy as np
+import typer
 
-from cloister.core.errors import MissingExtra
-from cloister.metrics import nicv
-from cloister.run.fit import fit, parties, source
-from cloister.run.request import PreparedRun, Request
-from cloister.run.result import Result
-
-PARTIES = ("north", "south", "west")
-"""The parties of a federated demonstration."""
+from cloister.commands.common import AsJson, print_json, show
+from cloister.run.progress import progress
 
 
-@attrs.frozen(eq=False)
-class Demo:
-    """The demonstration's outcome. Args: result, costs (name to mean squared distance), shape (rows, columns)."""
+def demo(
+    epsilon: Annotated[float, typer.Option(help="Privacy budget, in nats.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee.")] = 1e-5,
+    k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")] = 10,
+    seed: Annotated[int | None, typer.Option(help="Repeat the public choices. Never the noise.")] = None,
+    federated: Annotated[
+        bool, typer.Option("--federated", help="Deal the rows out to three parties who pool masked sums.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Cluster handwritten digits privately, beside what needs no privacy."""
+    from cloister.commands.demonstration import demonstrate
 
-    result: Result
-    costs: dict[str, float]
-    shape: tuple[int, int]
-
-
-def demonstrate(
-    epsilon: float, delta: float, k: int, seed: int | None,
-    progress: Callable[[int], None] | None = None, started: Callable[[PreparedRun, int], None] | None = None,
-    federated: bool = False,
-) -> Demo:  # fmt: skip
-    """Cluster the 1,797 digits that scikit-learn carries (8 x 8 pixels, 0 to 16), next to non-private baselines.
-
-    Args: federated (deal the rows out to three parties, who pool masked sums, all in this process).
-
-    Raises: MissingExtra: scikit-learn is not installed.
-    """
-    try:
-        from sklearn.cluster import KMeans
-        from sklearn.datasets import load_digits
-    except ImportError:
-        raise MissingExtra("scikit-learn", "sklearn", "the demonstration") from None
-    loaded: Any = load_digits()
-    rows = np.asarray(loaded.data, np.float64)
-    request = Request(
-        k=k,
-        epsilon=epsilon,
-        delta=delta,
-        bounds=(0.0, 16.0),
-        rows=1800,
-        seed=seed,
-        trust="aggregated" if federated else None,
-        parties=len(PARTIES) if federated else 0,
-    )
-    population: Any = source(rows, None, "refuse", progress)
-    if federated:
-        shares = {n: rows[i :: len(PARTIES)] for i, n in enumerate(PARTIES)}
-        population = parties({name: source(part, None, "refuse", progress) for name, part in shares.items()})
-    result = fit(request, population, started=started)
-    baseline: Any = KMeans(k, random_state=0)
-    baseline.set_params(n_init=10).fit(rows)
-    costs = {
-        "scikit-learn, not private": nicv(rows, baseline.cluster_centers_),
-        "cloister, private": nicv(rows, result.centers),
-        "the exact mean, not private": nicv(rows, rows.mean(axis=0, keepdims=True)),
-        "the midpoint of the bounds": nicv(rows, np.full((1, rows.shape[1]), 8.0)),
-    }
-    return Demo(result, costs, rows.shape)
+    with progress() as (advance, started):
+        shown = demonstrate(epsilon, delta, k, seed, advance, started, federated)
+    if as_json:
+        print_json({"costs": shown.costs, "result": shown.result.as_dict()})
+        return
+    n, d = shown.shape
+    show(f"{n:,} handwritten digits of {d} pixels, {k} clusters. Mean squared distance to the nearest centre:\n")
+    widest = max(shown.costs.values())
+    for name, cost in shown.costs.items():
+        show(f"  {name:<28} {cost:8.1f}  {'#' * round(40 * cost / widest)}")
+    show(f"\n{shown.result.privacy.text()}")

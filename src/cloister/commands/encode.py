@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, PlanFolder, Rows, names, print_json, progress, say, show
+from cloister.commands.common import (
+    AsJson,
+    Delimiter,
+    Encoding,
+    PlanFolder,
+    Rows,
+    names,
+    print_json,
+    progress,
+    say,
+    show,
+    tell_columns,
+)
 from cloister.commands.endings import ending, printing
 from cloister.core.errors import InvalidInput
 
@@ -19,7 +31,8 @@ Out = Annotated[Path, typer.Option(help="Folder that the reports are put in.")]
 First = Annotated[int | None, typer.Option(help="User number of the first row; the others follow. Default: 0.")]
 UserColumn = Annotated[str | None, typer.Option(help="Column that holds the user numbers.")]
 Columns = Annotated[
-    str | None, typer.Option(help="Columns to use, in the plan's order, separated by commas; default: the plan's.")
+    str | None,
+    typer.Option(help="Columns to use, or patterns, in the plan's order, separated by commas; default: the plan's."),
 ]
 Lifetime = Annotated[
     float | None,
@@ -43,10 +56,13 @@ def answer(
         "there.")],
     first: First = None, user_column: UserColumn = None, columns: Columns = None, lifetime: Lifetime = None,
     lifetime_delta: LifetimeDelta = None, missing: Missing = "refuse", format: Format = "parquet",
-    as_json: AsJson = False,
+    delimiter: Delimiter = None, encoding: Encoding = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Answer a plan's open round. Runs where the rows are; refuses what was changed since, and pays for a plan once."""
-    _reported(plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, as_json)
+    form = {"delimiter": delimiter, "encoding": encoding}
+    _reported(
+        plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, form, as_json
+    )
 
 
 def encode(
@@ -55,16 +71,20 @@ def encode(
     state: Annotated[Path | None, typer.Option(help="File that remembers what was answered and spent; made if it is "
         "not there.")] = None,
     lifetime: Lifetime = None, lifetime_delta: LifetimeDelta = None, missing: Missing = "refuse",
-    format: Format = "parquet", as_json: AsJson = False,
+    format: Format = "parquet", delimiter: Delimiter = None, encoding: Encoding = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Randomise rows into reports that may leave. Runs where the rows are; nothing else leaves."""
-    _reported(plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, as_json)
+    form = {"delimiter": delimiter, "encoding": encoding}
+    _reported(
+        plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, form, as_json
+    )
 
 
 def _reported(
     plan: Path, rows: list[str], out: Path, state: Path | None, first: int | None, user_column: str | None,
     columns: str | None,
-    lifetime: float | None, lifetime_delta: float | None, missing: str, format: str, as_json: bool,
+    lifetime: float | None, lifetime_delta: float | None, missing: str, format: str, form: dict[str, str | None],
+    as_json: bool,
 ) -> None:  # fmt: skip
     if first is not None and user_column is not None:
         raise InvalidInput(
@@ -102,7 +122,9 @@ def _reported(
         )
 
     with ending(lambda error: standing()), progress("rows read") as advance:
-        table = RowTable(encoder, rows, Naming(first=first or 0, column=user_column), names(columns), missing, advance)
+        naming = Naming(first=first or 0, column=user_column)
+        table = RowTable(encoder, rows, naming, names(columns), missing, advance, form)
+        tell_columns(table)
         path, written = collect(encoder, table, out, "arrow" if format == "arrow" else "parquet", kept)
     with printing(standing):
         if as_json:

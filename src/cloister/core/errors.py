@@ -59,6 +59,10 @@ class PrivacyWarning(UserWarning):
     """A setting that protects people less than they may think."""
 
 
+class UtilityWarning(UserWarning):
+    """A run whose result tells hardly anything, or will."""
+
+
 class Refused(CloisterError):
     """A round, record or plan that does not belong to this run. Nothing was answered."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import sqlite3
 from os import PathLike
 from pathlib import Path
@@ -14,7 +15,15 @@ from cloister.accounting.ledger import comparing, database
 from cloister.accounting.ledger.database import NOW, transaction
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
 from cloister.accounting.ledger.run import Run, recorded
-from cloister.accounting.ledger.status import DatasetStatus, RunStatus, lifetime_of, lifetimes, runs_of, status_of
+from cloister.accounting.ledger.status import (
+    DatasetStatus,
+    RunStatus,
+    lifetime_of,
+    lifetimes,
+    result_of,
+    runs_of,
+    status_of,
+)
 from cloister.accounting.total import Total, Unit
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused, UnknownName
@@ -160,6 +169,27 @@ class Ledger:
         with transaction(self.path, "reading") as db:
             row = db.execute("select plan from runs where id = ?", [run]).fetchone()
             return None if row is None else str(row[0])
+
+    def result(self, run: str) -> str:
+        """What a finished run released, as the text that it was finished with.
+
+        Raises: UnknownName: no such run. Refused: it is not finished, or was before ledgers kept results.
+        """
+        with transaction(self.path, "reading") as db:
+            row = db.execute("select dataset, state from runs where id = ?", [run]).fetchone()
+            if row is None:
+                raise UnknownName("run", run, (str(r[0]) for r in db.execute("select id from runs")))
+            dataset, state = row
+            text = result_of(db, run)
+        again = shlex.join(["--ledger", str(self.path), "--dataset", dataset, "--resume", run])
+        if state == "open":
+            raise Refused(f"run {run} is not finished: repeat its command with {again}, which pays nothing twice")
+        if text is None:
+            raise Refused(
+                f"the ledger does not hold the result of run {run}: repeat its command with {again}, which computes it "
+                f"again for nothing"
+            )
+        return text
 
     def status(self) -> tuple[DatasetStatus, ...]:
         """All data sets, by name."""

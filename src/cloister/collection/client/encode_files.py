@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import attrs
 import numpy as np
@@ -25,6 +25,7 @@ from cloister.collection.client.state import State
 from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, private, sync, writing
 from cloister.collection.wire import messages, reports as wire
 from cloister.collection.wire.user_set import UserSet
+from cloister.core.columns import Selection
 from cloister.core.errors import InvalidInput
 from cloister.core.trust import Shuffled
 from cloister.core.types import Floats, Ids
@@ -56,26 +57,31 @@ class RowTable:
     Args:
         encoder: encoder of the plan's open round.
         paths: files, as the population ``files`` reads them.
-        columns: names in the order of the plan's columns; default: the plan's own, or all numeric columns.
+        columns: names or patterns in the order of the plan's columns; default: the plan's own names; of files without
+            names all.
         missing: "refuse" or "drop" rows with missing or infinite cells.
         progress: called with the number of rows just read.
+        form: delimiter and encoding of CSV files.
     """
 
     def __init__(
         self, encoder: PlanEncoder, paths: Sequence[str], naming: Naming, columns: Sequence[str] | None = None,
-        missing: str = "refuse", progress: Callable[[int], None] | None = None,
+        missing: str = "refuse", progress: Callable[[int], None] | None = None, form: Mapping[str, str | None] | None = None,
     ) -> None:  # fmt: skip
         self._encoder, self._naming, self._missing = encoder, naming, missing
         self._progress = progress or (lambda n: None)
         plan = encoder.plan
         if not 0 <= naming.first < plan.rows:
             raise InvalidInput(f"the first user number is {naming.first}: this plan's are 0 to {plan.rows - 1}")
-        wanted = columns or plan.columns
+        asked, form = columns or plan.columns, form or {}
+
+        def read(some: Sequence[str] | None) -> Any:
+            return source(paths, some, missing, delimiter=form.get("delimiter"), encoding=form.get("encoding"))
+
         if naming.column is not None:
-            # report an unknown name before complaining that there is one column too many
-            source(paths, [naming.column], missing)
-        if wanted is None:
-            wanted = [name for name in source(paths, None, missing).columns if name != naming.column]
+            read([naming.column])  # report an unknown name before complaining that there is one column too many
+        found: Sequence[str] = read(asked).columns
+        wanted = [name for name in found if name != naming.column or name in (asked or ())]
         if len(wanted) != plan.dimension:
             raise InvalidInput(
                 f"the plan is for {plan.dimension} columns, these are {len(wanted)} ({_few(wanted)}): choose them "
@@ -85,7 +91,8 @@ class RowTable:
             raise InvalidInput(
                 f"column '{naming.column}' holds the user numbers: it cannot be a column of the plan too"
             )
-        self._files = source(paths, [*wanted, *([] if naming.column is None else [naming.column])], missing)
+        self._files = read([*wanted, *([] if naming.column is None else [naming.column])])
+        self.selection: Selection = read(wanted).selection
 
     def chunks(self) -> Iterator[tuple[Ids, Floats]]:
         """Yield users (n,) and their usable rows (n, d); a chunk is valid until the next one is asked for. Raises:

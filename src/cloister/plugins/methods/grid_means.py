@@ -55,6 +55,7 @@ from cloister.plugins.methods.clipping import ClippedOffsets
 from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.occupied_cells import occupied
 from cloister.plugins.methods.post_processing import held, known, nearest, pooled_james_stein
+from cloister.plugins.methods.stated_errors import of_steps, sizes_of
 from cloister.plugins.trees.grid_cells import GridCells
 
 MAX_COLUMNS: Final = 6
@@ -109,8 +110,12 @@ class GridMeans(Generic[T]):
         sizes, radii = measured(cells.value, centers, problem.rows, grid.widths)
         offsets = ClippedOffsets.around(near, radii, domain)
         (sums,) = session.ask(vector_sum(offsets, oracle=self.sums, budget=per_sum))
-        centers = domain.truncate(centers + stepped(*offsets.read(sums), sizes, radii))
-        return Clustering(centers, sizes, pictured(cells.value))
+        totals, errors = offsets.read(sums)
+        steps = stepped(totals, errors, sizes, radii)
+        centers = domain.truncate(centers + steps)
+        weights, weight_errors = sizes_of(cells.value, centers, left_out(grid, cells.value))
+        stated = of_steps(weights, weights, weight_errors, centers, steps, STEP * errors / sizes, 2 * radii)
+        return Clustering(centers, weights, pictured(cells.value) | stated | {"weights_error": weight_errors})
 
     def _found(self, cells: Released[Coreset], k: int, session: Session[T], rng: PublicRng) -> Floats:
         """Step 2: centres (k, d) of the cells."""
@@ -175,8 +180,15 @@ def stepped(sums: Floats, errors: Floats, sizes: Floats, radii: Floats) -> Float
     return np.asarray(STEP * np.minimum(pooled, longest)[:, None] * steps, np.float64)
 
 
+def left_out(grid: GridCells, cells: Coreset) -> Floats:
+    """Middles (m, d) of the cells that were not kept."""
+    assert cells.leaves is not None  # ``occupied`` says which cells they are
+    return grid.middles(np.setdiff1d(grid.possible, cells.leaves.ids))
+
+
 def pictured(cells: Coreset) -> dict[str, Any]:
     """Details for pictures: the heaviest cells."""
     assert cells.cells is not None  # ``occupied`` says where they are
     drawn = np.sort(np.argsort(-cells.weights, kind="stable")[:DRAWN])
-    return {"leaves": len(cells.points), "cells": cells.cells[drawn], "cell_weights": cells.weights[drawn]}
+    found = {"leaves": len(cells.points), "cells": cells.cells[drawn], "cell_weights": cells.weights[drawn]}
+    return found if cells.errors is None else found | {"cell_errors": cells.errors.weights[drawn]}

@@ -43,6 +43,7 @@ from cloister.core.trust import T
 from cloister.core.types import Bools, Floats, Ints
 from cloister.plugins.methods.post_processing import placed
 from cloister.plugins.methods.radius import equal_cells, nearest_within, offsets_from
+from cloister.plugins.methods.stated_errors import hidden, of_points
 
 DRAWN = 4096
 """Cells that a result keeps for pictures, the heaviest."""
@@ -83,7 +84,9 @@ class HST(Generic[T]):
         radius = math.inf if grown.frame is not None else equal_cells(problem, self.radius_scale)
         lifted = self._lifted(problem, session, for_lift, centers, radius)
         found = self.merge.solve(session.release(lifted), problem.k, rng.child("merge"))
-        return Clustering(*placed(found, lifted, problem.domain), details)
+        placed_at, weights = placed(found, lifted, problem.domain)
+        stated = of_points(lifted, found, placed_at, problem.domain, hidden(weights, problem.rows))
+        return Clustering(placed_at, weights, details | stated)
 
     def _on_tree(
         self, problem: Problem, session: Session[T], spend: Budget, rng: PublicRng, before: Floats
@@ -104,6 +107,8 @@ class HST(Generic[T]):
         if coreset.cells is not None:
             drawn = np.sort(np.argsort(-coreset.weights, kind="stable")[:DRAWN])
             details |= {"cells": coreset.cells[drawn], "cell_weights": coreset.weights[drawn]}
+            if coreset.errors is not None:
+                details["cell_errors"] = coreset.errors.weights[drawn]
         if coreset.frame is not None:
             details["projection"] = coreset.frame
         if isinstance(self.solver, HasCostCurve):

@@ -41,6 +41,7 @@ from cloister.plugins.methods.lloyd_schedule import ErrorAnalysis, Radius, Sched
 from cloister.plugins.methods.post_processing import james_stein, towards_middle
 from cloister.plugins.methods.radius import nearest_within, offsets_from, shortened
 from cloister.plugins.methods.start import begun, share_option
+from cloister.plugins.methods.stated_errors import limits, of_steps, unseen
 
 FROM_TREE, FROM_PACKED = ErrorLaw(1.88, 1.34, 0.6, -0.08), ErrorLaw(0.41, 0.76, 0.31, 0.22)
 """Fitted to hst-means and to fastlloyd, whose public start stays wrong however much budget there is."""
@@ -124,10 +125,14 @@ class Lloyd(Generic[T]):
             centers = np.where(stay[:, None], centers, self._inside(centers, means, radius, domain))  # line 20: fold
             iterates.append(centers)
         found = np.mean(iterates[-self.average :], axis=0)
+        found = towards_middle(found, math.sqrt(self.shrink) * errors[:, 0], domain)
+        sizes, every_error = np.maximum(weights, 0.0), counts.standard_error(every)
+        stated = of_steps(
+            sizes, weights, np.hypot(every_error, unseen(sizes, problem.rows, radius)), found,
+            found - domain.real(near.centers), errors[:, 0], limits(radius, problem.k),
+        )  # fmt: skip
         return Clustering(
-            towards_middle(found, math.sqrt(self.shrink) * errors[:, 0], domain),
-            np.maximum(weights, 0.0),
-            {**start.details, "rounds": schedule.rounds, "iterates": np.array(iterates)},
+            found, sizes, {**start.details, "rounds": schedule.rounds, "iterates": np.array(iterates), **stated}
         )
 
     def expected_error(self, problem: Problem) -> float:

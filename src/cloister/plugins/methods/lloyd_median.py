@@ -39,9 +39,10 @@ from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.plugins.methods.error_law import ErrorLaw
-from cloister.plugins.methods.median_step import STEPS, Pulls, weiszfeld
+from cloister.plugins.methods.median_step import STEPS, Pulls, step_noise, weiszfeld
 from cloister.plugins.methods.radius import equal_cells, nearest_within, shortened, steps
 from cloister.plugins.methods.start import begun, share_option
+from cloister.plugins.methods.stated_errors import SMOOTHED, limits, of_steps, unseen
 
 FROM_TREE, FROM_PACKED = ErrorLaw(0.75, 2.05, 1.25, -0.23), ErrorLaw(0.11, 1.14, 0.47, 0.14)
 FROM_GRID = ErrorLaw(0.48, 2.13, 0.46, -0.28)
@@ -90,13 +91,19 @@ class LloydMedian(Generic[T]):
                 count(near, oracle=self.counts, budget=per_count),
                 vector_sum(Pulls(near, smoothing), oracle=self.sums, budget=per_pull),
             )
-            moves = weiszfeld(
-                pulls.at(every) * scale, pulls.standard_error(every) * scale, smoothing=smoothing * domain.unit,
-                stretch=self.stretch, shrink=self.shrink,
-            )  # fmt: skip
+            totals, errors = pulls.at(every) * scale, pulls.standard_error(every) * scale
+            length = smoothing * domain.unit
+            moves = weiszfeld(totals, errors, smoothing=length, stretch=self.stretch, shrink=self.shrink)
             centers = domain.truncate(domain.real(near.centers) + shortened(moves, min(radius, domain.diameter / 2)))
-            weights = np.maximum(counts.at(every), 0.0)
-        return Clustering(centers, weights, start.details | {"rounds": self.rounds})
+            counted = counts.at(every)
+            weights = np.maximum(counted, 0.0)
+            noise = step_noise(totals, errors, smoothing=length, stretch=self.stretch)
+            noise = np.hypot(noise, SMOOTHED * length)
+            stated = of_steps(
+                weights, counted, np.hypot(counts.standard_error(every), unseen(weights, problem.rows, radius)),
+                centers, centers - domain.real(near.centers), noise, limits(radius, problem.k),
+            )  # fmt: skip
+        return Clustering(centers, weights, start.details | {"rounds": self.rounds} | stated)
 
     def expected_error(self, problem: Problem) -> float:
         """``error_law``, with constants of the kind of start. Raises: InvalidInput: the start cannot solve it."""

@@ -28,7 +28,7 @@ within measured radii: Biswas, Dong, Kamath, Ullman 2020 (CoinPress); lifting: C
 from __future__ import annotations
 
 import math
-from typing import Generic
+from typing import Any, Generic
 
 import numpy as np
 
@@ -90,14 +90,16 @@ class RadiusMeans(Generic[T]):
         kept = lifted.above(KEPT, k)
         points = domain.truncate(domain.real(near.centers[:found]) + lifted.steps)[kept] - mean
         centers = self.solver.solve(session.release(lifted.coreset(kept, points)), k, rng.child("solve")) + mean
-        weights = np.full(k, problem.rows / k)
+        weights, stated = np.full(k, problem.rows / k), dict[str, Any]()
         for _ in range(self.rounds):  # 6.
             near = ask.near(centers)
-            reach = min(radius, ask.radius(near, WITHIN_ROUND))
+            distances = ask.distances(near)
+            reach = min(radius, distances.within(WITHIN_ROUND, problem))
             moved = ask.moved(ClippedOffsets.around(near, np.full(k, reach), domain))
             centers, weights = domain.real(near.centers) + moved.steps, projected(moved.sizes, problem.rows)
+            stated = moved.stated(weights, centers) | distances.details(domain)
         details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)}
-        return Clustering(domain.truncate(centers), weights, details)
+        return Clustering(domain.truncate(centers), weights, details | stated)
 
     @property
     def slack(self) -> float:

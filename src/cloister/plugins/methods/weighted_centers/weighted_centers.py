@@ -43,6 +43,7 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Bools, Floats, Ints
 from cloister.plugins.methods.post_processing import placed
+from cloister.plugins.methods.stated_errors import hidden, of_points
 from cloister.plugins.methods.weighted_centers.boxes import Intervals
 from cloister.plugins.methods.weighted_centers.buckets import (
     AxisIntervals,
@@ -180,7 +181,9 @@ class WeightedCenters(Generic[T]):
             "radii": radii, "repetitions": repetitions, "candidates": len(y.points), "weighted": int(kept.sum()),
             "c": PStable(1.0, self.near_chance, self.far_chance, self.projections).c,
         }  # fmt: skip
-        return Clustering(*placed(centers, coreset, problem.domain), details)
+        found, weights = placed(centers, coreset, problem.domain)
+        stated = of_points(coreset, centers, found, problem.domain, hidden(weights, problem.rows))
+        return Clustering(found, weights, details | stated)
 
     def good_centers(
         self, domain: Domain, rank: int, repetitions: int, groups: Sequence[Group], seed: PublicRng

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from cloister.core.types import Floats, Ints
+from cloister.core.types import AnyArray, Floats, Ints
+from cloister.datasets.tables import Table
 
 BOUNDS: dict[str, tuple[float, float]] = {
     "age": (0, 120), "systolic": (50, 250), "heart_rate": (20, 220), "creatinine": (0, 20), "stay": (0, 365),
     "weight": (0, 300), "temperature": (30, 45), "glucose": (0, 1000),
 }  # fmt: skip
 """What is publicly known of such columns."""
+
+WARDS = np.array(["medical", "surgical", "children"])
+"""What is publicly known of the ward: the values that it can have."""
+
+DAYS = 365
 
 SHARES = 0.28, 0.2, 0.1, 0.12, 0.14, 0.1, 0.06
 
@@ -32,3 +38,34 @@ def patients(n: int = 20_000, seed: int = 0) -> tuple[Floats, Ints]:
     g = np.random.default_rng(seed)
     groups = g.choice(len(SHARES), n, p=SHARES)
     return np.maximum(MIDDLES[groups] + SPREADS[groups] * g.normal(size=(n, 8)), 0.0), groups
+
+
+def table(n: int, seed: int) -> Table:
+    """The patients with an id, the day of their visit, their ward and whether they came as an emergency.
+
+    The numbers are rounded as a hospital writes them down, and within their bounds.
+    """
+    rows, groups = patients(n, seed)
+    g = np.random.default_rng((seed, 1))
+    numbers = {
+        name: np.clip(np.round(column, 1), *bounds)
+        for (name, bounds), column in zip(BOUNDS.items(), rows.T, strict=True)
+    }
+    visits = np.datetime64("2025-01-01") + g.integers(0, DAYS, n)
+    columns: dict[str, AnyArray] = {
+        "mrn": np.char.add("P", np.char.zfill(g.permutation(n).astype(str), 7)),
+        "visit": visits.astype(str),
+        "ward": WARDS[_wards(groups, g)],
+        "emergency": g.random(n) < EMERGENCIES[groups],
+        **numbers,
+    }
+    return Table(columns, BOUNDS, groups)
+
+
+EMERGENCIES = np.array([0.1, 0.3, 0.9, 0.5, 0.2, 0.4, 0.3])
+"""The share of each group that comes as an emergency."""
+
+
+def _wards(groups: Ints, g: np.random.Generator) -> Ints:
+    """Children are on their own ward, others on either of two."""
+    return np.where(groups == 3, 2, g.integers(0, 2, len(groups)))

@@ -1,0 +1,106 @@
+"""``cloister list``, ``describe`` and ``plugins``: which components are installed, and what each of them is."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cloister.commands.common import AsJson, print_json, show
+
+
+def list_components(
+    role: Annotated[str | None, typer.Argument(help="Method, FrequencyOracle, VectorSumOracle, TreeBuilder, "
+        "NonPrivateSolver, Population.")] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """What is installed: methods, oracles, trees, ..."""
+    from cloister.core.errors import UnknownName
+    from cloister.core.registry.components import ANY_TRUST, ROLES, Role
+    from cloister.core.registry.registry import registry
+
+    known: dict[str, Role] = {r.lower(): r for r in ROLES}
+    if role is not None and role.lower().replace("-", "").rstrip("s") not in known:
+        raise UnknownName("role", role, ROLES)
+    wanted = None if role is None else known[role.lower().replace("-", "").rstrip("s")]
+    specs = registry().specs(wanted)
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": s.name,
+                    "role": s.role,
+                    "trust": s.trust,
+                    "summary": s.summary,
+                    "paper": s.paper,
+                    "private": s.private,
+                }
+                for s in specs
+            ]
+        )
+        return
+    width = max((len(s.name) for s in specs), default=0)
+    for group in ROLES:
+        members = [s for s in specs if s.role == group]
+        if members:
+            show(group)
+            for s in members:
+                show(f"  {s.name:<{width}}  {(s.trust or ANY_TRUST):<10}  {s.summary}")
+
+
+def describe_component(
+    name: Annotated[str, typer.Argument(help="A component's name, as 'list' prints it.")], as_json: AsJson = False
+) -> None:
+    """A component's options, slots, guarantee and source."""
+    from cloister.core.registry.describe import describe
+    from cloister.core.registry.registry import registry
+
+    found = [describe(registry(), spec) for spec in registry().find(name)]
+    if as_json:
+        print_json(found)
+        return
+    for facts in found:
+        show(f"{facts['name']} ({facts['role']}): {facts['summary']}")
+        show(
+            f"trust: {facts['trust'] or 'any'}; runs under: {', '.join(facts['runs under'])}"
+            + (f"; from {facts['paper']}" if facts["paper"] else "")
+        )
+        if facts["biased"]:
+            show("biased: released values may be off on average; their standard error is a root mean squared error")
+        show(f"\n{facts['documentation']}\n")
+        if facts["slots"]:
+            show(
+                "Slots (what fills one has options of its own: --set SLOT.OPTION=...; 'cloister describe' lists them):"
+            )
+        for slot in facts["slots"]:
+            show(
+                f"  --with {slot['name']}={slot['default']}  {slot['help']} ({slot['role']}: "
+                f"{', '.join(slot['takes'])})"
+            )
+        for option in facts["options"]:
+            limits = ", ".join(filter(None, (option["range"], option["unit"])))
+            show(f"  --set {option['name']}={option['default']}  {option['help']}" + (f" [{limits}]" if limits else ""))
+        show("")
+
+
+def list_plugins(as_json: AsJson = False) -> None:
+    """Which plugins were found, what they offer, and which of them are broken."""
+    from cloister.core.registry.registry import registry
+
+    mine, *strangers = registry().plugins  # what is built in is tested, and slow to load
+    found = [(mine, ()), *((p, registry().faults(p)) for p in strangers)]
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": p.name, "origin": p.origin, "error": p.error, "components": [s.name for s in p.specs],
+                    "faults": list(faults),
+                }
+                for p, faults in found
+            ]
+        )  # fmt: skip
+        return
+    for p, faults in found:
+        show(f"{p.name} ({p.origin}): " + (f"BROKEN: {p.error}" if p.error else f"{len(p.specs)} components"))
+        for fault in faults:
+            show(f"  BROKEN: {fault}")
