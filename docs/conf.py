@@ -16,10 +16,11 @@ exclude_patterns = ["_build", "_ext", "gallery", "jupyter_execute", "pictures/*.
 html_theme = "furo"
 html_title = "cloister"
 html_show_sphinx = False
+html_show_copyright = False
+smartquotes = False  # "--with" is an option, and no dash
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["cloister.css"]
-pygments_style = "sphinx"
 
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 4
@@ -42,6 +43,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,
+    "download_all_examples": False,
     "min_reported_time": 1e9,
     "image_scrapers": ("pictures.scraped",),
 }
