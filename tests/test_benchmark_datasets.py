@@ -116,8 +116,10 @@ def test_without_a_folder_the_variable_is_named(monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(InvalidInput, match=r"set CLOISTER_DATA to the folder that holds iris\.npz"):
         datasets.load("iris")
     monkeypatch.setenv("CLOISTER_DATA", str(tmp_path))
-    with pytest.raises(InvalidInput, match=r"does not hold g2/g2-512-10\.npz"):
+    with pytest.raises(InvalidInput, match=r"does not hold g2/g2-512-10\.npz: put it there"):
         datasets.load("g2-512-10")
+    with pytest.raises(InvalidInput, match=rf"'cloister data get iris --out {tmp_path}' gets it"):
+        datasets.load("iris")
 
 
 def test_a_misspelt_set_offers_near_names() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from cloister._version import __version__
 
+TYPE_CHECKING = False  # type checkers know the name: importing ``typing`` would take longer than the rest of this file
 if TYPE_CHECKING:
+    from typing import Any
+
     from cloister.estimators import (
         KMeans as KMeans,
         KMedians as KMedians,

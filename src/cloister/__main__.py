@@ -6,8 +6,10 @@ from __future__ import annotations
 import atexit
 import os
 import signal
-from contextlib import suppress
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 INTERRUPTED = 130
 
@@ -36,9 +38,10 @@ def main() -> None:
 
 def _stop(*_: Any) -> NoReturn:
     """End at once: nothing was begun."""
-    with suppress(OSError):
+    try:
         os.write(2, b"cloister: interrupted\n")
-    os._exit(INTERRUPTED)
+    finally:
+        os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ import pytest
 
 from cloister.comparing import Contender, Study, compare, comparison, trials
 from cloister.comparing.conditions import usual_delta
-from cloister.comparing.journal import NOTE
-from cloister.comparing.study import MEAN, MIDPOINT, REFERENCE, Cell
+from cloister.comparing.figures import MEAN, MIDPOINT, REFERENCE, Cell
+from cloister.comparing.study_file import NOTE
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, MissingExtra
 from cloister.core.types import Floats
 from cloister.datasets.made import blobs
@@ -115,7 +115,10 @@ def test_every_form_of_a_study_says_that_it_is_not_private(tmp_path: Path) -> No
     assert len(lines) == 1 + 2 + 2 * 3
     assert all(line.endswith(NOTE) for line in lines[1:])
     found.plot(tmp_path / "picture.svg")
-    assert "NOT private: computed from the rows themselves" in (tmp_path / "picture.svg").read_text()
+    drawn = (tmp_path / "picture.svg").read_text()
+    assert "NOT private: computed from the rows themselves</text>" in drawn  # not only in the picture's title
+    with pytest.raises(InvalidInput, match=r"\.png or \.svg"):
+        found.plot(tmp_path / "picture.pdf")
     json.dumps(found.as_dict())
 
 

@@ -32,7 +32,7 @@ class Site(BaseHTTPRequestHandler):
         self.asked.append(self.path)
         if self.path == "/elsewhere":
             self.send_response(302)
-            self.send_header("Location", "http://example.org/rows.txt")
+            self.send_header("Location", f"http://localhost:{self.server.server_address[1]}/rows.txt")
             self.end_headers()
             return
         page = self.pages.get(self.path)
@@ -131,6 +131,12 @@ def test_a_broken_gzip_and_a_flood_are_refused(site: str, monkeypatch: pytest.Mo
 def test_only_https_and_this_machine_are_asked(address: str) -> None:
     with pytest.raises(InvalidInput, match="not an https address"):
         fetched(address)
+
+
+def test_a_server_cannot_send_anybody_to_an_address_without_tls(site: str) -> None:
+    """localhost is a name, which anybody may answer for."""
+    with pytest.raises(InvalidInput, match=r"http://localhost.* not an https address"):
+        fetched(f"{site}/elsewhere")
 
 
 def test_a_server_that_is_away_or_lacks_the_file_is_one_error(site: str) -> None:

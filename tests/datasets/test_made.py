@@ -11,7 +11,7 @@ import pytest
 
 from cloister.datasets.hospital import BOUNDS, WARDS, patients, table
 from cloister.datasets.made import blobs, moons
-from cloister.datasets.tables import Table
+from cloister.datasets.tables import NamedTable
 from cloister.metrics import nicv
 from tests.in_process import cloister
 
@@ -100,4 +100,4 @@ def test_what_was_made_can_be_clustered(tmp_path: Path) -> None:
 
 
 def test_rows_of_no_stated_bounds_have_names() -> None:
-    assert list(Table.plain(np.ones((2, 3))).columns) == ["x1", "x2", "x3"]
+    assert list(NamedTable.plain(np.ones((2, 3))).columns) == ["x1", "x2", "x3"]

@@ -22,6 +22,7 @@ from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
 from tests.estimators.fitted import blobs, mixed, model
+from tests.in_process import cloister as cloister_program
 
 
 def test_a_saved_result_is_loaded_as_an_estimator_that_predicts_alike(tmp_path: Path) -> None:
@@ -38,6 +39,13 @@ def test_a_saved_result_is_loaded_as_an_estimator_that_predicts_alike(tmp_path: 
     assert (loaded.predict(frame.assign(mrn=1)[["mrn", "glucose", "age"]]) == fitted.predict(frame)).all()
     with pytest.raises(ValueError, match="no column 'age'"):
         loaded.predict(frame.rename(columns={"age": "weight"}))
+
+
+def test_a_result_saved_from_python_is_drawn_by_its_columns_names(tmp_path: Path) -> None:
+    model().fit(pd.DataFrame(blobs(), columns=["age", "glucose"])).result_.save(tmp_path / "r.json")
+    done = cloister_program("plot", str(tmp_path / "r.json"), "--axes", "age,glucose", "-o", str(tmp_path / "r.svg"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "glucose" in (tmp_path / "r.svg").read_text()
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:

@@ -293,6 +293,13 @@ def test_the_curve_says_what_a_cost_is(power: Any, label: str) -> None:
     assert draw_curve(made(details={"costs": [2.0, 1.0], "power": power})).axes[0].get_ylabel() == label
 
 
+def test_a_curve_over_a_range_is_drawn_with_its_suggestion() -> None:
+    found = {"k": [2, 4, 8], "costs": [9.0, 3.0, 2.0], "suggested": 4}
+    axes = draw_curve(made(details={"curve": found, "costs": [1.0]})).axes[0]
+    assert [str(line.get_label()) for line in axes.lines] == ["least cost", "k = 4, as suggested"]
+    assert np.asarray(axes.lines[0].get_xdata()).tolist() == [2, 4, 8]
+
+
 @pytest.mark.parametrize("costs", [[[1.0]], ["a"], [-1.0, 0.0], [np.nan], 3])
 def test_costs_that_are_none_are_refused(costs: Any) -> None:
     with pytest.raises(Damaged, match="costs cannot be drawn"):

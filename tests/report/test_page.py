@@ -15,8 +15,9 @@ import pytest
 from cloister.core.errors import Damaged, MissingExtra
 from cloister.core.registry.registry import registry
 from cloister.plugins.populations.parties import Parties
-from cloister.report import html_of
+from cloister.report import html_of, page
 from cloister.run.fit import fit, source
+from cloister.run.profile import Estimate, profile_of
 from cloister.run.request import Request
 from cloister.run.result import Result
 from tests.report.pages import SPENDS, STATEMENT, Page, made
@@ -38,27 +39,28 @@ def fitted(population: Any, **changes: Any) -> Result:
 def checked(result: Result) -> Page:
     """The page of a result, which every page must be like."""
     html = html_of(result)
-    page = Page(html)
-    assert len(page.every("main")) == 1
-    assert page.cards() == min(len(result.centers), 100)
-    ids = [a["id"] for _, a in page.tags if "id" in a]
+    seen = Page(html)
+    assert len(seen.every("main")) == 1
+    assert seen.cards() == min(len(result.centers), 100)
+    ids = [a["id"] for _, a in seen.tags if "id" in a]
     assert len(ids) == len(set(ids))
-    named = {name for _, a in page.tags for name in re.findall(r"#([\w.-]+)", f"{a.get('href')} {a.get('clip-path')}")}
+    named = {name for _, a in seen.tags for name in re.findall(r"#([\w.-]+)", f"{a.get('href')} {a.get('clip-path')}")}
     assert named <= set(ids)
-    assert {a["aria-labelledby"] for _, a in page.tags if "aria-labelledby" in a} <= set(ids)
-    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
+    assert {a["aria-labelledby"] for _, a in seen.tags if "aria-labelledby" in a} <= set(ids)
+    levels = [int(tag[1]) for tag, _ in seen.tags if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
     assert "http" not in re.sub("http-equiv", "", html)
-    return page
+    return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_can_be_reported(method: str) -> None:
     result = fitted(source(rows(), None, "refuse"), method=method, not_private=True)
-    page = checked(result)
-    assert method in page.text
-    assert "What this means for one person" in page.text
+    seen = checked(result)
+    assert method in seen.text
+    assert "What this means for one person" in seen.text
 
 
 SHAPES: dict[str, Any] = {
@@ -88,9 +90,9 @@ SHAPES: dict[str, Any] = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_of_result_can_be_reported(shape: str) -> None:
     result = SHAPES[shape]()
-    page = checked(result)
-    assert f"{result.privacy.rows:,} rows" in page.text
-    assert ("The 100 largest of 300 clusters" in page.text) == (shape == "300 clusters")
+    seen = checked(result)
+    assert f"{result.privacy.rows:,} rows" in seen.text
+    assert ("The 100 largest of 300 clusters" in seen.text) == (shape == "300 clusters")
 
 
 def test_untrusted_text_is_never_markup() -> None:
@@ -102,10 +104,10 @@ def test_untrusted_text_is_never_markup() -> None:
         details={"auto": {"warning": EVIL}, "costs": [4.0, 2.0, 1.0]},
         privacy=attrs.evolve(STATEMENT, spends=spends, notes=(EVIL,)),
     )  # fmt: skip
-    page = checked(evil)
-    assert {tag for tag, _ in page.tags} & {"script", "img", "iframe", "object", "embed", "link", "base"} == set()
-    assert [name for _, a in page.tags for name in a if name.startswith("on")] == []
-    assert page.text.count(EVIL) > 10
+    seen = checked(evil)
+    assert {tag for tag, _ in seen.tags} & {"script", "img", "iframe", "object", "embed", "link", "base"} == set()
+    assert [name for _, a in seen.tags for name in a if name.startswith("on")] == []
+    assert seen.text.count(EVIL) > 10
 
 
 @pytest.mark.parametrize(
@@ -113,11 +115,11 @@ def test_untrusted_text_is_never_markup() -> None:
 )
 def test_odd_names_are_shown_and_can_be_saved(name: str) -> None:
     result = made(columns=(name, "y", "z"))
-    page = checked(result)
+    seen = checked(result)
     html_of(result).encode()
-    assert not set(page.text) & {"\x00", "\x1b", "\ud800"}
+    assert not set(seen.text) & {"\x00", "\x1b", "\ud800"}
     if name.isprintable():
-        assert name in page.text
+        assert name in seen.text
 
 
 def test_a_page_forbids_itself_the_network_and_scripts() -> None:
@@ -138,21 +140,31 @@ def test_the_same_result_gives_the_same_page() -> None:
     ],
 )  # fmt: skip
 def test_what_breaks_the_promise_stands_above_it(change: dict[str, Any], warning: str) -> None:
-    page = checked(made(privacy=attrs.evolve(STATEMENT, **change)))
-    assert page.text.index(warning) < page.text.index("The promise")
-    assert ("no promise" in page.text) == warning.startswith("NOT PRIVATE")
-    assert ("3 private clusters" in page.text) != warning.startswith("NOT PRIVATE")
+    seen = checked(made(privacy=attrs.evolve(STATEMENT, **change)))
+    assert seen.text.index(warning) < seen.text.index("The promise")
+    assert ("no promise" in seen.text) == warning.startswith("NOT PRIVATE")
+    assert ("3 private clusters" in seen.text) != warning.startswith("NOT PRIVATE")
     assert not checked(made()).every("aside")
+
+
+def test_a_page_says_whether_positions_are_between_bounds_or_in_a_released_interval() -> None:
+    released = "the interval that the run found and released"
+    assert released not in checked(made()).text
+    assert released in checked(made(details={"intervals": [[-0.5, 0.5]] * 3, "units": [0.5] * 3})).text
 
 
 def test_a_curve_is_shown_where_the_result_has_one() -> None:
     assert "How many clusters" in checked(made(details={"costs": [9.0, 4.0, 1.0], "power": 2})).text
+    over_a_range = {"k": [2, 3, 4], "costs": [9.0, 4.0, 3.0], "suggested": 3, "why": "<b>it bends"}
+    assert "It suggests k = 3: <b>it bends." in checked(made(details={"curve": over_a_range})).text
     assert "How many clusters" not in checked(made()).text
 
 
-def test_silhouette_and_cost_are_shown_where_they_are_estimated() -> None:
-    known = {"silhouette": {"value": 0.7123, "error": 0.013}, "cost": {"value": 0.5, "error": 0.1, "power": 2}}
-    text = checked(made(details=known)).text
+def test_silhouette_and_cost_are_shown_where_they_are_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"silhouette": Estimate(0.7123, 0.013), "cost": Estimate(0.5, 0.1)}
+    with monkeypatch.context() as patched:
+        patched.setattr(page, "profile_of", lambda result: attrs.evolve(profile_of(result), **known))
+        text = checked(made()).text
     assert "0.712 ± 0.013" in text
     assert "0.50 ± 0.10" in text
     assert "releases too little to estimate" in checked(made()).text
@@ -171,8 +183,8 @@ def test_without_a_library_the_extra_is_named(module: str, library: str, monkeyp
         {"problem": {}}, {"method": {}}, {"method": {"name": "x", "slots": 3}}, {"centers": np.full((3, 3), np.nan)},
         {"privacy": attrs.evolve(STATEMENT, epsilon="much")}, {"privacy": attrs.evolve(STATEMENT, rows="many")},
         {"privacy": attrs.evolve(STATEMENT, trust="none")}, {"problem": {**made().problem, "categories": 3}},
+        {"privacy": attrs.evolve(STATEMENT, notes=(3,))}, {"privacy": attrs.evolve(STATEMENT, delta="0.1")},
         {"privacy": attrs.evolve(STATEMENT, spends=(attrs.evolve(SPENDS[0], measure="x"),))},
-        {"details": {"silhouette": {"value": "x"}}},
     ],
 )  # fmt: skip
 def test_results_without_sense_are_refused(change: dict[str, Any]) -> None:
@@ -195,7 +207,7 @@ def test_words_and_lines_stand_out_from_the_page_in_light_and_in_dark() -> None:
     for block in blocks:
         colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
         for words, on in [
-            *((name, page) for name in ("ink", "faint", "blue") for page in ("paper", "page")),
+            *((name, ground) for name in ("ink", "faint", "blue") for ground in ("paper", "page")),
             ("alarm", "alarm-page"), ("alarm", "paper"), ("ink", "tint"),
             *((name, "paper") for name in ("red", "green", "purple", "brown", "grey")),
         ]:  # fmt: skip

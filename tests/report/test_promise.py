@@ -90,6 +90,12 @@ def test_a_centre_stands_where_it_is_between_the_bounds_with_two_standard_errors
     assert first.dots[0].value == "0.00 ± 0.10"
 
 
+@pytest.mark.parametrize("error", [None, math.inf, math.nan])
+def test_a_centre_without_a_finite_error_has_no_bar(error: float | None) -> None:
+    details = {} if error is None else {"centers_error": np.full((3, 2), error)}
+    assert {(dot.low, dot.high) for card in cards(made(2, details=details)) for dot in card.dots} == {(None, None)}
+
+
 @pytest.mark.parametrize(("size", "doubtful"), [(19.9, True), (20.1, False), (-3.0, True)])
 def test_clusters_below_two_standard_errors_are_marked(size: float, doubtful: bool) -> None:
     weights = np.array([size, 300.0, 300.0])

@@ -78,6 +78,17 @@ def whole(text: str | int) -> int:
     return int(value)
 
 
+def seconds(text: str) -> float:
+    """Parse a time to wait. Raises: typer.BadParameter for anything but a positive finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise typer.BadParameter(f"{text!r} is not a positive number of seconds")
+    return value
+
+
 def share_or_word(value: Any) -> Any:
     """A share as a number; words, and what is nothing, as they are: ``run.framing`` refuses those it does not know."""
     if value is None:
@@ -234,7 +245,7 @@ def listed_values(items: list[str] | None) -> dict[str, list[str]]:
 def tell_columns(population: Any) -> None:
     """Say which columns are used and which are left out, before anything is spent; nothing where none has a name."""
     if population.selection.by_name:
-        say(population.selection.words)
+        say(plain(population.selection.words))
 
 
 def names(text: str | None) -> list[str] | None:

@@ -12,7 +12,7 @@ from cloister.commands.progress import bar
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from cloister.datasets.tables import Table
+    from cloister.datasets.tables import NamedTable
 
 data_app = typer.Typer(no_args_is_help=True, help="Public data sets by name, and generated tables.")
 
@@ -45,7 +45,7 @@ def get(
     """Get public sets from their sources, and check that they are what they were. Tells a server that you asked."""
     from cloister.datasets.catalogue import entry_of
     from cloister.datasets.getting import rows_of
-    from cloister.datasets.tables import Table
+    from cloister.datasets.tables import NamedTable
     from cloister.run.result import checked_target
 
     entries = [entry_of(name) for name in sets]
@@ -58,7 +58,7 @@ def get(
             continue
         with bar(f"{entry.name} (bytes)") as advance:
             rows = rows_of(entry, advance)
-        Table.plain(rows).save(target)
+        NamedTable.plain(rows).save(target)
         show(f"{entry.name}: {len(rows):,} rows, {entry.columns} columns, k = {entry.k}, saved to {target}")
         show(f"  licence: {entry.licence}\n  source: {entry.where}\n  SHA-256 of the rows checked: {entry.sha256}")
 
@@ -123,7 +123,7 @@ def _targets(out: Path, labels: Path | None) -> tuple[Path, Path | None]:
     return target, None if labels is None else checked_target(labels, (".npy",), "labels")
 
 
-def _saved(made: Table, target: Path, labels: Path | None) -> None:
+def _saved(made: NamedTable, target: Path, labels: Path | None) -> None:
     from cloister.datasets.tables import NAMED
 
     made.save(target)

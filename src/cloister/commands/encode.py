@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     from cloister.collection.plan.transcript import Transcript
 
 Out = Annotated[Path, typer.Option(help="Folder that the reports are put in.")]
-First = Annotated[int | None, typer.Option(help="User number of the first row; the others follow. Default: 0.")]
+First = Annotated[
+    int | None,
+    typer.Option(
+        help="User number of the first row; the others follow. Default: "
+        "0, for everybody's rows; one person's row needs her number."
+    ),
+]
 UserColumn = Annotated[str | None, typer.Option(help="Column that holds the user numbers.")]
 Columns = Annotated[
     str | None,
@@ -103,12 +109,15 @@ def _reported(
     kept = None if state is None else State(state, lifetime, lifetime_delta=lifetime_delta)
     transcript = transcript_of(plan)
     total, length = transcript.total, transcript.plan.length
-    for caution in cautions(transcript, kept):
-        say(f"WARNING: {caution}")
     elsewhere = sorted(out.glob("part-*")) if out.is_dir() else []
-    if elsewhere and length == 1:
-        say(f"{out} already holds {len(elsewhere)} files of reports: people who are in two files count once at most")
     encoder = PlanEncoder(transcript)
+
+    def warned() -> None:
+        for caution in cautions(transcript, kept):
+            say(f"WARNING: {caution}")
+        if elsewhere and length == 1:
+            files = f"{len(elsewhere)} files of reports"
+            say(f"{out} already holds {files}: people who are in two files count once at most")
 
     def standing() -> str:
         written = [path for path in out.glob("part-*") if path not in elsewhere]
@@ -122,10 +131,10 @@ def _reported(
         )
 
     with ending(lambda error: standing()), progress("rows read") as advance:
-        naming = Naming(first=first or 0, column=user_column)
-        table = RowTable(encoder, rows, naming, names(columns), missing, advance, form)
-        tell_columns(table)
-        path, written = collect(encoder, table, out, "arrow" if format == "arrow" else "parquet", kept)
+        checked = tell_columns if transcript.plan.columns is None else lambda table: None
+        naming = Naming(first=first, column=user_column)
+        table = RowTable(encoder, rows, naming, names(columns), missing, advance, form, checked)
+        path, written = collect(encoder, table, out, "arrow" if format == "arrow" else "parquet", kept, warned)
     with printing(standing):
         if as_json:
             more = {} if length == 1 else {"round": transcript.index + 1, "rounds": length}

@@ -36,8 +36,8 @@ def evaluate(
 
     loaded = Result.load(result)
     population = rows_of(loaded, rows, names(columns), delimiter=delimiter, encoding=encoding)
-    tell_columns(population)
     table = population.table()
+    tell_columns(population)
 
     def figures(units: Any) -> dict[str, Any]:
         own = table / units

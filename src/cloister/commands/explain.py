@@ -79,9 +79,7 @@ def _table(
 
     if files and dimension is None:
         with closing(
-            source(
-                files, named, "refuse", categories=categories, bounds=bounds, delimiter=delimiter, encoding=encoding
-            )
+            source(files, named, "refuse", categories=categories, bounds=bounds, delimiter=delimiter, encoding=encoding)
         ) as population:
             tell_columns(population)
             return cast("Selection", population.selection)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -127,8 +128,9 @@ def fit(
             )
 
         population = read(rows)  # all paths together: also refuses a file given twice, and columns that differ
-        tell_columns(population)
+        told = partial(tell_columns, population)
         if dry_run:
+            told()
             from cloister.run.explaining import explain as explained
 
             found = explained(request, population.columns, population.selection)
@@ -148,8 +150,8 @@ def fit(
                 started(plan, rounds)
 
         standing.result = result = run(
-            request, population, account=account, started=priced, keep=standing.keep,
-            reserved=standing.reserved, caution=warnings.append,
+            request, population, account=account, started=priced, keep=standing.keep, reserved=standing.reserved,
+            caution=warnings.append, checked=told,
         )  # fmt: skip
     with printing(standing.where, only=target is None):
         print_saved(result, target, as_json)

@@ -19,6 +19,7 @@ from cloister.commands.common import (
     print_json,
     print_result,
     say,
+    seconds,
     show,
     tell_columns,
 )
@@ -52,7 +53,8 @@ def join(
         "to print its result again.")] = None,
     same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say "
         "that they are the same.")] = False,
-    patience: Annotated[float, typer.Option(help="Seconds to wait for the coordinator and the others.")] = 3600.0,
+    patience: Annotated[float, typer.Option(parser=seconds, metavar="<float>",
+        help="Seconds to wait for the coordinator and the others.")] = 3600.0,
     unsigned: Unsigned = False,
     not_private: NotPrivate = False,
     log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
@@ -101,11 +103,11 @@ def join(
                 say(words)
 
         own = source(data, list(pool.plan.columns), missing, delimiter=delimiter, encoding=encoding)
-        tell_columns(own)
         joined = Joined(own, state, line, told)
         with ending(lambda error: _how(error, joined, party, journal, standing.run or ""), lambda: True):
             result = fit(
                 pool.request, joined, noise=pool.noise, account=account, reserved=standing.reserved,
+                checked=lambda: tell_columns(own),
                 keep=None if place is None else lambda r: r.save(place), facts={"trust": list(pool.trust)},
             )  # fmt: skip
         write({"event": "finished", "party": party})

@@ -33,7 +33,7 @@ def declare(
         "--user-column).")] = "rows",
 ) -> None:  # fmt: skip
     """Give a data set a lifetime budget."""
-    from cloister.accounting.ledger.ledger import Ledger
+    from cloister.accounting.ledger.ledger import Ledger, checked
 
     if composition not in ("basic", "zcdp"):
         raise InvalidInput(f"composition is '{composition}': choose basic or zcdp")
@@ -41,6 +41,7 @@ def declare(
         raise InvalidInput(f"unit is '{unit}': choose rows or users")
     how: Literal["basic", "zcdp"] = "zcdp" if composition == "zcdp" else "basic"
     whom: Literal["rows", "users"] = "users" if unit == "users" else "rows"
+    checked(dataset, epsilon, delta, how, whom)  # before a file is made for it
     Ledger.open(ledger, create=True).declare(dataset, epsilon, delta, how, whom)
     where = f"'{plain(dataset)}' is declared, which 'cloister ledger show {plain(str(ledger))}' shows"
     with printing(lambda: where):

@@ -48,9 +48,9 @@ def predict(
     loaded = Result.load(result)
     with ending(lambda error: "no labels were written: run it again"), progress("rows read") as advance:
         table = rows_of(loaded, rows, names(columns), missing, delimiter=delimiter, encoding=encoding)
-        tell_columns(table)
         labels = Labels(loaded, table, names(keep) or (), distances, missing, advance)
         counts = labels.save(target)
+    tell_columns(table)
     say(PRIVATE)
     with printing(lambda: f"the labels are in {target}"):
         if as_json:

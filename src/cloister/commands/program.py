@@ -71,12 +71,12 @@ def _ended(app: typer.Typer, words: Sequence[str]) -> int:
 
 def _misunderstood(error: Any) -> str:
     """What the parser did not understand, and where help is."""
-    path = "cloister" if error.ctx is None else error.ctx.command_path
-    if getattr(error, "possibilities", None) is not None and error.ctx is not None:
+    if hasattr(error, "possibilities") and error.ctx is not None:
         known = [flag for option in error.ctx.command.get_params(error.ctx) for flag in option.opts]
         return str(UnknownName("option", error.option_name, (flag for flag in known if flag.startswith("-"))))
     text = " ".join(error.format_message().split()).rstrip(".")
-    return f"{text[:1].lower()}{text[1:]}: '{path} --help' shows how"
+    hint = "" if error.ctx is None else f": '{error.ctx.command_path} --help' shows how"
+    return f"{text[:1].lower()}{text[1:]}{hint}"
 
 
 def _told(why: str, code: int) -> int:

@@ -11,9 +11,10 @@ import numpy as np
 
 from cloister.comparing.conditions import READ, Conditions
 from cloister.comparing.contenders import Contender, contenders_of
-from cloister.comparing.journal import ENDINGS, Journal
+from cloister.comparing.figures import MEAN, MIDPOINT, REFERENCE, Cell
 from cloister.comparing.rivals import FLAWS, check_rival
-from cloister.comparing.study import MEAN, MIDPOINT, REFERENCE, Cell, Study
+from cloister.comparing.study import Study
+from cloister.comparing.study_file import ENDINGS, StudyFile
 from cloister.comparing.trials import Trial, outcomes
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName
 from cloister.core.randomness import PublicRng
@@ -76,21 +77,13 @@ def compare(
     if all(cell.refused for _, cell in cells):
         raise InvalidInput(f"nothing can be compared: {cells[0][1].label}: {cells[0][1].refused}")
     wanted = [Trial(one, cell.epsilon, i) for i in range(runs) for one, cell in cells if cell.refused is None]
-    journal = Journal(target, told.as_dict())
+    file = StudyFile(target, told.as_dict())
     try:
-        _measure_baselines(journal, table, told)
-        todo = [trial for trial in wanted if trial.key not in journal.outcomes]
-        done = len(wanted) - len(todo)
-        if progress is not None:
-            progress(done, len(wanted))
-        for trial, outcome in outcomes(table, told, todo, many):
-            journal.keep(trial.key, outcome)
-            done += 1
-            if progress is not None:
-                progress(done, len(wanted))
+        _measure_baselines(file, table, told)
+        _measure(file, table, told, wanted, many, progress or (lambda done, total: None))
     finally:
-        journal.close()
-    return Study(told, dict(journal.costs), tuple(_filled(cell, journal) for _, cell in cells))
+        file.close()
+    return Study(told, dict(file.costs), tuple(_filled(cell, file) for _, cell in cells))
 
 
 def _checked_number(name: str, value: Any, most: int = 10**6) -> int:
@@ -136,20 +129,34 @@ def _cell(told: Conditions, one: Contender | str, epsilon: float, runs: int) -> 
     return one, Cell(one.label, epsilon, plan.composed.trust, plan.composed.private, picked, runs)
 
 
-def _measure_baselines(journal: Journal, rows: Floats, told: Conditions) -> None:
+def _measure_baselines(file: StudyFile, rows: Floats, told: Conditions) -> None:
     """The costs of what needs no run, unless the study has them."""
     own, units = rows / told.units, told.units
-    if REFERENCE not in journal.costs:
-        journal.keep_cost(REFERENCE, nicv(own, reference_centers(own, told.k, seed=0)))
-    if MIDPOINT not in journal.costs:
-        journal.keep_cost(MIDPOINT, nicv(own, told.middle / units))
-    if MEAN not in journal.costs:
-        journal.keep_cost(MEAN, nicv(own, own.mean(axis=0, keepdims=True)))
+    if REFERENCE not in file.costs:
+        file.keep_cost(REFERENCE, nicv(own, reference_centers(own, told.k, seed=0)))
+    if MIDPOINT not in file.costs:
+        file.keep_cost(MIDPOINT, nicv(own, told.middle / units))
+    if MEAN not in file.costs:
+        file.keep_cost(MEAN, nicv(own, own.mean(axis=0, keepdims=True)))
 
 
-def _filled(cell: Cell, journal: Journal) -> Cell:
+def _measure(
+    file: StudyFile, rows: Floats, told: Conditions, wanted: Sequence[Trial], workers: int,
+    progress: Callable[[int, int], None],
+) -> None:  # fmt: skip
+    """Make the runs that the study lacks, and write each down as it ends."""
+    todo = [trial for trial in wanted if trial.key not in file.outcomes]
+    done = len(wanted) - len(todo)
+    progress(done, len(wanted))
+    for trial, outcome in outcomes(rows, told, todo, workers):
+        file.keep(trial.key, outcome)
+        done += 1
+        progress(done, len(wanted))
+
+
+def _filled(cell: Cell, file: StudyFile) -> Cell:
     """The cell with its runs."""
-    mine = [journal.outcomes.get((cell.label, cell.epsilon, i)) for i in range(cell.asked)]
+    mine = [file.outcomes.get((cell.label, cell.epsilon, i)) for i in range(cell.asked)]
     ended = [one for one in mine if one is not None and one.refused is None]
     why = next((one.refused for one in mine if one is not None and one.refused is not None), cell.refused)
     return attrs.evolve(

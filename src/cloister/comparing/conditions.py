@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, Literal, final
 
 import attrs
@@ -69,7 +68,7 @@ class Conditions:
         if unknown_columns(domain):
             raise InvalidInput("compare takes no unknown bounds: state them, or give the word rows to read them off")
         told = len(rows) if public_rows is None else public_rows
-        if isinstance(k, bool) or not isinstance(k, Integral) or not 1 <= k <= len(rows):
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= len(rows):
             raise InvalidInput(f"k is {k!r}: give a whole number between 1 and the {len(rows)} rows")
         spent = usual_delta(told) if delta == "auto" else float(delta)
         seal = hashlib.sha256(repr(rows.shape).encode() + np.ascontiguousarray(rows, "<f8").tobytes()).hexdigest()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cloister.comparing.study import MIDPOINT, REFERENCE, Study, labels_of
-from cloister.plotting.figures import save as save_figure
+from cloister.comparing.figures import MIDPOINT, REFERENCE, Figures, labels_of
+from cloister.plotting.figures import ENDINGS, save as save_figure
 from cloister.plotting.frame import ALARM, FAINT, INK, frame, settings
+from cloister.run.result import checked_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +24,7 @@ TITLE = "Cost against privacy budget"
 WARNING = "NOT private: computed from the rows themselves"
 
 
-def figure_of(study: Study) -> Figure:
+def figure_of(study: Figures) -> Figure:
     """The figure, without a window or global state. Raises: MissingExtra."""
     with settings():
         figure, axes = frame(0.6, below=0.8 + 0.22 * ((len(labels_of(study.cells)) + 3) // 2))
@@ -40,10 +41,10 @@ def figure_of(study: Study) -> Figure:
 
 def save(figure: Figure, path: Path) -> None:
     """Write PNG or SVG by the path's ending. Raises: InvalidInput: the place cannot be written."""
-    save_figure(figure, path, f"{TITLE} ({WARNING})")
+    save_figure(figure, checked_target(path, ENDINGS, "pictures"), f"{TITLE} ({WARNING})")
 
 
-def _line(axes: Axes, study: Study, label: str, number: int) -> None:
+def _line(axes: Axes, study: Figures, label: str, number: int) -> None:
     cells = [cell for cell in study.cells if cell.label == label and cell.mean is not None]
     if not cells:
         return
@@ -60,7 +61,7 @@ def _line(axes: Axes, study: Study, label: str, number: int) -> None:
     )  # fmt: skip
 
 
-def _baselines(axes: Axes, study: Study) -> None:
+def _baselines(axes: Axes, study: Figures) -> None:
     if study.costs[REFERENCE] > 0:
         axes.axhline(
             study.costs[REFERENCE], color=INK, linewidth=0.9, linestyle="--", label=f"{REFERENCE}, NOT private"
@@ -68,7 +69,7 @@ def _baselines(axes: Axes, study: Study) -> None:
     axes.axhline(study.costs[MIDPOINT], color=FAINT, linewidth=0.9, linestyle=":", label=MIDPOINT)
 
 
-def _words(figure: Figure, study: Study) -> None:
+def _words(figure: Figure, study: Figures) -> None:
     width, height = (float(inches) for inches in figure.get_size_inches())
     told = study.conditions
     lines = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloister.comparing.figures import BASELINES, Cell, Figures
 from cloister.comparing.rivals import FLAWS
-from cloister.comparing.study import BASELINES, Cell, Study
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,7 +21,7 @@ LEGEND = (
 )
 
 
-def text_of(study: Study, width: int) -> str:
+def text_of(study: Figures, width: int) -> str:
     """The tables, with what they are and the conditions."""
     from rich.console import Console
 
@@ -37,7 +37,7 @@ def text_of(study: Study, width: int) -> str:
     return captured.get().removesuffix("\n")
 
 
-def _table(study: Study, epsilon: float) -> Table:
+def _table(study: Figures, epsilon: float) -> Table:
     from rich.table import Table
 
     table = Table(title=f"epsilon = {epsilon:g} (NOT private)", title_justify="left")
@@ -53,25 +53,25 @@ def _table(study: Study, epsilon: float) -> Table:
     return table
 
 
-def _row(study: Study, cell: Cell) -> tuple[str, ...]:
-    trust = cell.trust or "any"
+def _row(study: Figures, cell: Cell) -> tuple[str, ...]:
+    trust = (cell.trust or "any") if cell.private else "NOT private"
     shown = cell.label + ("" if cell.picked is None else f" ({cell.picked})")
     runs = f"{len(cell.nicv)} of {cell.asked}"
     if cell.mean is None:
-        return shown, trust if cell.private else "NOT private", "refused" if cell.refused else "-", "", runs, ""
+        return shown, "", "refused" if cell.refused else "-", "", runs, ""
     error = "" if len(cell.nicv) < 2 else f" ± {cell.mean.standard_error:.2g}"
     return (
-        shown, trust if cell.private else "NOT private", f"{cell.mean.value:.4g}{error}",
+        shown, trust, f"{cell.mean.value:.4g}{error}",
         _ratio(study, cell.mean.value), runs, f"{cell.time:.2g}",
     )  # fmt: skip
 
 
-def _ratio(study: Study, cost: float) -> str:
+def _ratio(study: Figures, cost: float) -> str:
     ratio = study.ratio(cost)
     return "-" if ratio is None else f"{ratio:.4g}"
 
 
-def _notes(study: Study) -> list[str]:
+def _notes(study: Figures) -> list[str]:
     """Why cells were refused, each reason once, and what is wrong with rivals."""
     reasons = dict[str, list[str]]()
     for cell in study.cells:

@@ -47,15 +47,17 @@ class Outcome:
 
 @attrs.frozen(eq=False)
 class Bench:
-    """Rows, put on the lattice once for all runs. Args: rows (n, d), conditions."""
+    """Rows, put on the lattice once for all runs. Args: rows (n, d), own (the same in units of distance), conditions,
+    population."""
 
     rows: Floats
+    own: Floats
     conditions: Conditions
     population: Any
 
     @classmethod
     def of(cls, rows: Floats, conditions: Conditions) -> Bench:
-        return cls(rows, conditions, source(rows, None, "refuse", threads=1))
+        return cls(rows, rows / conditions.units, conditions, source(rows, None, "refuse", threads=1))
 
     def run(self, trial: Trial) -> Outcome:
         """Make a run with secret noise and fresh public choices, and measure it. NOT private."""
@@ -65,8 +67,7 @@ class Bench:
         except CloisterError as error:
             return Outcome(refused=str(error))
         spent = time.perf_counter() - begun
-        units = self.conditions.units
-        return Outcome(nicv(self.rows / units, centers / units), spent)
+        return Outcome(nicv(self.own, centers / self.conditions.units), spent)
 
     def _centers(self, trial: Trial) -> Floats:
         told = self.conditions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cloister.core.types import AnyArray, Floats, Ints
-from cloister.datasets.tables import Table
+from cloister.datasets.tables import NamedTable
 
 BOUNDS: dict[str, tuple[float, float]] = {
     "age": (0, 120), "systolic": (50, 250), "heart_rate": (20, 220), "creatinine": (0, 20), "stay": (0, 365),
@@ -40,7 +40,7 @@ def patients(n: int = 20_000, seed: int = 0) -> tuple[Floats, Ints]:
     return np.maximum(MIDDLES[groups] + SPREADS[groups] * g.normal(size=(n, 8)), 0.0), groups
 
 
-def table(n: int, seed: int) -> Table:
+def table(n: int, seed: int) -> NamedTable:
     """The patients with an id, the day of their visit, their ward and whether they came as an emergency.
 
     The numbers are rounded as a hospital writes them down, and within their bounds.
@@ -59,7 +59,7 @@ def table(n: int, seed: int) -> Table:
         "emergency": g.random(n) < EMERGENCIES[groups],
         **numbers,
     }
-    return Table(columns, BOUNDS, groups)
+    return NamedTable(columns, BOUNDS, groups)
 
 
 EMERGENCIES = np.array([0.1, 0.3, 0.9, 0.5, 0.2, 0.4, 0.3])

@@ -7,7 +7,7 @@ import numpy as np
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Floats, Ints
 from cloister.datasets.separated import in_proportion, separated
-from cloister.datasets.tables import Table
+from cloister.datasets.tables import NamedTable
 
 NOISE = 0.08
 """Standard deviation of the rows of a moon around it, whose radius is 1."""
@@ -22,7 +22,7 @@ def blobs(
     unequal: bool = False,
     outliers: int = 0,
     seed: int = 0,
-) -> Table:
+) -> NamedTable:
     """Gaussian groups, each at the same separation from its nearest neighbour, in [-1, 1].
 
     Args:
@@ -45,10 +45,10 @@ def blobs(
     labels = np.concatenate([np.repeat(np.arange(k), sizes), np.full(outliers, -1)])
     order = rng.permutation(len(labels))
     whole = scaled(np.concatenate([inside, away]))
-    return Table.of(whole[order], [(-1.0, 1.0)] * columns, labels[order])
+    return NamedTable.of(whole[order], [(-1.0, 1.0)] * columns, labels[order])
 
 
-def moons(rows: int, *, seed: int = 0) -> Table:
+def moons(rows: int, *, seed: int = 0) -> NamedTable:
     """Two half circles that reach into one another, in the plane: groups that no centres can tell apart.
 
     Raises: InvalidInput: fewer than 2 rows.
@@ -63,7 +63,7 @@ def moons(rows: int, *, seed: int = 0) -> Table:
     whole = np.where(labels[:, None] == 0, first, second) + NOISE * rng.standard_normal((rows, 2))
     bounds = [(-1.5, 2.5), (-1.0, 1.5)]
     low, high = np.array(bounds).T
-    return Table.of(np.clip(whole, low, high), bounds, labels)
+    return NamedTable.of(np.clip(whole, low, high), bounds, labels)
 
 
 def scaled(rows: AnyArray) -> Floats:

@@ -23,7 +23,7 @@ NAMED: Final = (".csv", ".parquet")
 
 @final
 @attrs.frozen(eq=False)
-class Table:
+class NamedTable:
     """Rows that were made.
 
     Args: columns (values (n,) by name: numbers, texts or booleans), bounds (a public pair by the name of each column of
@@ -35,14 +35,14 @@ class Table:
     labels: Ints
 
     @classmethod
-    def of(cls, rows: AnyArray, bounds: Sequence[tuple[float, float]], labels: Ints) -> Table:
+    def of(cls, rows: AnyArray, bounds: Sequence[tuple[float, float]], labels: Ints) -> NamedTable:
         """A table of rows (n, d) with columns x1, x2 ..."""
         names = [f"x{j + 1}" for j in range(rows.shape[1])]
         columns = dict(zip(names, np.asarray(rows).T, strict=True))
         return cls(columns, dict(zip(names, bounds, strict=True)), labels)
 
     @classmethod
-    def plain(cls, rows: AnyArray) -> Table:
+    def plain(cls, rows: AnyArray) -> NamedTable:
         """A table of rows (n, d) of which nobody has stated bounds or groups."""
         return cls({f"x{j + 1}": column for j, column in enumerate(rows.T)}, {}, np.full(len(rows), -1))
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +16,7 @@ from cloister.core.errors import InvalidInput, PrivacyWarning
 from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.estimators.parameters import columns_of, parameters_of
 from cloister.estimators.rows import frame_of, picked, refuse_names, refuse_others, refusing, table
+from cloister.estimators.telling import run_named, warn
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.cautions import after
@@ -39,6 +37,9 @@ SOON = 2.0
 
 class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
     """What the estimators share; ``KMeans`` says it for callers. Laws: fitted attributes hold released values only."""
+
+    n_features_in_: int
+    feature_names_in_: Any
 
     _power: ClassVar[int] = 2
     """The exponent of distances in the cost that ``score`` takes."""
@@ -99,11 +100,11 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         refuse_others(others, "fit")
         said = set[str]()
         with refusing():
-            result = self._fitted(X, users, resume, partial(_warn, said))
+            result = self._fitted(X, users, resume, partial(warn, said))
         self._take(result)  # first: a filter that makes an error of what follows must not lose what was paid for
         late = large_delta(result.privacy.delta, result.privacy.rows) if result.privacy.count_share else ""
         for warning in (*([PrivacyWarning(late)] if late else []), *after(result)):
-            _warn(said, warning)
+            warn(said, warning)
         return self
 
     def _take(self, result: Result) -> None:
@@ -118,7 +119,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     ) -> Result:  # fmt: skip
         if self.user_column is not None and users is not None:
             raise InvalidInput("users are named twice: give user_column, or users, not both")
-        with progress(self.progress, 0.0 if self.progress else SOON) as (advance, started), _run_named() as reserved:
+        with progress(self.progress, 0.0 if self.progress else SOON) as (advance, started), run_named() as reserved:
             return fit(
                 self._request(), self._population(rows, users, advance), started=started, reserved=reserved,
                 account=Account.of(self.ledger, self.dataset, resume), caution=caution,
@@ -257,34 +258,3 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing == "drop"
         return tags
-
-
-@contextmanager
-def _run_named() -> Iterator[Callable[[str], None]]:
-    """Yield a function that is told a ledger's run; what then cuts it off says how to go on."""
-    runs = list[str]()
-    try:
-        yield runs.append
-    except BaseException as error:
-        for run in runs:
-            error.add_note(f"the ledger's run {run} was cut off: go on with it by fit(X, resume={run!r})")
-        raise
-
-
-def _warn(said: set[str], warning: UserWarning) -> None:
-    """Give a warning once, at the caller's line. Args: said (what was given before)."""
-    if str(warning) not in said:
-        said.add(str(warning))
-        warnings.warn(warning, stacklevel=_outside())
-
-
-def _outside() -> int:
-    """The stack level of the caller's own line, for a warning that our caller gives."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
-        "cloister",
-        "contextlib",
-        "sklearn",
-    ):
-        frame, level = frame.f_back, level + 1
-    return level

@@ -54,7 +54,8 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     def inverse_transform(self, X: Any) -> Floats:  # noqa: N803
         """Scaled rows, or a result's centres (m, d), in the caller's units."""
         check_is_fitted(self)
-        scaled: AnyArray = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
+        floats: Any = [np.float64, np.float32]
+        scaled: AnyArray = check_array(X, dtype=floats, ensure_all_finite=False)
         return scaled * self.scale_ + self.offset_
 
     def __sklearn_tags__(self) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import attrs
 import numpy as np
 
@@ -84,7 +86,9 @@ def cards_of(result: Result, profile: Profile) -> list[Card]:
     for cluster in profile.clusters:
         if cluster.number in largest:
             drawn = _drawn(np.abs(heights[cluster.number] - middle))
-            dots = tuple(_dot(cluster, profile.columns, j, low[j], high[j], float(middle[j])) for j in drawn)
+            dots = tuple(
+                _dot(cluster, profile.columns, j, float(low[j]), float(high[j]), float(middle[j])) for j in drawn
+            )
             found.append(_card(cluster, dots))
     return found
 
@@ -121,8 +125,9 @@ def _dot(cluster: ClusterProfile, columns: tuple[str, ...], j: int, low: float, 
     def at(value: float) -> float:
         return round(100 * float(placed(np.array(value), np.array(low), np.array(high))), 2)
 
-    value, error = cluster.center[j], cluster.center_error
-    ends = (None, None) if error is None else (at(value - ERRORS * error[j]), at(value + ERRORS * error[j]))
+    value = cluster.center[j]
+    reach = math.nan if cluster.center_error is None else ERRORS * cluster.center_error[j]
+    ends = (at(value - reach), at(value + reach)) if math.isfinite(reach) else (None, None)
     return Dot(columns[j], _value(cluster, j), at(value), round(100 * mean, 2), *ends)
 
 

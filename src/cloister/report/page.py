@@ -51,10 +51,9 @@ def html_of(result: Result) -> str:
     )  # fmt: skip
     heading = Heading.of(result, "Report")  # raises Damaged where the facts are missing
     try:
-        facts = _facts(result, heading)
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        return pages.get_template("page.html").render(_facts(result, heading))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise Damaged(f"this result cannot be reported: {error!r}") from error
-    return pages.get_template("page.html").render(facts, style=(HERE / "page.css").read_text("utf-8"))
 
 
 def _facts(result: Result, heading: Heading) -> dict[str, Any]:
@@ -67,7 +66,7 @@ def _facts(result: Result, heading: Heading) -> dict[str, Any]:
         "maps": _maps(result), "parallel": _parallel(result), "curve": _curve(result),
         "cards": cards_of(result, profile), "table": table_of(result, profile),
         "profile": profile, "errors": profile.clusters[0].center_error is not None,
-        "parts": list(_parts("method", result.method)),
+        "style": (HERE / "page.css").read_text("utf-8"), "parts": list(_parts("method", result.method)),
     }  # fmt: skip
 
 
@@ -79,7 +78,7 @@ def _maps(result: Result) -> list[Picture]:
     low, high = extent(domain_of(result))
     two = [result.columns[j] for j in differing(placed(result.centers, low, high), 2)]
     projection = _map(Map.of(result, project=True), "projection")
-    if len(set(two)) < 2:  # columns of one name cannot be asked for
+    if any(result.columns.count(name) > 1 for name in two):  # columns of one name cannot be asked for
         return [projection]
     return [_map(Map.of(result, two), "map", ", the two columns in which the centres differ most"), projection]
 
@@ -103,19 +102,20 @@ def _parallel(result: Result) -> Picture | None:
     if len(result.columns) <= 2:  # the map shows them as they are
         return None
     lines = Parallel.of(result)
-    caption = f"A line per cluster: {lines.text()}, each column from its lower to its upper bound."
+    ends = "over the interval that the run released" if "intervals" in result.details else "from bound to bound"
+    caption = f"A line per cluster: {lines.text()}, each column {ends}."
     return _drawn(lines, "parallel", caption)
 
 
 def _curve(result: Result) -> Picture | None:
-    if not np.size(result.details.get("costs", ())):
+    if not any(np.size(result.details.get(name, ())) for name in ("curve", "costs")):
         return None
     curve = Curve.of(result)
-    caption = (
-        f"The least cost of 1 to {len(curve.costs)} centres on the released tree; {curve.k} were asked for. Where the "
-        f"line is flat, more centres bring little."
-    )
-    return _drawn(curve, "curve", caption)
+    words = f"The least cost of {curve.numbers[0]} to {curve.numbers[-1]} centres, from released values. "
+    if not curve.suggested:
+        return _drawn(curve, "curve", f"{words}Where the line is flat, more centres bring little.")
+    why = str(result.details["curve"].get("why", ""))
+    return _drawn(curve, "curve", f"{words}It suggests k = {curve.k}{f': {why}' if why else ''}.")
 
 
 def _drawn(picture: Map | Curve | Parallel, name: str, caption: str) -> Picture:

@@ -74,7 +74,7 @@ class Model(Protocol):
 
 @final
 @attrs.frozen(eq=False)
-class Cells:
+class FilledBoxes:
     """Boxes (m, 2, d) with noisy rows (m,) of these standard errors (m,), and centres (k, d).
 
     Rows of a group that is wider than a box lie on average where box and group overlap: the squared distances of the
@@ -87,7 +87,7 @@ class Cells:
     errors: Floats
     centers: Floats
 
-    def again(self, g: np.random.Generator) -> Cells:
+    def again(self, g: np.random.Generator) -> FilledBoxes:
         return attrs.evolve(self, weights=self.weights + self.errors * g.standard_normal(len(self.errors)))
 
     def points(self, m: int) -> Floats:
@@ -141,17 +141,22 @@ class Spheres:
     centers: Floats
 
     def again(self, g: np.random.Generator) -> Spheres:
+        near = np.arange(len(self.counts)) <= self.last + 1
         return attrs.evolve(
-            self, counts=self.counts + self.errors * g.standard_normal(len(self.errors)),
+            self, counts=np.where(near, self.counts + self.errors * g.standard_normal(len(self.errors)), 0.0),
             weights=self.weights + self.weights_error * g.standard_normal(len(self.weights)),
         )  # fmt: skip
 
     @property
+    def last(self) -> int:
+        """The farthest bin that clearly holds rows."""
+        seen = np.flatnonzero(self.counts > SEEN * self.errors)
+        return int(seen[-1]) if len(seen) else len(self.counts) - 1
+
+    @property
     def shown(self) -> Floats:
-        """Rows (b,) of the bins up to the last one that clearly holds some."""
-        seen = self.counts > SEEN * self.errors
-        last = int(np.flatnonzero(seen)[-1]) if seen.any() else len(seen) - 1
-        return np.where(np.arange(len(seen)) <= last, np.maximum(self.counts, 0.0), 0.0)
+        """Rows (b,) of the bins up to ``last``."""
+        return np.where(np.arange(len(self.counts)) <= self.last, np.maximum(self.counts, 0.0), 0.0)
 
     def points(self, m: int) -> Floats:
         g = np.random.default_rng(0)
@@ -223,7 +228,7 @@ def model_of(result: Result) -> Model | None:
     if boxes.ndim == 3 and boxes.shape[1:] == (2, d) and "projection" not in details:
         weights, errors = _numbers(details.get("cell_weights")), _numbers(details.get("cell_errors"))
         if len(boxes) == len(weights) == len(errors) and (weights > 0).any():
-            cells = Cells((boxes - middle) / units, weights, errors, centers)
+            cells = FilledBoxes((boxes - middle) / units, weights, errors, centers)
             return cells if cells.width <= WIDE * cells.square else None
         return None
     found, weights_error = details.get("distances"), _numbers(details.get("weights_error"))

@@ -83,6 +83,7 @@ def fit(
     request: Request, population: Population[Any], *, account: Account | None = None, noise: NoiseRng | None = None,
     started: Callable[[PreparedRun, int], None] | None = None, keep: Callable[[Result], None] | None = None,
     reserved: Callable[[str], None] | None = None, caution: Callable[[UserWarning], None] | None = None,
+    checked: Callable[[], None] | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> Result:  # fmt: skip
     """Cluster a population's rows.
@@ -95,6 +96,8 @@ def fit(
         started: called with the plan and the number of rounds before the first row is read, and once rows are counted.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
         caution: told each warning that public figures give, before a row is read or budget reserved.
+        checked: called once everything has been checked, before anything is asked: what is reserved is given back if
+            the run ends there.
         reserved: called with the id of the ledger's run, if any, as soon as the run would count as spent if cut off.
         facts: public details that the caller adds to the result, such as a pool's table of who learns what.
 
@@ -126,6 +129,8 @@ def fit(
     if run is not None:
         seed = PublicRng(run.seed)
         asked, accountant = _checked_forecast(plan, seed)
+    if checked is not None:
+        checked()
     if past is None:
         _join(population, run)
         users.keep(plan.total, population, seed)

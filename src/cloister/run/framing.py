@@ -166,6 +166,8 @@ def scale_of(scale: Any, columns: Sequence[str], categories: Collection[str] = (
         check_named(scale, columns, "scale", SCALE_HELP)
         scale = [scale[name] for name in columns]
     try:
+        if any(isinstance(weight, bool) for weight in scale):
+            raise TypeError
         weights = [float(weight) for weight in scale]
     except (TypeError, ValueError):
         raise InvalidInput(f"scale is {given!r}: {SCALE_HELP}") from None

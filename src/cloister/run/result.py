@@ -213,7 +213,7 @@ def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
 
     Raises: InvalidInput: the disk is full, or the place cannot be written.
     """
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = _temporary(target)
     try:
         with temporary.open("wb") as file:
             write(file)
@@ -227,6 +227,10 @@ def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def _temporary(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}.tmp")
+
+
 def checked_target(
     path: str | os.PathLike[str], endings: Sequence[str] = (".json", ".npz"), what: str = "results"
 ) -> Path:
@@ -236,14 +240,17 @@ def checked_target(
     """
     target = Path(path)
     if target.suffix not in endings:
-        raise InvalidInput(f"{what} are saved as {' or '.join(endings)}, not '{target.name}'")
+        raise InvalidInput(f"{what} are saved as {' or '.join(endings)}, not '{target}'")
     folder = target.parent
     if not folder.is_dir():
         raise InvalidInput(f"cannot write {target}: there is no folder {folder}")
-    if (
-        target.is_dir()
-        or not os.access(target if target.exists() else folder, os.W_OK)
-        or not os.access(folder, os.W_OK)
-    ):
+    if target.exists() and not target.is_file():
+        raise InvalidInput(f"cannot write {target}: something that is no file has that name")
+    if not os.access(target if target.exists() else folder, os.W_OK) or not os.access(folder, os.W_OK):
         raise InvalidInput(f"cannot write {target}: no permission")
+    try:  # the only sure way to know that it can be made
+        _temporary(target).open("wb").close()
+        _temporary(target).unlink()
+    except OSError as error:
+        raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from error
     return target

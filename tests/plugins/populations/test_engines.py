@@ -122,7 +122,9 @@ def test_a_large_parquet_file_is_several_parts_in_order(tmp_path: Path, monkeypa
     population = Files(write(tmp_path / "a.parquet", rows), "*")
     parts = list(population._parts(numbered=True))
     assert [(part.start, part.only) for part in parts] == [(0, range(3)), (300, range(3, 6)), (600, range(6, 8))]
-    np.testing.assert_array_equal(np.concatenate([c.copy() for p in parts for _, c in p.chunks(["x", "y"])]), rows)
+    np.testing.assert_array_equal(
+        np.concatenate([c.copy() for p in parts for _, c in p.chunks(population.selection)]), rows
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)

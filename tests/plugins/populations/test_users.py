@@ -355,7 +355,7 @@ def test_the_user_column_is_not_clustered_by(tmp_path: Path) -> None:
         assert population.columns == ("x", "y")
     for make in (
         lambda **more: Arrays(rows, **more),
-        lambda **more: Files(written(rows, tmp_path, "csv"), "*", **more),
+        lambda **more: Files(written(rows, tmp_path, "csv"), **({"columns": "*"} | more)),
     ):
         with pytest.raises(InvalidInput, match="column 'who' names users and is not clustered by"):
             make(users="who", columns=["x", "who"])

@@ -75,23 +75,15 @@ class Ledger:
             InvalidInput: figures out of range, an empty name, or ``zcdp`` with delta = 0.
             Refused: the data set was declared with other figures.
         """
-        total = Total(epsilon, delta)
-        if not dataset:
-            raise InvalidInput("a data set needs a name")
-        if composition not in ("basic", "zcdp"):
-            raise InvalidInput(f"composition is '{composition}', expected 'basic' or 'zcdp'")
-        if unit not in ("rows", "users"):
-            raise InvalidInput(f"unit is '{unit}', expected 'rows' or 'users'")
-        if composition == "zcdp" and total.delta == 0:
-            raise InvalidInput("a lifetime in zCDP needs delta > 0: pass delta, or composition 'basic'")
+        asked = checked(dataset, epsilon, delta, composition, unit)
         with transaction(self.path, "writing") as db:
             known = lifetimes(db).get(dataset)
             if known is None:
-                row = [dataset, total.epsilon, total.delta, composition]
+                row = [dataset, asked.total.epsilon, asked.total.delta, composition]
                 db.execute(f"insert into datasets values (?, ?, ?, ?, {NOW})", row)
                 if unit == "users":
                     db.execute("insert into of_users values (?)", [dataset])
-            elif known != Lifetime(dataset, total, composition, unit):
+            elif known != asked:
                 raise Refused(
                     f"data set '{dataset}' was declared with epsilon {known.total.epsilon}, delta {known.total.delta}, "
                     f"composition {known.composition}, for {known.unit}: a lifetime budget cannot be changed"
@@ -201,6 +193,20 @@ class Ledger:
         """The runs on one data set, or on all, oldest first. Raises: UnknownName: no such data set."""
         with transaction(self.path, "reading") as db:
             return runs_of(db, dataset if dataset is None else lifetime_of(db, dataset).dataset)
+
+
+def checked(dataset: str, epsilon: float, delta: float, composition: Composition, unit: Unit) -> Lifetime:
+    """A lifetime that may be declared. Args, and Raises: InvalidInput: as ``Ledger.declare``."""
+    total = Total(epsilon, delta)
+    if not dataset:
+        raise InvalidInput("a data set needs a name")
+    if composition not in ("basic", "zcdp"):
+        raise InvalidInput(f"composition is '{composition}', expected 'basic' or 'zcdp'")
+    if unit not in ("rows", "users"):
+        raise InvalidInput(f"unit is '{unit}', expected 'rows' or 'users'")
+    if composition == "zcdp" and total.delta == 0:
+        raise InvalidInput("a lifetime in zCDP needs delta > 0: pass delta, or composition 'basic'")
+    return Lifetime(dataset, total, composition, unit)
 
 
 def _admit(db: sqlite3.Connection, dataset: str, budget: Budget, cost: Cost, unit: Unit) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 from cloister.collection.client.encoder import BYTES, Encoded, PlanEncoder
 from cloister.collection.client.records import Records
 from cloister.collection.client.state import State
-from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, private, sync, writing
+from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, made, private, sync, writing
 from cloister.collection.wire import messages, reports as wire
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.columns import Selection
@@ -43,10 +43,10 @@ CELLS, MAX_ROWS = 2**22, 2**18
 @final
 @attrs.frozen(kw_only=True)
 class Naming:
-    """How rows get user numbers. Args: first (number of the first row; the others count on), column (takes them from
-    this column instead)."""
+    """How rows get user numbers. Args: first (number of the first row; the others count on; None: they are everybody's,
+    from 0), column (takes them from this column instead)."""
 
-    first: int = 0
+    first: int | None = None
     column: str | None = None
 
 
@@ -62,17 +62,23 @@ class RowTable:
         missing: "refuse" or "drop" rows with missing or infinite cells.
         progress: called with the number of rows just read.
         form: delimiter and encoding of CSV files.
+        checked: called with this table once all is checked, before anybody is charged.
+
+    Attributes:
+        selection: which columns are used, and which are left out.
     """
 
     def __init__(
         self, encoder: PlanEncoder, paths: Sequence[str], naming: Naming, columns: Sequence[str] | None = None,
-        missing: str = "refuse", progress: Callable[[int], None] | None = None, form: Mapping[str, str | None] | None = None,
+        missing: str = "refuse", progress: Callable[[int], None] | None = None,
+        form: Mapping[str, str | None] | None = None, checked: Callable[[RowTable], None] = lambda table: None,
     ) -> None:  # fmt: skip
         self._encoder, self._naming, self._missing = encoder, naming, missing
-        self._progress = progress or (lambda n: None)
+        self._first = naming.first or 0
+        self._progress, self._checked = progress or (lambda n: None), checked
         plan = encoder.plan
-        if not 0 <= naming.first < plan.rows:
-            raise InvalidInput(f"the first user number is {naming.first}: this plan's are 0 to {plan.rows - 1}")
+        if not 0 <= self._first < plan.rows:
+            raise InvalidInput(f"the first user number is {self._first}: this plan's are 0 to {plan.rows - 1}")
         asked, form = columns or plan.columns, form or {}
 
         def read(some: Sequence[str] | None) -> Any:
@@ -99,7 +105,7 @@ class RowTable:
         InvalidInput: a file or a user number cannot be used."""
         for start, cells in self._files.chunks():
             if self._naming.column is None:
-                first, rows = start + self._naming.first, cells
+                first, rows = start + self._first, cells
                 users = np.arange(first, first + len(cells), dtype=np.uint64)
                 if first + len(cells) > self._encoder.plan.rows:
                     raise InvalidInput(
@@ -126,12 +132,19 @@ class RowTable:
     def check(self) -> UserSet:
         """Read everything once. Returns: the users with rows whom this round asks. Raises: InvalidInput: some row,
         number or file is unusable, so nothing may be encoded."""
-        everybody, asked = UserSet(self._encoder.plan.rows), UserSet(self._encoder.plan.rows)
+        people = self._encoder.plan.rows
+        everybody, asked = UserSet(people), UserSet(people)
         for users, _ in self.chunks():
             everybody.add(users)
             asked.add(users[self._encoder.asked(users)])
         if not everybody.count:
             raise InvalidInput("there are no rows to use")
+        if everybody.count == 1 < people and self._naming == Naming():
+            raise InvalidInput(
+                "a single row is one person's, and nothing says whose: give her user number with --first, or the "
+                "column that holds it with --user-column"
+            )
+        self._checked(self)
         return asked
 
     def pieces(self) -> Iterator[tuple[Ids, Floats]]:
@@ -155,19 +168,27 @@ def piece_rows(dimension: int, width: int = 1) -> int:
 
 
 def collect(
-    encoder: PlanEncoder, table: RowTable, out: Path, format: Format = "parquet", state: State | None = None
+    encoder: PlanEncoder,
+    table: RowTable,
+    out: Path,
+    format: Format = "parquet",
+    state: State | None = None,
+    ready: Callable[[], None] = lambda: None,
 ) -> tuple[Path | None, int]:
     """Encode a table into a new file in the folder ``out``, which is created if missing.
+
+    Args: ready (called once everything is checked, before anybody is charged).
 
     Returns: the file (None if this round asks none of these users) and its number of reports.
     Raises: CloisterError: no report was written.
     """
     encoder.check_memory(state)
-    prepared(out)
-    roll = table.check()
-    if not roll.count:
-        return None, 0
     with ExitStack() as stack:
+        stack.enter_context(prepared(out))
+        roll = table.check()
+        ready()
+        if not roll.count:
+            return None, 0
         store = state
         if store is None and not table.ascending:  # sorted on disk, so that memory does not grow with the rows
             store = State(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "reports", durable=False)
@@ -195,13 +216,16 @@ def _batch(encoded: Encoded, schema: pa.Schema) -> pa.RecordBatch:
     return wire.to_batch(encoded.reports, encoded.users, schema)
 
 
-def prepared(folder: Path) -> None:
-    """Create a folder for reports if it is missing, readable by its owner only. Raises: InvalidInput: it cannot be
-    created or written."""
-    with writing(f"into {folder}"):
-        folder.mkdir(OWNERS_FOLDER, parents=True, exist_ok=True)
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InvalidInput(f"cannot write into {folder}: no permission")
+@contextmanager
+def prepared(folder: Path) -> Iterator[None]:
+    """A folder for reports, created if it is missing and readable by its owner only, see ``made``. Raises:
+    InvalidInput: it cannot be created or written."""
+    with ExitStack() as stack:
+        with writing(f"into {folder}"):
+            stack.enter_context(made(folder, OWNERS_FOLDER))
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InvalidInput(f"cannot write into {folder}: no permission")
+        yield
 
 
 def _drawn(encoder: PlanEncoder, table: RowTable) -> Iterator[tuple[Ids, Records]]:

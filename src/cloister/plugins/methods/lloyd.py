@@ -108,7 +108,7 @@ class Lloyd(Generic[T]):
         start, problem = begun(self.start, self.start_share, problem, session, rng)
         schedule = self.schedule(problem)
         centers, weights, iterates = start.centers, np.zeros(problem.k), list[Floats]()
-        errors = np.zeros((problem.k, 1))
+        errors, count_errors = np.zeros((problem.k, 1)), np.zeros(problem.k)
         for radius in schedule.radii:
             near = nearest_within(radius, centers, domain)  # line 7: the assignment step
             vectors, origin = offsets_from(near, domain, relative=self.updates == "relative")
@@ -117,7 +117,8 @@ class Lloyd(Generic[T]):
                 vector_sum(vectors, oracle=self.sums, budget=schedule.per_sum),
             )
             centers, weights = domain.real(near.centers), counts.at(every)
-            size = np.maximum(weights, np.maximum(self.floor * counts.standard_error(every), 1e-9))[:, None]
+            count_errors = counts.standard_error(every)
+            size = np.maximum(weights, np.maximum(self.floor * count_errors, 1e-9))[:, None]
             means = sums.at(every) / size + origin  # line 19, or S / C for absolute updates
             errors = sums.standard_error(every)[:, None] / size
             means = self._shrunk(centers, means, errors)
@@ -126,9 +127,9 @@ class Lloyd(Generic[T]):
             iterates.append(centers)
         found = np.mean(iterates[-self.average :], axis=0)
         found = towards_middle(found, math.sqrt(self.shrink) * errors[:, 0], domain)
-        sizes, every_error = np.maximum(weights, 0.0), counts.standard_error(every)
+        sizes = np.maximum(weights, 0.0)
         stated = of_steps(
-            sizes, weights, np.hypot(every_error, unseen(sizes, problem.rows, radius)), found,
+            sizes, weights, np.hypot(count_errors, unseen(sizes, problem.rows, radius)), found,
             found - domain.real(near.centers), errors[:, 0], limits(radius, problem.k),
         )  # fmt: skip
         return Clustering(

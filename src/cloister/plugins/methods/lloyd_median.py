@@ -42,7 +42,7 @@ from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.median_step import STEPS, Pulls, step_noise, weiszfeld
 from cloister.plugins.methods.radius import equal_cells, nearest_within, shortened, steps
 from cloister.plugins.methods.start import begun, share_option
-from cloister.plugins.methods.stated_errors import SMOOTHED, limits, of_steps, unseen
+from cloister.plugins.methods.stated_errors import SMOOTHED, count_error, limits, of_steps, unseen
 
 FROM_TREE, FROM_PACKED = ErrorLaw(0.75, 2.05, 1.25, -0.23), ErrorLaw(0.11, 1.14, 0.47, 0.14)
 FROM_GRID = ErrorLaw(0.48, 2.13, 0.46, -0.28)
@@ -85,6 +85,7 @@ class LloydMedian(Generic[T]):
         # the oracle takes lattice steps for lengths in the caller's units; these are steps of unit vectors
         scale = 1 / (domain.unit * STEPS)
         centers, weights = start.centers, np.zeros(problem.k)
+        count_errors = count_error(self.counts, problem.k, per_count, problem)
         for _ in range(self.rounds):
             near = nearest_within(radius, centers, domain)
             counts, pulls = session.ask(
@@ -100,7 +101,7 @@ class LloydMedian(Generic[T]):
             noise = step_noise(totals, errors, smoothing=length, stretch=self.stretch)
             noise = np.hypot(noise, SMOOTHED * length)
             stated = of_steps(
-                weights, counted, np.hypot(counts.standard_error(every), unseen(weights, problem.rows, radius)),
+                weights, counted, np.hypot(count_errors, unseen(weights, problem.rows, radius)),
                 centers, centers - domain.real(near.centers), noise, limits(radius, problem.k),
             )  # fmt: skip
         return Clustering(centers, weights, start.details | {"rounds": self.rounds} | stated)

@@ -21,7 +21,7 @@ from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
 from cloister.plugins.methods.post_processing import empirical_bayes, james_stein
 from cloister.plugins.methods.radius import nearest_within, shortened
-from cloister.plugins.methods.stated_errors import of_steps
+from cloister.plugins.methods.stated_errors import count_error, of_steps
 
 
 @final
@@ -138,9 +138,10 @@ class Measuring(Generic[T]):
     def distances(self, near: NearestCenter) -> Distances:
         """Rows by their distance from the nearest centre."""
         bins = DistanceBins(near, 2 * self.problem.domain.max_norm)
-        (counts,) = self.session.ask(count(bins, oracle=self.counts, budget=next(self.spend)))
-        every = np.arange(bins.number)
-        return Distances(bins, counts.at(every), counts.standard_error(every))
+        budget = next(self.spend)
+        (counts,) = self.session.ask(count(bins, oracle=self.counts, budget=budget))
+        error = count_error(self.counts, bins.number, budget, self.problem)
+        return Distances(bins, counts.at(np.arange(bins.number)), np.full(bins.number, error))
 
     def moved(self, vectors: ClippedOffsets) -> Moved:
         """Rows per bucket, and the means of their clipped offsets."""

@@ -42,7 +42,7 @@ from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.post_processing import believed, denoised, projected
 from cloister.plugins.methods.radius import nearest_within
 from cloister.plugins.methods.start import begun, share_option
-from cloister.plugins.methods.stated_errors import of_steps
+from cloister.plugins.methods.stated_errors import count_error, of_steps
 
 WELL_KNOWN = 25.0
 """q from which smaller groups than the average one are believed."""
@@ -76,7 +76,7 @@ class ShrunkLloyd(Generic[T]):
         start, problem = begun(self.start, self.start_share, problem, session, rng)
         per_count, per_sum = self.per_round(problem)
         centers, weights = domain.middle + self.extent * (start.centers - domain.middle), np.zeros(problem.k)
-        stated = dict[str, Any]()
+        stated, count_errors = dict[str, Any](), count_error(self.counts, problem.k, per_count, problem)
         for number in range(self.rounds):
             radius = (self.radius if number else self.first_radius) * domain.diameter / 2
             near = nearest_within(math.inf, centers, domain)
@@ -90,7 +90,7 @@ class ShrunkLloyd(Generic[T]):
             steps = believed(errors / sizes, domain) * denoised(totals, errors) / sizes[:, None]
             centers = domain.truncate(domain.real(near.centers) + self.stretch * steps)
             stated = of_steps(
-                weights, counted, counts.standard_error(every), centers, self.stretch * steps,
+                weights, counted, count_errors, centers, self.stretch * steps,
                 self.stretch * errors / sizes, np.full(problem.k, radius),
             )  # fmt: skip
         return Clustering(centers, weights, {**start.details, "rounds": self.rounds, **stated})

@@ -26,8 +26,11 @@ from typing import Any
 import numpy as np
 
 from cloister.core.boxes import evenly_in
-from cloister.core.clustering import Coreset, Errors
+from cloister.core.buckets import Space
+from cloister.core.budget import Budget
+from cloister.core.clustering import Coreset, Errors, Problem
 from cloister.core.domains import Domain
+from cloister.core.roles import FrequencyOracle
 from cloister.core.types import Floats
 from cloister.plugins.methods.post_processing import held, nearest
 
@@ -54,7 +57,13 @@ POINTS = 2**15
 
 
 def of_steps(
-    sizes: Floats, counted: Floats, count_errors: Floats, centers: Floats, steps: Floats, noise: Floats, radii: Floats
+    sizes: Floats,
+    counted: Floats,
+    count_errors: Floats | float,
+    centers: Floats,
+    steps: Floats,
+    noise: Floats,
+    radii: Floats,
 ) -> dict[str, Any]:
     """Errors after a round of counts and of sums of offsets.
 
@@ -69,6 +78,13 @@ def of_steps(
     fixed = np.hypot(noise, CLIPPED * radii)[:, None]
     sides = crossed(np.maximum(sizes, 0.0), centers, lengths)
     return {"weights_error": np.sqrt(count_errors**2 + moved**2 + sides**2), "centers_error": np.hypot(along, fixed)}
+
+
+def count_error(oracle: FrequencyOracle[Any], buckets: int, budget: Budget, problem: Problem) -> float:
+    """The standard error of a count, as its table states it. It needs no look at the table, so that runs of versions
+    that did not look can be replayed."""
+    variance = oracle.variance(Space((buckets,)), budget, problem.context(budget))
+    return math.sqrt(variance) / budget.fraction
 
 
 def unseen(sizes: Floats, rows: int, radius: float) -> Floats:

@@ -21,7 +21,7 @@ from cloister.plugins.populations.engine_tasks import attempt, packed, settled
 P = TypeVar("P")
 V = TypeVar("V")
 
-PATIENCE, GREETING = 30, 3
+PATIENCE, GREETING = 30, 2
 """Seconds to wait for a scheduler's first worker, and for the scheduler to answer at all."""
 
 CLUSTER: dict[str, Any] = {

@@ -114,7 +114,7 @@ class Files:
         self.selection = select(first_file.known, columns, categories, bounded, users, not first_file.by_name)
         self.columns = self.selection.features
         for file in self._files[1:]:
-            file.match(self.selection, columns is None and bounded is None and not first_file.by_name, users)
+            file.match(self.selection, columns, bounded, users)
 
     @property
     def dimension(self) -> int:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeVar, final
 
-from cloister.core.columns import Column, Selection, select
+from cloister.core.columns import Asked, Column, Selection, select
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
 from cloister.core.types import Floats
 from cloister.plugins.populations.csv_form import Form
@@ -27,7 +27,7 @@ READERS = {
     **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "pandas.read_sql('SELECT ...', sqlite3.connect('{}'))"),
     ".duckdb": "duckdb.connect('{}').sql('SELECT ...').df()",
     ".sas7bdat": "pandas.read_sas('{}')", ".xpt": "pandas.read_sas('{}')", ".dta": "pandas.read_stata('{}')",
-    ".sav": "pandas.read_spss('{}')", ".json": "pandas.read_json('{}')", ".orc": "pandas.read_orc('{}')",
+    ".sav": "pandas.read_spss('{}')", ".orc": "pandas.read_orc('{}')",
     ".jsonl": "pandas.read_json('{}', lines=True)", ".h5": "pandas.read_hdf('{}')",
 }  # fmt: skip
 """How files of other formats become data frames, by extension."""
@@ -124,11 +124,13 @@ class File:
         except OSError as error:
             raise InvalidInput(f"'{self.path}' cannot be opened: {error.strerror}") from None
 
-    def match(self, chosen: Selection, strict: bool, users: str | None = None) -> None:
-        """Raises: InvalidInput unless this file has these columns, for the same use (and no others, when ``strict``),
-        besides the one that names users."""
+    def match(self, chosen: Selection, asked: Asked, bounded: Sequence[str] | None, users: str | None = None) -> None:
+        """Raises: InvalidInput unless the same columns are chosen of this file as of the first, whatever their order.
+
+        Args: as of ``core.columns.select``.
+        """
         try:
-            mine = select(self.known, None if strict else chosen.used, chosen.categories, None, users, strict)
+            mine = select(self.known, asked, chosen.categories, bounded, users, not chosen.by_name)
         except InvalidInput as error:
             raise InvalidInput(f"'{self.path}' does not go with the files before it: {error}") from None
         if sorted(mine.used) != sorted(chosen.used):

@@ -25,7 +25,7 @@ Key = tuple[str, float, int]
 
 
 @final
-class Journal:
+class StudyFile:
     """An open study file, held by this process alone; without a path, nothing is kept.
 
     Attributes: outcomes (of all finished runs), costs (of what needs no run, by name).
