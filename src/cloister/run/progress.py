@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from cloister.run.request import PreparedRun
+
+Started: TypeAlias = "Callable[[PreparedRun, int, Sized], None]"
+"""Is told the plan, the number of its rounds, and those opened so far: a list that grows while they are asked."""
 
 OFTEN = 0.1
 """Least seconds between two drawings in a notebook."""
@@ -19,14 +22,14 @@ OFTEN = 0.1
 @contextmanager
 def progress(
     wanted: bool | None = None, after: float = 0.0
-) -> Iterator[tuple[Callable[[int], None] | None, Callable[[PreparedRun, int], None] | None]]:
+) -> Iterator[tuple[Callable[[int], None] | None, Started | None]]:
     """A bar that passes over rows move, in every round. It vanishes at the end, but for a last state in a file.
 
     Args: wanted (None: on a terminal or in a notebook, and nowhere else), after (seconds before it is shown: short work
         shows nothing).
 
-    Yields: what to tell of rows that are done, and of the plan and its number of rounds. The bar's length is rounds
-        times the public number of rows.
+    Yields: what to tell of rows that are done, and of the plan and its rounds. The bar's length is rounds times the
+        public number of rows, and its words are the round that is open.
     """
     notebook = _in_notebook()
     if not (notebook or _on_terminal() if wanted is None else wanted):
@@ -57,17 +60,26 @@ class _Bar(ABC):
 
     def __init__(self, after: float) -> None:
         self._from = time.monotonic() + after
-        self._done, self._total, self._words = 0, 0, "reading"
+        self._done, self._total = 0, 0
+        self._rounds = 0
+        self._opened: Sized = ()
 
     def advance(self, rows: int) -> None:
         self._done += rows
         self._drawn()
 
-    def started(self, plan: PreparedRun, rounds: int) -> None:
+    def started(self, plan: PreparedRun, rounds: int, opened: Sized) -> None:
         """The bar's length: rounds times the public number of rows, once that is known."""
-        self._words = "1 round" if rounds == 1 else f"{rounds} rounds"
+        self._rounds, self._opened = rounds, opened
         self._total = 0 if plan.rows is None else rounds * plan.rows
         self._drawn()
+
+    @property
+    def _words(self) -> str:
+        """Which round is open, as in 'round 3 of 8'."""
+        if not self._opened:
+            return "reading" if not self._rounds else "1 round" if self._rounds == 1 else f"{self._rounds} rounds"
+        return f"round {len(self._opened)} of {self._rounds}"
 
     def _drawn(self) -> None:
         if time.monotonic() >= self._from:
