@@ -23,6 +23,7 @@ REASONS = {
     "installs software": "tests install nothing; .ci/run does",
     "run by .ci/run": "the README's two commands, in a fresh environment",
     "other machines": "needs machines that tests do not have",
+    "other programs": "needs programs that neither Python nor cloister brings",
     "runs for hours": "a benchmark over all its sets",
 }
 """Why a block may not be run: ``no-run: REASON`` after its language. Nothing else is a reason."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from cloister.accounting.ledger.ledger import Ledger
 from tests.docs.pages import Block, commands
 from tests.docs.prepared import prepare
 from tests.in_process import cloister
@@ -49,7 +50,7 @@ class Runner:
         if any(re.search(r"(?<!&)&( *#.*)?$", line) for line in lines):
             self._bash(block.text, 0)
             return
-        for line in lines:
+        for line in map(self._named, lines):
             code = 2 if re.search(r"# refused\b", line) else 0
             words = shlex.split(line, comments=True)
             bare = re.sub(r"'[^']*'|\"[^\"]*\"|#.*", "", line)
@@ -60,6 +61,13 @@ class Runner:
                 assert done.returncode == code, f"{line}\nended with {done.returncode}\n{done.stdout}{done.stderr}"
             else:
                 self._bash(line, code)
+
+    def _named(self, line: str) -> str:
+        """A command in which RUN is the last run in the ledger that it names."""
+        ledger = re.search(r"\S+\.db\b", line)
+        if ledger is None or not re.search(r"\bRUN\b", line):
+            return line
+        return re.sub(r"\bRUN\b", Ledger.open(self.folder / ledger[0]).runs()[-1].id, line)
 
     def _bash(self, text: str, code: int) -> None:
         with subprocess.Popen(

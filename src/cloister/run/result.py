@@ -246,10 +246,7 @@ def checked_target(
         raise InvalidInput(f"cannot write {target}: there is no folder {folder}")
     if target.exists() and not target.is_file():
         raise InvalidInput(f"cannot write {target}: something that is no file has that name")
-    if (
-        not os.access(target if target.exists() else folder, os.W_OK)
-        or not os.access(folder, os.W_OK)
-    ):
+    if not os.access(target if target.exists() else folder, os.W_OK) or not os.access(folder, os.W_OK):
         raise InvalidInput(f"cannot write {target}: no permission")
     try:  # the only sure way to know that it can be made
         _temporary(target).open("wb").close()

@@ -87,9 +87,7 @@ def test_a_file_that_was_damaged_before_fails_the_check(
 
 def test_files_of_another_schema_are_refused_before_anybody_works(many: list[Path]) -> None:
     other_columns(many[5])
-    with pytest.raises(
-        InvalidInput, match=r"part-05\.parquet' has the columns x, z, the files before it x, y"
-    ):
+    with pytest.raises(InvalidInput, match=r"part-05\.parquet' has the columns x, z, the files before it x, y"):
         Files(many, "*", engine="processes")
 
 
