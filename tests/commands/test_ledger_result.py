@@ -85,3 +85,9 @@ def test_details_that_are_no_plain_data_do_not_keep_a_paid_run_from_ending(
     monkeypatch.setattr(Result, "text", lambda result: json.dumps(object()))
     assert cloister(*FIT, *PAID, folder=folder).returncode == 0
     assert the_run(folder).state == "done"
+
+
+def test_a_lifetime_that_cannot_be_declared_makes_no_file(tmp_path: Path) -> None:
+    for wrong in (("--epsilon", "0"), ("--epsilon", "1", "--composition", "zcdp")):
+        done = cloister("ledger", "declare", "new.db", "mine", *wrong, folder=tmp_path)
+        assert (done.returncode, list(tmp_path.iterdir())) == (2, [])

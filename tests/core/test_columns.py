@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
-from cloister.core.columns import Column, Selection, select, table_columns
+from cloister.core.columns import Selection, TableColumn, select, table_columns
 from cloister.core.errors import InvalidInput, UnknownName
 
 TABLE = [
-    Column("mrn", "numbers"), Column("age", "numbers"), Column("smoker", "booleans"), Column("ward", "text"),
-    Column("visit", "dates"), Column("glucose", "numbers"), Column("__index_level_0__", "numbers", index=True),
-]  # fmt: skip
+    TableColumn("mrn", "numbers"),
+    TableColumn("age", "numbers"),
+    TableColumn("smoker", "booleans"),
+    TableColumn("ward", "text"),
+    TableColumn("visit", "dates"),
+    TableColumn("glucose", "numbers"),
+    TableColumn("__index_level_0__", "numbers", index=True),
+]
 
 
 def chosen(*arguments: Any, **more: Any) -> Selection:
@@ -90,7 +95,7 @@ def test_what_cannot_be_used_is_refused_by_name(arguments: tuple[Any, ...], mess
 
 
 def test_two_features_never_have_one_name() -> None:
-    table = [Column("ward", "text"), Column("ward=A", "numbers")]
+    table = [TableColumn("ward", "text"), TableColumn("ward=A", "numbers")]
     with pytest.raises(InvalidInput, match="both called 'ward=A'"):
         select(table, ["ward=A"], {"ward": ["A"]})
 
@@ -104,7 +109,7 @@ def test_the_column_of_users_is_none_of_them() -> None:
 @pytest.mark.parametrize("kind", ["text", "dates", "untyped", "other"])
 def test_a_pattern_never_passes_over_a_type_that_cells_have_made(kind: Any) -> None:
     """In a data frame one other row would make it a column of numbers: it is refused, whatever the pattern."""
-    table = [Column("x", "numbers", declared=False), Column("y", kind, declared=False)]
+    table = [TableColumn("x", "numbers", declared=False), TableColumn("y", kind, declared=False)]
     with pytest.raises(InvalidInput, match="column 'y' does not hold numbers"):
         select(table, "*", everything=True)
     with pytest.raises(InvalidInput, match="column 'y' does not hold numbers"):
@@ -123,12 +128,12 @@ def test_a_pattern_never_passes_over_a_type_that_cells_have_made(kind: Any) -> N
 )
 def test_identifiers_and_dates_are_known_by_their_names(why: str, names: str) -> None:
     for name in names.split():
-        assert Column(name, "numbers").barred == why, name
-    assert Column("", "cells").barred == "pandas' index"
+        assert TableColumn(name, "numbers").barred == why, name
+    assert TableColumn("", "cells").barred == "pandas' index"
 
 
 def test_names_with_brackets_are_names() -> None:
-    table = [Column("price [/m2]", "numbers"), Column("what?", "numbers"), Column("whats", "numbers")]
+    table = [TableColumn("price [/m2]", "numbers"), TableColumn("what?", "numbers"), TableColumn("whats", "numbers")]
     assert select(table, ["price [/m2]", "what?"]).used == ("price [/m2]", "what?")
 
 
@@ -139,5 +144,5 @@ def test_features_lead_back_to_the_columns_of_the_table() -> None:
 
 
 def test_many_columns_are_told_in_one_short_line() -> None:
-    table = [Column(f"x{j}", "numbers") for j in range(500)]
+    table = [TableColumn(f"x{j}", "numbers") for j in range(500)]
     assert re.fullmatch(r"columns used: x0, .*, x19, and 480 more", select(table, "*").words)

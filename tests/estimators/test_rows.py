@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,19 @@ def test_one_round_says_that_it_is_a_simulation() -> None:
     assert fitted.result_.method["name"] == "one-round"
     assert "SIMULATED" in fitted.privacy_.text()
     assert "SIMULATED" in fitted.result_._repr_html_()
+
+
+def test_without_scikit_learn_each_says_what_to_install_and_the_package_is_imported_without_it() -> None:
+    program = (
+        "import sys; sys.modules['sklearn'] = None; import cloister\n"
+        "assert 'numpy' not in sys.modules\n"
+        "for name in cloister.__all__:\n"
+        "    try: print(getattr(cloister, name))\n"
+        "    except Exception as error: print(type(error).__name__, error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    missing = "MissingExtra an estimator of cloister needs scikit-learn: pip install 'cloister[sklearn]'"
+    assert done.stdout.splitlines()[:-1] == [missing] * 4
 
 
 def test_they_are_found_in_the_package() -> None:

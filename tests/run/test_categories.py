@@ -59,6 +59,14 @@ def test_two_categories_are_as_far_apart_as_the_ends_of_a_column(zoom: Any) -> N
     np.testing.assert_array_equal(np.array(result.details["intervals"])[1:], [[0, 1]] * 3)
 
 
+def test_the_range_of_a_category_is_never_found_from_the_rows() -> None:
+    """Where all rows have one value, a range that was looked for would be that value, and its unit next to nothing."""
+    population = source(frame().assign(ward="A"), ["age"], "refuse", categories=WARDS)
+    result = fit(request(zoom=0.3), population, noise=NoiseRng.for_tests(0))
+    np.testing.assert_array_equal(np.array(result.details["intervals"])[1:], [[0, 1]] * 3)
+    np.testing.assert_allclose(np.array(result.details["units"])[1:], np.sqrt(0.5))
+
+
 def test_without_a_scale_two_categories_are_one_of_the_caller_s_units_apart() -> None:
     for scale, unit in (("none", 1.0), ({"age": 1.0}, 1.0), ({"age": 4.0}, 1 / 4)):
         result = released(zoom="off", scale=scale)

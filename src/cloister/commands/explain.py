@@ -74,7 +74,7 @@ def _table(
     bounds: str, delimiter: str | None, encoding: str | None,
 ) -> Selection:  # fmt: skip
     """The columns, from what was given. Raises: InvalidInput: nothing, or things that do not go together."""
-    from cloister.core.columns import Column, select
+    from cloister.core.columns import TableColumn, select
     from cloister.run.fit import source
 
     if files and dimension is None:
@@ -84,7 +84,7 @@ def _table(
             tell_columns(population)
             return cast("Selection", population.selection)
     if named is not None and not files and dimension is None:
-        return select([Column(name, "cells") for name in dict.fromkeys([*named, *categories])], named, categories)
+        return select([TableColumn(name, "cells") for name in dict.fromkeys([*named, *categories])], named, categories)
     if dimension is not None and dimension > 0 and not files and named is None:
-        return select([Column(str(i), "numbers") for i in range(dimension)], None, everything=True)
+        return select([TableColumn(str(i), "numbers") for i in range(dimension)], None, everything=True)
     raise InvalidInput("give the columns: files that have them, their names (--columns a,b,c) or --dimension 10")

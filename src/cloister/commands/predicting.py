@@ -55,7 +55,7 @@ def rows_of(
 
 @final
 @attrs.frozen
-class Counts:
+class LabelCounts:
     """How many rows got which label. NOT private.
 
     Args: rows (all), unused (without a label), sizes (rows of each centre).
@@ -91,7 +91,7 @@ class Labels:
             if name in self.kept:
                 raise InvalidInput(f"a column '{name}' cannot be kept: the labels' file has one of its own")
 
-    def save(self, target: Path) -> Counts:
+    def save(self, target: Path) -> LabelCounts:
         """Write all labels into a file, which is there whole or not at all.
 
         Raises: CloisterError: it is one of the rows' files, ends otherwise, or rows cannot be read; nothing is written.
@@ -105,7 +105,7 @@ class Labels:
             replace(target, self._as_npy)
         else:
             replace(target, self._as_parquet if target.suffix == ".parquet" else self._as_csv)
-        return Counts(int(self._sizes.sum()) + self._unused, self._unused, tuple(self._sizes.tolist()))
+        return LabelCounts(int(self._sizes.sum()) + self._unused, self._unused, tuple(self._sizes.tolist()))
 
     def _pieces(self) -> Iterator[tuple[Ints, Floats, list[Any]]]:
         """Labels, distances and other cells of some rows after others."""

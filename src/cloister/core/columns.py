@@ -46,7 +46,7 @@ SHOWN = 20
 
 @final
 @attrs.frozen
-class Column:
+class TableColumn:
     """A column of a table, as its schema has it.
 
     Args: name, kind, declared (whether the type is the schema's own: those of a data frame may come from cells), index
@@ -149,7 +149,7 @@ class Selection:
 
 
 def select(
-    table: Sequence[Column], asked: Asked = None, categories: Mapping[str, Any] | Sequence[Category] | None = None,
+    table: Sequence[TableColumn], asked: Asked = None, categories: Mapping[str, Any] | Sequence[Category] | None = None,
     bounded: Sequence[str] | None = None, users: str | None = None, everything: bool = False,
 ) -> Selection:  # fmt: skip
     """Choose columns. Which ones follows from these arguments: no cell is looked at.
@@ -204,7 +204,7 @@ def not_numbers(name: str) -> str:
     )
 
 
-def _by_name(known: Sequence[Column], asked: Sequence[str], encoded: Sequence[str]) -> list[str]:
+def _by_name(known: Sequence[TableColumn], asked: Sequence[str], encoded: Sequence[str]) -> list[str]:
     """Names and patterns, in order; what a pattern names again is taken once."""
     names, taken = [column.name for column in known], list[str]()
     if not asked:
@@ -220,7 +220,7 @@ def _by_name(known: Sequence[Column], asked: Sequence[str], encoded: Sequence[st
     return list(dict.fromkeys(taken))
 
 
-def _matched(known: Sequence[Column], pattern: str, encoded: Sequence[str]) -> list[str]:
+def _matched(known: Sequence[TableColumn], pattern: str, encoded: Sequence[str]) -> list[str]:
     """The columns of numbers that a pattern names. A column of another type is passed over if its schema says so, and
     otherwise refused: one other cell, and it would be one of numbers.
 
@@ -238,7 +238,7 @@ def _matched(known: Sequence[Column], pattern: str, encoded: Sequence[str]) -> l
 
 
 def _by_bounds(
-    known: Sequence[Column], bounded: Sequence[str] | None, encoded: Sequence[str], everything: bool
+    known: Sequence[TableColumn], bounded: Sequence[str] | None, encoded: Sequence[str], everything: bool
 ) -> list[str]:
     """The columns that bounds and categories name, in the table's order; all, if nothing does and all are meant."""
     names = [column.name for column in known]
@@ -260,7 +260,7 @@ def _by_bounds(
     return list(dict.fromkeys(name for name in names if name in wanted))
 
 
-def _check(column: Column, encoded: bool) -> None:
+def _check(column: TableColumn, encoded: bool) -> None:
     """Raises: InvalidInput: the column's type does not suit what it is used for."""
     if encoded:
         if column.kind in ("dates", "other"):
@@ -281,7 +281,7 @@ def _known(what: str, name: str, names: Sequence[str]) -> None:
         raise UnknownName(what, name, names)
 
 
-def _besides(users: str | None, asked: Asked, table: Sequence[Column]) -> list[Column]:
+def _besides(users: str | None, asked: Asked, table: Sequence[TableColumn]) -> list[TableColumn]:
     """All columns but the one that names users, if there is one.
 
     Raises: UnknownName, InvalidInput: there is no such column, more than one, or it was asked for.
@@ -300,7 +300,7 @@ def _besides(users: str | None, asked: Asked, table: Sequence[Column]) -> list[C
 
 
 def _left_out(
-    table: Sequence[Column], used: Sequence[str], users: str | None, asked: Asked
+    table: Sequence[TableColumn], used: Sequence[str], users: str | None, asked: Asked
 ) -> list[tuple[str, str]]:  # fmt: skip
     """Each other column with the reason: its type, or its name if a pattern could have taken it, or that nobody named
     it."""
@@ -316,7 +316,7 @@ def _left_out(
     return found
 
 
-def _told(known: Sequence[Column]) -> str:
+def _told(known: Sequence[TableColumn]) -> str:
     """The columns with what each is."""
     texts = [
         f"{c.name} (text: for --category)" if c.kind == "text" and not c.barred else f"{c.name} ({c.what})" if c.what

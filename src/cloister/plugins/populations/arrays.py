@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core.categories import Category
-from cloister.core.columns import Column, Kind, Selection, select
+from cloister.core.columns import Kind, Selection, TableColumn, select
 from cloister.core.domains import Lattice
 from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge, merge_summaries, summarise_lattice
 from cloister.core.errors import InvalidInput
@@ -246,7 +246,7 @@ class _Array:
                 f"rows are an array of {rows.dtype.name}: convert it to numbers, as in rows.astype(float)"
             )
         self._rows, self.length = np.asarray(rows), len(rows)
-        self.known = [Column(str(j), "numbers") for j in range(rows.shape[1])]
+        self.known = [TableColumn(str(j), "numbers") for j in range(rows.shape[1])]
 
     def pieces(self, chosen: Selection) -> Iterable[Piece]:
         if list(chosen.used) == [column.name for column in self.known]:
@@ -274,7 +274,7 @@ class _Frame:
             ) from None
         self.length = len(self._frame)
         self._names = {str(name): name for name in schema}
-        self.known = [Column(str(name), _kind(kind), declared=False) for name, kind in schema.items()]
+        self.known = [TableColumn(str(name), _kind(kind), declared=False) for name, kind in schema.items()]
 
     def pieces(self, chosen: Selection) -> Iterator[Piece]:
         size = piece_rows(len(chosen.used))

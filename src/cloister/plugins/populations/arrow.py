@@ -22,7 +22,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from cloister.core.categories import MISSING, Category, canonical
-from cloister.core.columns import Column, Kind, Selection, not_numbers
+from cloister.core.columns import Kind, Selection, TableColumn, not_numbers
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Floats
 from cloister.plugins.populations.csv_form import Form, check_encoding, not_unicode
@@ -64,9 +64,9 @@ def _kind(kind: Any) -> Kind:
     return "text" if any(is_text(kind) for is_text in texts) else "other"
 
 
-def _known(schema: Any) -> list[Column]:
+def _known(schema: Any) -> list[TableColumn]:
     index = _pandas_index(schema)
-    return [Column(field.name, _kind(field.type), index=field.name in index) for field in schema]
+    return [TableColumn(field.name, _kind(field.type), index=field.name in index) for field in schema]
 
 
 def _pandas_index(schema: Any) -> set[str]:
@@ -247,7 +247,7 @@ class Csv(_Reader):
         check_encoding(path, form)
         with self._reader(None) as reader:
             self._schema = reader.schema
-        self.known = [Column(name, "cells") for name in self._schema.names]
+        self.known = [TableColumn(name, "cells") for name in self._schema.names]
         if len(self.known) == 1 and (others := re.findall(r"[;\t|]", self.known[0].name)):
             raise InvalidInput(
                 f"the first line of '{path}' is parted by {others[0]!r}: say so with --delimiter (delimiter=)"

@@ -14,7 +14,7 @@ from typing import IO, Any, final
 import attrs
 import numpy as np
 
-from cloister.core.columns import Column, Selection
+from cloister.core.columns import Selection, TableColumn
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
 from cloister.plugins.populations.reading import Piece, encoded
@@ -46,13 +46,13 @@ class _Header:
             raise ValueError("an array of numbers needs no other version")
         return cls(shape, by_columns, dtype, file.tell())
 
-    def known(self, path: str) -> list[Column]:
+    def known(self, path: str) -> list[TableColumn]:
         if len(self.shape) != 2 or self.dtype.kind not in "biuf":
             raise InvalidInput(
                 f"'{path}' holds an array of {self.dtype.name} with {len(self.shape)} dimensions: "
                 "save numbers of shape (rows, columns)"
             )
-        return [Column(str(j), "numbers") for j in range(self.shape[1])]
+        return [TableColumn(str(j), "numbers") for j in range(self.shape[1])]
 
     def pieces(self, files: Sequence[IO[bytes]], columns: Sequence[int]) -> Iterator[Piece]:
         """Args: files, one handle per column (they may be the same), and the columns' positions."""

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeVar, final
 
-from cloister.core.columns import Asked, Column, Selection, select
+from cloister.core.columns import Asked, Selection, TableColumn, select
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
 from cloister.core.types import Floats
 from cloister.plugins.populations.csv_form import Form
@@ -46,7 +46,7 @@ class Source(Protocol):
     """Whether the file itself names its columns."""
 
     @property
-    def known(self) -> Sequence[Column]: ...
+    def known(self) -> Sequence[TableColumn]: ...
 
     @property
     def blocks(self) -> tuple[int, ...] | None:
@@ -95,7 +95,7 @@ class File:
             raise InvalidInput(_unreadable(path, error)) from None
 
     @property
-    def known(self) -> Sequence[Column]:
+    def known(self) -> Sequence[TableColumn]:
         return self._source.known
 
     @property
