@@ -124,7 +124,7 @@ class FilledBoxes:
     def doubts(self, power: float) -> tuple[float, float]:
         coarse = self.width / max(self.square, 1e-300)
         part, wide = CELLS_COST
-        cost = self.cost(power) * float(np.hypot(part, wide * coarse)) * power / 2
+        cost = self.cost(power) * float(np.hypot(part, wide * coarse))
         return float(np.hypot(CELLS_ERROR[0], CELLS_ERROR[1] * min(coarse, 1.5))), cost
 
 

@@ -124,8 +124,8 @@ class Profile:
         if not any(known):
             return ["Standard errors are not known: the method, or the version that made this result, states none."]
         return [
-            "\u00b1 is one standard error, of noise and of what the method approximates: two of them held 95 of 100 "
-            "figures in trials, which is no promise for other rows."
+            "\u00b1 is one standard error, of noise and of what the method approximates: two of them held nine of "
+            "ten figures in trials or more, which is no promise for other rows."
         ]
 
     @property
