@@ -108,7 +108,7 @@ class Lloyd(Generic[T]):
         start, problem = begun(self.start, self.start_share, problem, session, rng)
         schedule = self.schedule(problem)
         centers, weights, iterates = start.centers, np.zeros(problem.k), list[Floats]()
-        errors, count_errors = np.zeros((problem.k, 1)), np.zeros(problem.k)
+        errors, count_errors, before, within = np.zeros((problem.k, 1)), np.zeros(problem.k), centers, math.inf
         for radius in schedule.radii:
             near = nearest_within(radius, centers, domain)  # line 7: the assignment step
             vectors, origin = offsets_from(near, domain, relative=self.updates == "relative")
@@ -116,7 +116,8 @@ class Lloyd(Generic[T]):
                 count(near, oracle=self.counts, budget=schedule.per_count),
                 vector_sum(vectors, oracle=self.sums, budget=schedule.per_sum),
             )
-            centers, weights = domain.real(near.centers), counts.at(every)
+            before, within = domain.real(near.centers), radius
+            centers, weights = before, counts.at(every)
             count_errors = counts.standard_error(every)
             size = np.maximum(weights, np.maximum(self.floor * count_errors, 1e-9))[:, None]
             means = sums.at(every) / size + origin  # line 19, or S / C for absolute updates
@@ -129,8 +130,8 @@ class Lloyd(Generic[T]):
         found = towards_middle(found, math.sqrt(self.shrink) * errors[:, 0], domain)
         sizes = np.maximum(weights, 0.0)
         stated = of_steps(
-            sizes, weights, np.hypot(count_errors, unseen(sizes, problem.rows, radius)), found,
-            found - domain.real(near.centers), errors[:, 0], limits(radius, problem.k),
+            sizes, weights, np.hypot(count_errors, unseen(sizes, problem.rows, within)), found,
+            found - before, errors[:, 0], limits(within, problem.k),
         )  # fmt: skip
         return Clustering(
             found, sizes, {**start.details, "rounds": schedule.rounds, "iterates": np.array(iterates), **stated}

@@ -26,7 +26,7 @@ Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn,
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class LloydMedian(Generic[T]):
         # the oracle takes lattice steps for lengths in the caller's units; these are steps of unit vectors
         scale = 1 / (domain.unit * STEPS)
         centers, weights = start.centers, np.zeros(problem.k)
-        count_errors = count_error(self.counts, problem.k, per_count, problem)
+        count_errors, stated = count_error(self.counts, problem.k, per_count, problem), dict[str, Any]()
         for _ in range(self.rounds):
             near = nearest_within(radius, centers, domain)
             counts, pulls = session.ask(
