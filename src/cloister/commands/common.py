@@ -53,6 +53,13 @@ NotPrivate = Annotated[
         "--not-private", help="Allow a plan whose noise can be repeated (test_noise_seed): it protects nobody."
     ),
 ]
+Centers = Annotated[
+    str | None,
+    typer.Option(
+        "-k", "--k", metavar="<int or range>",
+        help="Number of centres; or a range such as 2..20, of which one run chooses one.",
+    ),
+]  # fmt: skip
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -65,6 +72,14 @@ def whole(text: str) -> int:
     if not float(value).is_integer():
         raise typer.BadParameter(f"{text!r} is not a whole number")
     return int(value)
+
+
+def number_or_text(text: str) -> int | str:
+    """A whole number; anything else as it is: ``run.centers`` takes ranges, and refuses what is none."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
 
 def share_or_word(value: Any) -> Any:
@@ -111,6 +126,8 @@ def print_result(result: Result) -> None:
     """Print the centres as a table, then the privacy statement."""
     from rich.table import Table
 
+    from cloister.run.centers import chosen
+
     terminal = console()
     shown = min(len(result.columns), max(3, (terminal.width - 30) // 13))
     table = Table(title=f"{len(result.centers)} private centres by {plain(result.method['name'])}")
@@ -130,8 +147,10 @@ def print_result(result: Result) -> None:
             f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, "
             f"narrower bounds or more budget would use them better."
         )
-    if (chosen := result.details.get("auto")) and chosen["warning"]:
-        show(f"WARNING: {chosen['warning']}.")
+    if words := chosen(result.problem, result.details):
+        show(words)
+    if (auto := result.details.get("auto")) and auto["warning"]:
+        show(f"WARNING: {auto['warning']}.")
     show(plain(result.privacy.text(), keep="\n"))
 
 

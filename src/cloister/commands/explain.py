@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, TrustModel, names, pairs, print_json, share_or_word, show, whole
+from cloister.commands.common import AsJson, Centers, TrustModel, names, number_or_text, pairs, print_json, share_or_word, show, whole
 from cloister.core.errors import InvalidInput
 
 
 def explain(
-    k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")],
+    k: Centers,
     epsilon: Annotated[float, typer.Option(help="Privacy budget of the run, in nats.")],
     bounds: Annotated[str, typer.Option(help="Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or "
         "ball:RADIUS.")],
@@ -37,7 +37,7 @@ def explain(
     from cloister.run.request import Request
 
     request = Request(
-        k=k, method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=public_rows, trust=trust,
+        k=number_or_text(k or ""), method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=public_rows, trust=trust,
         zoom=share_or_word(zoom), scale=scale, rows_per_user=rows_per_user,
         components=pairs(wire, "--with"), options=pairs(values, "--set"), not_private=True,
     )  # fmt: skip

@@ -26,7 +26,7 @@ import numpy as np
 
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import Damaged, InvalidInput, UnknownName
-from cloister.core.types import Floats
+from cloister.core.types import Floats, Ints
 from cloister.plotting.projection import TREE, View, principal, shade
 from cloister.run.result import Result
 
@@ -156,38 +156,66 @@ class Map:
 @final
 @attrs.frozen(eq=False)
 class Curve:
-    """Cost against number of centres. Args: heading, costs (k_max,) with 1 .. k_max centres, power or None, k (as
-    requested)."""
+    """Cost against number of centres.
+
+    Args:
+        heading: the text above.
+        numbers, costs: (m,) cost with so many centres.
+        power: of the tree metric's distances, or None.
+        k: as requested, or as suggested.
+        suggested: whether costs are per row, and k was suggested by them.
+    """
 
     heading: Heading
+    numbers: Ints
     costs: Floats
     power: int | None
     k: int
+    suggested: bool = False
 
     @classmethod
     def of(cls, result: Result) -> Curve:
         """The curve of a result. Raises: InvalidInput: the result holds no costs. Damaged: they cannot be drawn."""
+        if "curve" in result.details:
+            return cls._chosen(result)
         heading = Heading.of(result, "Cost on the tree")
         given = _detail(result, "costs")
         if given is None:
             raise InvalidInput(
                 f"this result holds no costs: '{result.method['name']}' solved no tree program. Draw the map instead, "
-                f"or fit by a tree, as hst-means and hst-median do"
+                f"or fit a range of k (-k 2..20), or by a tree, as hst-means and hst-median do"
             )
         costs = _checked(given, (None,), "costs", most=1e300)
         if (costs < 0).any():
             raise Damaged("the result's costs cannot be drawn: some are negative")
         costs = np.where(costs > ROUNDING * costs.max(), costs, 0.0)
         power = result.details.get("power")
-        return cls(heading, costs, power if power in (1, 2) else None, int(result.problem["k"]))
+        numbers = np.arange(1, len(costs) + 1)
+        return cls(heading, numbers, costs, power if power in (1, 2) else None, int(result.problem["k"]))
+
+    @classmethod
+    def _chosen(cls, result: Result) -> Curve:
+        """The curve by which k was chosen."""
+        curve = result.details["curve"]
+        try:
+            numbers, k = np.array(curve["k"], np.int64), int(curve["suggested"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise Damaged(f"this result's curve cannot be drawn: {error!r}") from error
+        costs = _checked(curve.get("costs"), (len(numbers),), "costs", most=1e300)
+        if not len(numbers) or (costs < 0).any():
+            raise Damaged("the result's costs cannot be drawn: some are negative, or there are none")
+        return cls(Heading.of(result, "Cost by number of centres"), numbers, costs, None, k, suggested=True)
 
     def as_dict(self) -> dict[str, Any]:
         """The picture's numbers as plain data."""
         title, costs = self.heading.title, len(self.costs)
-        return {"picture": "curve", "title": title, "costs": costs, "power": self.power, "k": self.k}
+        given = {"picture": "curve", "title": title, "costs": costs, "power": self.power, "k": self.k}
+        return {**given, "suggested": True} if self.suggested else given
 
     def text(self) -> str:
         """The picture in one line, for people."""
+        if self.suggested:
+            return f"cost per row with {self.numbers[0]} to {self.numbers[-1]} centres; {self.k} are suggested"
         return f"cost of the tree's best 1 to {len(self.costs)} centres; {self.k} were asked for"
 
 

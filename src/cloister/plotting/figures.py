@@ -224,7 +224,7 @@ def _note(shown: Map) -> str:
 
 def _curve(shown: Curve) -> Figure:
     figure, axes = _frame(0.5)
-    costs, every = shown.costs, np.arange(1, len(shown.costs) + 1)
+    costs, every = shown.costs, shown.numbers
     positive = costs > 0
     logarithmic = bool(positive.any()) and float(costs[positive].max() / costs[positive].min()) > STEEP
     seen = positive if logarithmic else np.ones(len(costs), bool)
@@ -233,15 +233,17 @@ def _curve(shown: Curve) -> Figure:
     axes.plot(every[seen], costs[seen], color=CELL, linewidth=1.6, marker="o", markersize=3.5, label="least cost")
     if not logarithmic:
         axes.set_ylim(bottom=0, top=None if positive.any() else 1.0)
-    if shown.k <= len(costs):
-        axes.axvline(shown.k, color=CENTRE, linewidth=1.4, linestyle="--", label=f"k = {shown.k}, as asked")
-    axes.set_xlim(0, len(costs) + 1)
+    if every[0] <= shown.k <= every[-1]:
+        why = "as suggested" if shown.suggested else "as asked"
+        axes.axvline(shown.k, color=CENTRE, linewidth=1.4, linestyle="--", label=f"k = {shown.k}, {why}")
+    axes.set_xlim(every[0] - 1, every[-1] + 1)
     axes.locator_params("x", integer=True)
     axes.set_xlabel("number of centres")
-    axes.set_ylabel({1: "rows · tree distance", 2: "rows · tree distance²"}.get(shown.power or 0, "cost on the tree"))
+    of_tree = {1: "rows · tree distance", 2: "rows · tree distance²"}.get(shown.power or 0, "cost on the tree")
+    axes.set_ylabel("mean squared distance of a row" if shown.suggested else of_tree)
     axes.grid(color="#DDDDDD", linewidth=0.6)
     zero = np.flatnonzero(~positive)
-    _words(figure, shown.heading, f"0 with {zero[0] + 1} and more centres" if len(zero) else "")
+    _words(figure, shown.heading, f"0 with {every[zero[0]]} and more centres" if len(zero) else "")
     return figure
 
 

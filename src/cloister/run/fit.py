@@ -27,7 +27,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Population, Session, forecast
 from cloister.core.shuffling import refuse_few
 from cloister.core.trust import TRUSTS
-from cloister.run import users
+from cloister.run import centers, users
 from cloister.run.account import Account
 from cloister.run.framing import notes, recorded
 from cloister.run.request import PreparedRun, Request, prepare
@@ -143,6 +143,7 @@ def fit(
             *([plan.choice.note] if plan.choice else []),
             *(doubts(plan.budget, plan.problem) if count_share else []),
             *notes(plan.composed, plan.problem, clustering.details, plan.columns),
+            *centers.notes(plan.problem, clustering.details),
         ),
     )
     result = Result(
@@ -150,7 +151,7 @@ def fit(
         clustering.weights,
         plan.columns,
         recorded(plan.composed),
-        plan.describe(),
+        plan.describe() | {"k": len(clustering.centers)},
         privacy,
         {**clustering.details, **_ideal(session), **({} if plan.choice is None else {"auto": plan.choice.as_dict()})},
         __version__,

@@ -28,12 +28,12 @@ within measured radii: Biswas, Dong, Kamath, Ullman 2020 (CoinPress); lifting: C
 from __future__ import annotations
 
 import math
-from typing import Generic
+from typing import Any, Generic
 
 import numpy as np
 
 from cloister.core.budget import Budget
-from cloister.core.clustering import Clustering, Problem
+from cloister.core.clustering import Clustering, Coreset, Errors, Problem
 from cloister.core.domains import Domain
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
@@ -44,9 +44,10 @@ from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
 from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.measuring import Measuring, Moved
-from cloister.plugins.methods.post_processing import projected
+from cloister.plugins.methods.post_processing import filled, projected
 from cloister.plugins.methods.radius import equal_cells
 from cloister.plugins.methods.shells import Shells
+from cloister.plugins.methods.suggesting import suggested
 
 MEAN, RADIUS, CELLS, LIFT, ROUNDS = 0.03, 0.02, 0.3, 0.25, 0.38
 """Shares of mu^2: the mean, each radius, counts and sums of cells and of candidates, and all Lloyd rounds. Fitted on
@@ -89,15 +90,25 @@ class RadiusMeans(Generic[T]):
         lifted = ask.moved(ClippedOffsets.around(near, np.full(len(near.centers), reach), domain)).first(found)
         kept = lifted.above(KEPT, k)
         points = domain.truncate(domain.real(near.centers[:found]) + lifted.steps)[kept] - mean
+        chosen = dict[str, Any]()
+        if problem.fewest is not None:
+            errors = Errors(lifted.size_errors[kept], np.zeros(len(kept)))
+            heavy = session.release(Coreset(points, lifted.sizes[kept], errors=errors))
+            suggestion = suggested(heavy, np.full(len(kept), reach**2), problem, self.solver, rng.child("suggest"))
+            k, chosen = suggestion.k, suggestion.details
         centers = self.solver.solve(session.release(lifted.coreset(kept, points)), k, rng.child("solve")) + mean
         weights = np.full(k, problem.rows / k)
         for _ in range(self.rounds):  # 6.
-            near = ask.near(centers)
+            near = ask.near(filled(centers, problem.k))
             reach = min(radius, ask.radius(near, WITHIN_ROUND))
-            moved = ask.moved(ClippedOffsets.around(near, np.full(k, reach), domain))
-            centers, weights = domain.real(near.centers) + moved.steps, projected(moved.sizes, problem.rows)
-        details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)}
+            moved = ask.moved(ClippedOffsets.around(near, np.full(problem.k, reach), domain)).first(k)
+            centers, weights = domain.real(near.centers[:k]) + moved.steps, projected(moved.sizes, problem.rows)
+        details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)} | chosen
         return Clustering(domain.truncate(centers), weights, details)
+
+    @property
+    def chooses_k(self) -> bool:
+        return True
 
     @property
     def slack(self) -> float:
