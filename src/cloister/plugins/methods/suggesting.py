@@ -1,7 +1,8 @@
 """How many groups released points show: the curve of cost against k, and a suggested k.
 
 One pass gives all solutions, from many centres down to few: the points themselves, or the solver's centres of them, are
-merged two by two, those first whose union costs least (Ward), and settled by rounds of Lloyd.
+merged two by two, those first whose union costs least (Ward), and settled by rounds of Lloyd. Below the number of
+groups costs may be a fifth above the least ones, since what is merged stays together.
 
 The suggested k has the largest mean silhouette of the rows, as far as points tell it. Points of weight w stand for w
 rows around them, of mean squared distance s. Those are about a^2 = |x - c|^2 + s from the nearest centre c, b^2 = |x -
@@ -14,7 +15,7 @@ standard errors of their count is not suggested: noise makes such groups. If tha
 
 Guarantee: post-processing of released points and of public standard errors.
 
-What to expect at epsilon = 1, and where it fails: docs/choosing-k.md. Groups that overlap are taken for one, and noise
+Groups that overlap are taken for one, and noise
 above their size hides them. It says nothing of groups that are not around centres.
 
 Source: Rousseeuw 1987 (silhouettes; by centres: Hruschka, de Castro, Campello 2006); Ward 1963.
