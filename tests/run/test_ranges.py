@@ -62,8 +62,8 @@ def test_a_range_gives_the_number_of_groups_and_their_centres(method: str) -> No
 
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_chosen_changes_nothing_that_is_paid_for(method: str) -> None:
-    """Rows in 3 groups, in 8, in 8 less one row, and in one: rounds, events, buckets and bounds are the same ones, those
-    of the forecast, and the accountant takes each."""
+    """Rows in 3 groups, in 8, in 8 less one row, and in one: rounds, events, buckets and bounds are the same, those of
+    the forecast, and the accountant takes each."""
     plan = prepare(request(method=method, zoom="off"), ["0", "1"])
     seed, schedules, chosen = PublicRng.from_seed(2), [], set[int]()
     forecast = plan.forecast(seed)

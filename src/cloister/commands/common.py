@@ -74,10 +74,10 @@ def whole(text: str) -> int:
     return int(value)
 
 
-def number_or_text(text: str) -> int | str:
+def number_or_text(text: str | None) -> Any:
     """A whole number; anything else as it is: ``run.centers`` takes ranges, and refuses what is none."""
     try:
-        return int(text)
+        return text if text is None else int(text)
     except ValueError:
         return text
 

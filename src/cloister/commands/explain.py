@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, Centers, TrustModel, names, number_or_text, pairs, print_json, share_or_word, show, whole
+from cloister.commands.common import (
+    AsJson,
+    Centers,
+    TrustModel,
+    names,
+    number_or_text,
+    pairs,
+    print_json,
+    share_or_word,
+    show,
+    whole,
+)
 from cloister.core.errors import InvalidInput
 
 
@@ -37,7 +48,7 @@ def explain(
     from cloister.run.request import Request
 
     request = Request(
-        k=number_or_text(k or ""), method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=public_rows, trust=trust,
+        k=number_or_text(k), method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=public_rows, trust=trust,
         zoom=share_or_word(zoom), scale=scale, rows_per_user=rows_per_user,
         components=pairs(wire, "--with"), options=pairs(values, "--set"), not_private=True,
     )  # fmt: skip

@@ -90,7 +90,7 @@ def fit(
     from cloister.run.result import checked_target
 
     given = {
-        "k": None if k is None else number_or_text(k), "method": method, "trust": trust, "epsilon": epsilon, "delta": delta, "bounds": bounds,
+        "k": number_or_text(k), "method": method, "trust": trust, "epsilon": epsilon, "delta": delta, "bounds": bounds,
         "zoom": zoom, "scale": scale, "rows": public_rows, "columns": columns,
         "missing": missing, "ledger": ledger, "dataset": dataset, "out": out, "seed": seed,
         "not_private": not_private or None,
@@ -154,7 +154,8 @@ def _requested(o: dict[str, Any], parties: int) -> Request:
         if o[name] is None:
             raise InvalidInput(f"no {name}: give {how}")
     return Request(
-        k=o["k"] if isinstance(o["k"], (str, list)) else typed(o["k"], int, "k"), method="auto" if o["method"] is None else o["method"],
+        k=o["k"] if isinstance(o["k"], (str, list)) else typed(o["k"], int, "k"),
+        method="auto" if o["method"] is None else o["method"],
         epsilon=typed(o["epsilon"], float, "epsilon"),
         delta=typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"],
         components=o["with"], options=o["set"], trust="aggregated" if parties else o["trust"], parties=parties,

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, Centers, TrustModel, names, number_or_text, pairs, print_json, say, show, whole
+from cloister.commands.common import (
+    AsJson,
+    Centers,
+    TrustModel,
+    names,
+    number_or_text,
+    pairs,
+    print_json,
+    say,
+    show,
+    whole,
+)
 from cloister.commands.endings import printing
 
 
@@ -37,7 +48,7 @@ def plan(
 
     checked_folder(out)
     request = Request(
-        k=number_or_text(k or ""), method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=rows, seed=seed,
+        k=number_or_text(k), method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=rows, seed=seed,
         zoom="off", scale="none",
         components=pairs(wire, "--with"), options=pairs(values, "--set"),
         trust=trust,

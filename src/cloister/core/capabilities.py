@@ -195,9 +195,9 @@ class ChoosesK(Protocol):
     """A method that may be given a range of numbers of centres (``Problem.fewest``), and then chooses one by what it
     has released.
 
-    Laws: it plans for the largest, ``problem.k``: rounds, events, and the shapes of all questions are those of a problem
-    without ``fewest``, whatever is chosen. It returns as many centres as it chose, and says in ``details["curve"]``, as
-    plain data, which numbers ("k") cost how much per row ("costs"), which one it chose ("suggested") and "why".
+    Laws: it plans for the largest, ``problem.k``: rounds, events, and the shapes of all questions are those of the
+    forecast, whatever is chosen. It returns as many centres as it chose, and says in ``details["curve"]``, as plain
+    data, which numbers ("k") cost how much per row ("costs"), which one it chose ("suggested") and "why".
     """
 
     @property

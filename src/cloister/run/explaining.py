@@ -103,7 +103,11 @@ class Explanation:
     @property
     def _centers(self) -> str:
         p = self.plan.problem
-        return f"{p.k} centres" if p.fewest is None else f"{p.fewest} to {p.k} centres (planned for {p.k}; what is released decides)"
+        return (
+            f"{p.k} centres"
+            if p.fewest is None
+            else f"{p.fewest} to {p.k} centres (planned for {p.k}; what is released decides)"
+        )
 
     def _candidates(self) -> Iterator[str]:
         choice = self.plan.choice

@@ -134,7 +134,14 @@ class PreparedRun:
         users = {} if most is None else {"rows per user": most}
         fewest = self.problem.fewest
         between = {} if fewest is None else {"k_range": [fewest, self.problem.k]}
-        return {"k": self.problem.k, **between, "rows": self.rows, **users, "bounds": bounds, "lattice unit": domain.unit}
+        return {
+            "k": self.problem.k,
+            **between,
+            "rows": self.rows,
+            **users,
+            "bounds": bounds,
+            "lattice unit": domain.unit,
+        }
 
 
 def prepare(request: Request, columns: Sequence[str], only: str | None = None) -> PreparedRun:

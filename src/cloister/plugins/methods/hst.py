@@ -140,8 +140,8 @@ class HST(Generic[T]):
 
 
 def spread(grown: Coreset, centers: Floats, dimension: int) -> Floats:
-    """Mean squared distance (m,) of the rows of each centre's leaves from it, as far as cells tell; of what a projection
-    leaves of a distance, a random one shows its share of all dimensions."""
+    """Mean squared distance (m,) of the rows of each centre's leaves from it, as far as cells tell. A random projection
+    shows its share of the dimensions of a squared distance."""
     groups = nearest(grown.points, centers)
     squares = ((grown.points - centers[groups]) ** 2).sum(axis=1)
     if grown.cells is not None:

@@ -95,7 +95,9 @@ class LloydMedian(Generic[T]):
                 pulls.at(every) * scale, pulls.standard_error(every) * scale, smoothing=smoothing * domain.unit,
                 stretch=self.stretch, shrink=self.shrink,
             )  # fmt: skip
-            centers = domain.truncate(domain.real(near.centers)[every] + shortened(moves, min(radius, domain.diameter / 2)))
+            centers = domain.truncate(
+                domain.real(near.centers)[every] + shortened(moves, min(radius, domain.diameter / 2))
+            )
             weights = np.maximum(counts.at(every), 0.0)
         return Clustering(centers, weights, start.details | {"rounds": self.rounds})
 

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from cloister.core.budget import Budget
-from cloister.core.clustering import Coreset, Problem
+from cloister.core.clustering import Coreset, Errors, Problem
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows, count, vector_sum
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
@@ -69,6 +69,11 @@ class Moved:
         """Groups with more rows than this many standard errors, at least ``least``: the heaviest first."""
         order = np.argsort(-self.sizes, kind="stable")
         return order[: max(least, int((self.sizes > errors * self.size_errors).sum()))]
+
+    def counted(self, ids: Ints, points: Floats) -> Coreset:
+        """Points (m, d) of these groups with their rows as they were counted, and standard errors of both."""
+        sizes, d = np.maximum(self.sizes[ids], 0.0), points.shape[1]
+        return Coreset(points, sizes, errors=Errors(self.size_errors[ids], np.sqrt(self.noise[ids] / d) * sizes))
 
     def coreset(self, ids: Ints, points: Floats) -> Coreset:
         """Points (m, d) of these groups, relative to the middle, weighted by as much of their rows as noise leaves."""

@@ -33,7 +33,7 @@ from typing import Any, Generic
 import numpy as np
 
 from cloister.core.budget import Budget
-from cloister.core.clustering import Clustering, Coreset, Errors, Problem
+from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Domain
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
@@ -92,9 +92,9 @@ class RadiusMeans(Generic[T]):
         points = domain.truncate(domain.real(near.centers[:found]) + lifted.steps)[kept] - mean
         chosen = dict[str, Any]()
         if problem.fewest is not None:
-            errors = Errors(lifted.size_errors[kept], np.zeros(len(kept)))
-            heavy = session.release(Coreset(points, lifted.sizes[kept], errors=errors))
-            suggestion = suggested(heavy, np.full(len(kept), reach**2), problem, self.solver, rng.child("suggest"))
+            sure = lifted.above(SIGNIFICANT, 1)  # the first ones of those that were kept
+            heavy = session.release(lifted.counted(sure, points[: len(sure)]))
+            suggestion = suggested(heavy, np.full(len(sure), reach**2), problem, self.solver, rng.child("suggest"))
             k, chosen = suggestion.k, suggestion.details
         centers = self.solver.solve(session.release(lifted.coreset(kept, points)), k, rng.child("solve")) + mean
         weights = np.full(k, problem.rows / k)
