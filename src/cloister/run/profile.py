@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from cloister.core.types import Floats
-from cloister.run.figures import POINTS, estimated, model_of, silhouette
+from cloister.run.figures import POINTS, estimated, model_of, numbers, silhouette
 from cloister.run.result import Result
 
 CLEAR = 2.0
@@ -124,8 +124,8 @@ class Profile:
         if not any(known):
             return ["Standard errors are not known: the method, or the version that made this result, states none."]
         return [
-            "\u00b1 is one standard error, of noise and of what the method approximates: two of them held 95 of 100 "
-            "figures in trials, which is no promise for other rows."
+            "\u00b1 is one standard error, of noise and of what the method approximates: two of them held nine of "
+            "ten figures in trials or more, which is no promise for other rows."
         ]
 
     @property
@@ -184,7 +184,7 @@ def _figures(result: Result, power: float) -> tuple[Estimate | None, Estimate | 
 
 def _table(details: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Floats | None:
     """A released table of this shape, or None: a plugin's method may mean something else by the name."""
-    found = np.asarray(details.get(name, ()), np.float64)
+    found = numbers(details.get(name))
     return found if found.shape == shape else None
 
 
