@@ -2,8 +2,8 @@
 How many groups?
 ================
 
-One run, one budget: asked for a range of k, a run plans for the largest, prices every smaller number of centres by what it
-has released, and keeps the k at which the curve stops to fall steeply. Here there are nine groups.
+One run, one budget: asked for a range of k, a run plans for the largest, prices every smaller number of centres by what
+it has released, and keeps the k at which the curve stops to fall steeply. Here there are nine groups.
 """
 
 import numpy as np
