@@ -81,7 +81,7 @@ class Explanation:
         budget = f"{UNITS[p.budget.measure]} {self.plan.budget.amount:.4g}"
         return "\n".join([
             *self._candidates(),
-            f"{name}: {p.k} centres of {rows} in {p.domain.dimension} columns, {rounds} "
+            f"{name}: {self._centers} of {rows} in {p.domain.dimension} columns, {rounds} "
             f"{'round' if rounds == 1 else 'rounds'}, epsilon = {total.epsilon:g}, delta = {total.delta:g} ({budget}), "
             f"{self.plan.composed.trust or 'any'} trust",
             *filter(None, [self.plan.price]),
@@ -99,6 +99,15 @@ class Explanation:
             "budget": {"measure": self.plan.budget.measure, "amount": self.plan.budget.amount},
             "schedule": [attrs.asdict(asked) for asked in self.asked],
         }  # fmt: skip
+
+    @property
+    def _centers(self) -> str:
+        p = self.plan.problem
+        return (
+            f"{p.k} centres"
+            if p.fewest is None
+            else f"{p.fewest} to {p.k} centres (planned for {p.k}; what is released decides)"
+        )
 
     def _candidates(self) -> Iterator[str]:
         choice = self.plan.choice

@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from cloister.core.types import Floats
-from cloister.run.figures import POINTS, estimated, model_of, silhouette
+from cloister.run.figures import POINTS, estimated, model_of, numbers, silhouette
 from cloister.run.html import table
 from cloister.run.result import MANY_COLUMNS, Result
 
@@ -177,8 +177,8 @@ class Profile:
         if not any(known):
             return ["Standard errors are not known: the method, or the version that made this result, states none."]
         return [
-            "\u00b1 is one standard error, of noise and of what the method approximates: two of them held 95 of 100 "
-            "figures in trials, which is no promise for other rows."
+            "\u00b1 is one standard error, of noise and of what the method approximates: two of them held nine of "
+            "ten figures in trials or more, which is no promise for other rows."
         ]
 
     @property
@@ -218,6 +218,17 @@ def profile_of(result: Result) -> Profile:
     return Profile(clusters, result.columns, scores, cost, power, result.units is not None)
 
 
+def center_texts(result: Result) -> list[list[str]]:
+    """The centres (k, d) as text: to two digits of their standard errors where these are known, or else to six."""
+    errors = _table(result.details, "centers_error", result.centers.shape)
+    if errors is None:
+        return [[f"{value:.6g}" for value in center] for center in result.centers]
+    return [
+        [Estimate(float(value), float(error)).figure for value, error in zip(*pair, strict=True)]
+        for pair in zip(result.centers, errors, strict=True)
+    ]
+
+
 def _plain(_owner: Any, _field: Any, value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
@@ -237,7 +248,7 @@ def _figures(result: Result, power: float) -> tuple[Estimate | None, Estimate | 
 
 def _table(details: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Floats | None:
     """A released table of this shape, or None: a plugin's method may mean something else by the name."""
-    found = np.asarray(details.get(name, ()), np.float64)
+    found = numbers(details.get(name))
     return found if found.shape == shape else None
 
 

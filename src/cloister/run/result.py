@@ -125,12 +125,14 @@ class Result:
 
     def _repr_html_(self) -> str:
         """For notebooks: the promise, and the centres with their noisy sizes."""
+        from cloister.run.profile import center_texts
+
         shown = self.columns[:MANY_COLUMNS]
         more = [] if len(shown) == len(self.columns) else [f"... {len(self.columns) - len(shown)} more"]
         sizes = [] if self.weights is None else ["rows (noisy)"]
         rows = [
-            [str(i), *([] if self.weights is None else [f"{self.weights[i]:.0f}"]), *(f"{v:.6g}" for v in center)]
-            for i, center in enumerate(self.centers[:, : len(shown)])
+            [str(i), *([] if self.weights is None else [f"{self.weights[i]:.0f}"]), *texts[: len(shown)]]
+            for i, texts in enumerate(center_texts(self))
         ]
         caption = f"{len(self.centers)} private centres by {self.method['name']}"
         return f"{table(['centre', *sizes, *shown, *more], rows, caption)}{self.privacy._repr_html_()}"
