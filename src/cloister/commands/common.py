@@ -157,25 +157,12 @@ def print_table(table: Table, on: Console) -> None:
 
 def print_result(result: Result) -> None:
     """Print the centres as a table, then the privacy statement."""
-    from rich.table import Table
-
+    from cloister.commands.centers import table_of
     from cloister.run.cautions import after
     from cloister.run.centers import chosen
 
     terminal = console()
-    shown = min(len(result.columns), max(3, (terminal.width - 30) // 13))
-    table = Table(title=f"{len(result.centers)} private centres by {plain(result.method['name'])}")
-    table.add_column("centre", justify="right")
-    if result.weights is not None:
-        table.add_column("rows (noisy)", justify="right")
-    for name in result.columns[:shown]:
-        table.add_column(plain(name), justify="right")
-    if shown < len(result.columns):
-        table.add_column(f"... {len(result.columns) - shown} more")
-    for i, center in enumerate(result.centers):
-        weight = [] if result.weights is None else [f"{result.weights[i]:.0f}"]
-        table.add_row(str(i), *weight, *(f"{v:.6g}" for v in center[:shown]))
-    print_table(table, terminal)
+    print_table(table_of(result, terminal.width), terminal)
     for warning in after(result):
         show(f"WARNING: {warning}.")
     if words := chosen(result.problem, result.details):

@@ -49,7 +49,7 @@ def draw_map(result: Result, axes: Sequence[str] | None = None, *, project: bool
     where the result has them.
 
     Args:
-        axes: names of two columns; by default the first two.
+        axes: names of two columns; by default the first two that are no category's.
         project: the tree's own public projection, or else the principal axes of the released centres.
 
     Raises:
@@ -175,7 +175,9 @@ def _centers(axes: Axes, shown: Map) -> None:
     most = float(weights.max())
     areas = np.maximum(LARGEST * weights / most, SMALLEST) if most > 0 else np.full(len(weights), PLAIN)
     order = np.argsort(-weights, kind="stable")
-    everyone = axes.scatter(shown.centers[order, 0], shown.centers[order, 1], s=areas[order], zorder=5, **style)
+    everyone = axes.scatter(
+        shown.centers[order, 0], shown.centers[order, 1], s=areas[order], zorder=5, clip_on=False, **style
+    )
     if most > 0:
         for rows in (rounded(most), rounded(most / 8)):
             axes.scatter(

@@ -54,7 +54,7 @@ class ScheduledQuestion:
         users = "" if self.users == 1 else f", {self.users:.1%} of the users"
         unit = "rows" if self.kind == "counts" else "half widths a column" if self.framed else "units a column"
         return (
-            f"round {self.round}: {self.kind} of {self.buckets:,} buckets by {self.mechanism}{share}{users}; standard "
+            f"round {self.round}: {self.kind} of {self.buckets:,} {'bucket' if self.buckets == 1 else 'buckets'} by {self.mechanism}{share}{users}; standard "
             f"error {self.error:.3g} {unit}"
         )
 

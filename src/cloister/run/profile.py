@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from html import escape
 from typing import Any, final
 
 import attrs
@@ -16,7 +17,8 @@ import numpy as np
 
 from cloister.core.types import Floats
 from cloister.run.figures import POINTS, estimated, model_of, numbers, silhouette
-from cloister.run.result import Result
+from cloister.run.html import table
+from cloister.run.result import MANY_COLUMNS, Result
 
 CLEAR = 2.0
 """Standard errors by which a centre must be off the mean of all centres, to be said to be high or low."""
@@ -26,6 +28,13 @@ MARKED = 0.75
 
 NAMED = 3
 """Most columns that are said to set a cluster apart."""
+
+
+MOSTLY = 0.5
+"""A category's value with a larger share is what most rows have."""
+
+SEEN = 0.005
+"""Smallest share of a category that is mentioned."""
 
 
 @final
@@ -40,11 +49,22 @@ class Estimate:
     def text(self) -> str:
         """With as many digits as the error lets mean something."""
         if self.error is None or not math.isfinite(self.error):
-            return f"{self.value:.4g}"
+            return self.figure
         if self.error <= 0:
-            return f"{self.value:.6g} \u00b1 0"
-        digits = max(0, 1 - math.floor(math.log10(self.error)))
-        return f"{self.value:,.{digits}f} \u00b1 {self.error:,.{digits}f}"
+            return f"{self.figure} \u00b1 0"
+        return f"{self.figure} \u00b1 {_rounded(self.error, self._digits)}"
+
+    @property
+    def figure(self) -> str:
+        """The value alone, to two digits of the error; without one to four of its own."""
+        if self.error is None or not math.isfinite(self.error):
+            return f"{self.value:.4g}"
+        return f"{self.value:.6g}" if self.error <= 0 else _rounded(self.value, self._digits)
+
+    @property
+    def _digits(self) -> int:
+        """Decimals, or if negative zeros before the point, that leave two digits of a positive error."""
+        return 1 - math.floor(math.log10(self.error or 1.0))
 
 
 @final
@@ -56,7 +76,7 @@ class ClusterProfile:
         number: index of its centre.
         size: noisy rows nearest to the centre. size_error: its standard error. share: of all sizes.
         center: (d,) in the caller's units. center_error: standard errors (d,) of its coordinates.
-        apart: columns that set it apart, as in 'age high', the clearest first.
+        apart: columns that set it apart, as in 'age high' or 'ward mostly A', the clearest first.
         categories: the share of each category, by column.
     """
 
@@ -78,6 +98,23 @@ class ClusterProfile:
         """The centre's coordinates (d,) with their errors."""
         errors = self.center_error or (None,) * len(self.center)
         return [Estimate(value, error) for value, error in zip(self.center, errors, strict=True)]
+
+    @property
+    def mixed(self) -> frozenset[str]:
+        """The columns that ``mixtures`` tells of: one for each value of a category."""
+        return frozenset(f"{column}={value}" for column, shares in self.categories.items() for value in shares)
+
+    @property
+    def mixtures(self) -> dict[str, str]:
+        """Each column's categories by their shares, the largest first; those below half a hundredth are left out."""
+        return {
+            column: ", ".join(
+                f"{value} {share:.0%}"
+                for value, share in sorted(shares.items(), key=lambda item: -item[1])
+                if share >= SEEN
+            )
+            for column, shares in self.categories.items()
+        }
 
     @property
     def text(self) -> str:
@@ -112,6 +149,22 @@ class Profile:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return attrs.asdict(self, value_serializer=_plain)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: sizes, what sets clusters apart and centres, with their standard errors."""
+        shown = range(min(len(self.columns), MANY_COLUMNS))
+        more = [f"... {len(self.columns) - len(shown)} more"] if len(shown) < len(self.columns) else []
+        rows = [
+            [
+                str(c.number), c.size_text, "-" if c.share is None else f"{c.share:.1%}", ", ".join(c.apart) or "-",
+                *(c.coordinates[j].text for j in shown),
+            ]
+            for c in self.clusters
+        ]  # fmt: skip
+        head = ["cluster", "rows (noisy)", "share", "what sets it apart", *(self.columns[j] for j in shown), *more]
+        caption = f"{len(self.clusters)} clusters, from released values alone"
+        lines = "".join(f"<p>{escape(line)}</p>" for line in [*self.figures, *self.notes])
+        return table(head, rows, caption) + lines
 
     def text(self) -> str:
         """In words, a line per cluster."""
@@ -165,6 +218,17 @@ def profile_of(result: Result) -> Profile:
     return Profile(clusters, result.columns, scores, cost, power, result.units is not None)
 
 
+def center_texts(result: Result) -> list[list[str]]:
+    """The centres (k, d) as text: to two digits of their standard errors where these are known, or else to six."""
+    errors = _table(result.details, "centers_error", result.centers.shape)
+    if errors is None:
+        return [[f"{value:.6g}" for value in center] for center in result.centers]
+    return [
+        [Estimate(float(value), float(error)).figure for value, error in zip(*pair, strict=True)]
+        for pair in zip(result.centers, errors, strict=True)
+    ]
+
+
 def _plain(_owner: Any, _field: Any, value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
@@ -200,11 +264,24 @@ def _apart(result: Result, errors: Floats | None) -> list[tuple[str, ...]]:
     clear = np.abs(marks) >= MARKED
     if errors is not None:
         clear &= np.abs(away) > CLEAR * errors
-    found = list[tuple[str, ...]]()
-    for row, seen in zip(marks, clear, strict=True):
+    values, found = result.one_hot, list[tuple[str, ...]]()
+    for row, seen, center in zip(marks, clear, centers, strict=True):
         order = [j for j in np.argsort(-np.abs(row), kind="stable") if seen[j]][:NAMED]
-        found.append(tuple(f"{result.columns[j]} {'high' if row[j] > 0 else 'low'}" for j in order))
+        found.append(tuple(_said(result.columns[j], values, float(row[j]), float(center[j])) for j in order))
     return found
+
+
+def _said(name: str, one_hot: Mapping[str, tuple[str, str]], mark: float, center: float) -> str:
+    """That a column is high or low; of a category's value, that it is frequent or rare."""
+    if name not in one_hot:
+        return f"{name} {'high' if mark > 0 else 'low'}"
+    column, value = one_hot[name]
+    return f"{column} {'mostly' if center > MOSTLY else 'often' if mark > 0 else 'rarely'} {value}"
+
+
+def _rounded(value: float, digits: int) -> str:
+    """Args: digits (decimals; if negative, of so many zeros before the point)."""
+    return f"{round(value, digits):,.{max(0, digits)}f}"
 
 
 def _categories(result: Result) -> list[dict[str, dict[str, float]]]:

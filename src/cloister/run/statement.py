@@ -143,7 +143,7 @@ class PrivacyStatement:
             return [promise, f"One row is one person unless you know otherwise. {covered}"]
         return [
             promise.replace("any one row was there", "any one user was there, with all rows of theirs"),
-            f"At most {self.rows_per_user:,} rows of each user were kept, chosen by public coins and their order among "
+            f"At most {self.rows_per_user:,} {'row' if self.rows_per_user == 1 else 'rows'} of each user were kept, chosen by public coins and their order among "
             f"the user's own, never by their values; the public number of rows is of those kept. One name in the user "
             f"column is one person unless you know otherwise. {covered}",
         ]
