@@ -16,8 +16,9 @@ from cloister.core.errors import Damaged, MissingExtra
 from cloister.core.registry.registry import registry
 from cloister.plugins.populations.parties import Parties
 from cloister.report import html_of, page
+from cloister.run.estimates import Estimate
 from cloister.run.fit import fit, source
-from cloister.run.profile import Estimate, profile_of
+from cloister.run.profile import profile_of
 from cloister.run.request import Request
 from cloister.run.result import Result
 from tests.report.pages import SPENDS, STATEMENT, Page, made

@@ -14,12 +14,13 @@ import pytest
 
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
+from cloister.datasets.hospital import BOUNDS, patients
 from cloister.metrics import k_median_cost, labels, nicv, silhouette
+from cloister.run.estimates import Estimate
 from cloister.run.fit import fit, source
-from cloister.run.profile import Estimate, Profile, profile_of
+from cloister.run.profile import Profile, profile_of
 from cloister.run.request import Request
 from cloister.run.result import Result
-from tests.hospital import BOUNDS, patients
 from tests.test_benchmark_datasets import datasets
 
 EPSILON = 1.0
@@ -189,8 +190,36 @@ def test_categories_are_shares_of_their_column() -> None:
     ("estimate", "text"),
     [
         (Estimate(1234.567, 12.3), "1,235 \u00b1 12"), (Estimate(0.012345, 0.00067), "0.01235 \u00b1 0.00067"),
+        (Estimate(1947988581.0, 194137692.0), "1,950,000,000 \u00b1 190,000,000"),
+        (Estimate(-0.001, 0.4), "0.00 \u00b1 0.40"),
         (Estimate(3.0), "3"), (Estimate(2.5, 0.0), "2.5 \u00b1 0"), (Estimate(1e6, math.inf), "1e+06"),
     ],
 )  # fmt: skip
 def test_a_figure_has_as_many_digits_as_its_error_lets_mean_something(estimate: Estimate, text: str) -> None:
     assert estimate.text == text
+
+
+def wards(centers: Any, *names: str, **more: Any) -> Result:
+    """A result over these columns, with two wards."""
+    result = fitted(clumps(2000, len(centers), len(names)), len(centers), 1)
+    problem = {**result.problem, "categories": {"ward": ["A", "B"]}}
+    weights = np.full(len(centers), 100.0)
+    more = {"details": {}, "weights": weights, "problem": problem, "columns": names, **more}
+    return attrs.evolve(result, centers=np.array(centers), **more)
+
+
+def test_of_a_category_it_is_said_whether_it_is_frequent_and_its_shares_from_half_a_hundredth_on() -> None:
+    found = profile_of(wards([[0.3, 0.996, 0.004], [0.3, 0.0, 1.0], [0.3, 0.4, 0.6]], "age", "ward=A", "ward=B"))
+    assert found.clusters[0].apart == ("ward mostly A", "ward rarely B")
+    assert found.clusters[1].apart == ("ward rarely A", "ward mostly B")
+    assert [c.mixtures["ward"] for c in found.clusters] == ["A 100%", "B 100%", "B 60%, A 40%"]
+    assert found.clusters[0].mixed == {"ward=A", "ward=B"}
+
+
+def test_a_notebook_shows_a_profile_and_no_name_becomes_a_tag() -> None:
+    evil = "<script>alert(1)</script>"
+    page = profile_of(wards([[0.3, 0.0, 1.0], [0.9, 1.0, 0.0]], evil, "ward=A", "ward=B"))._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "ward mostly B" in page
+    assert "silhouette: not known" in page

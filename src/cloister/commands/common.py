@@ -162,7 +162,9 @@ def print_result(result: Result) -> None:
     from cloister.run.centers import chosen
 
     terminal = console()
-    print_table(table_of(result, terminal.width), terminal)
+    table = table_of(result, [plain(name) for name in result.columns], terminal.width)
+    table.title = f"{len(result.centers)} private centres by {plain(result.method['name'])}"
+    print_table(table, terminal)
     for warning in after(result):
         show(f"WARNING: {warning}.")
     if words := chosen(result.problem, result.details):

@@ -11,7 +11,8 @@ from cloister.core.types import Floats, Ints
 from cloister.plotting.data import domain_of
 from cloister.plotting.frame import four_digits
 from cloister.plotting.parallel import MOST_COLUMNS, differing, extent, placed
-from cloister.run.profile import ClusterProfile, Estimate, Profile
+from cloister.run.estimates import Estimate
+from cloister.run.profile import ClusterProfile, Profile
 from cloister.run.result import Result
 
 ERRORS = 2.0

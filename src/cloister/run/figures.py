@@ -15,12 +15,13 @@ they say nothing of distances, or where neither was released, nothing is estimat
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 import attrs
 import numpy as np
 
 from cloister.core.types import Floats, Ints
+from cloister.run.estimates import numbers
 from cloister.run.result import Result
 
 POINTS = 1500
@@ -238,12 +239,3 @@ def model_of(result: Result) -> Model | None:
     if not len(edges) == len(counts) == len(errors) > 0:
         return None
     return Spheres(edges, counts, errors, result.weights, weights_error, centers)
-
-
-def numbers(given: Any) -> Floats:
-    """A released table of finite numbers; empty if a plugin means something else by its name."""
-    try:
-        found = np.asarray(() if given is None else given, np.float64)
-    except (TypeError, ValueError):
-        return np.empty(0)
-    return found if found.ndim and np.isfinite(found).all() else np.empty(0)

@@ -7,7 +7,6 @@ method does not release is None, and so is an error that nobody stated.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from html import escape
 from typing import Any, final
@@ -16,7 +15,8 @@ import attrs
 import numpy as np
 
 from cloister.core.types import Floats
-from cloister.run.figures import POINTS, estimated, model_of, numbers, silhouette
+from cloister.run.estimates import Estimate, table_in
+from cloister.run.figures import POINTS, estimated, model_of, silhouette
 from cloister.run.html import table
 from cloister.run.result import MANY_COLUMNS, Result
 
@@ -35,36 +35,6 @@ MOSTLY = 0.5
 
 SEEN = 0.005
 """Smallest share of a category that is mentioned."""
-
-
-@final
-@attrs.frozen
-class Estimate:
-    """A figure and its standard error. Args: error, None if nobody stated one."""
-
-    value: float
-    error: float | None = None
-
-    @property
-    def text(self) -> str:
-        """With as many digits as the error lets mean something."""
-        if self.error is None or not math.isfinite(self.error):
-            return self.figure
-        if self.error <= 0:
-            return f"{self.figure} \u00b1 0"
-        return f"{self.figure} \u00b1 {_rounded(self.error, self._digits)}"
-
-    @property
-    def figure(self) -> str:
-        """The value alone, to two digits of the error; without one to four of its own."""
-        if self.error is None or not math.isfinite(self.error):
-            return f"{self.value:.4g}"
-        return f"{self.value:.6g}" if self.error <= 0 else _rounded(self.value, self._digits)
-
-    @property
-    def _digits(self) -> int:
-        """Decimals, or if negative zeros before the point, that leave two digits of a positive error."""
-        return 1 - math.floor(math.log10(self.error or 1.0))
 
 
 @final
@@ -196,8 +166,8 @@ class Profile:
 def profile_of(result: Result) -> Profile:
     """The profile of a result of any method, old ones too. Reads released values only."""
     details = result.details
-    sizes, errors = result.weights, _table(details, "centers_error", result.centers.shape)
-    size_errors = _table(details, "weights_error", (len(result.centers),))
+    sizes, errors = result.weights, table_in(details, "centers_error", result.centers.shape)
+    size_errors = table_in(details, "weights_error", (len(result.centers),))
     total = 0.0 if sizes is None else float(np.maximum(sizes, 0.0).sum())
     apart, shares = _apart(result, errors), _categories(result)
     clusters = tuple(
@@ -218,17 +188,6 @@ def profile_of(result: Result) -> Profile:
     return Profile(clusters, result.columns, scores, cost, power, result.units is not None)
 
 
-def center_texts(result: Result) -> list[list[str]]:
-    """The centres (k, d) as text: to two digits of their standard errors where these are known, or else to six."""
-    errors = _table(result.details, "centers_error", result.centers.shape)
-    if errors is None:
-        return [[f"{value:.6g}" for value in center] for center in result.centers]
-    return [
-        [Estimate(float(value), float(error)).figure for value, error in zip(*pair, strict=True)]
-        for pair in zip(result.centers, errors, strict=True)
-    ]
-
-
 def _plain(_owner: Any, _field: Any, value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
@@ -244,12 +203,6 @@ def _figures(result: Result, power: float) -> tuple[Estimate | None, Estimate | 
     if k < 2:
         return None, Estimate(*cost)
     return Estimate(*estimated(model, lambda m: silhouette(m.points(POINTS), m.centers), doubts[0])), Estimate(*cost)
-
-
-def _table(details: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Floats | None:
-    """A released table of this shape, or None: a plugin's method may mean something else by the name."""
-    found = numbers(details.get(name))
-    return found if found.shape == shape else None
 
 
 def _apart(result: Result, errors: Floats | None) -> list[tuple[str, ...]]:
@@ -277,11 +230,6 @@ def _said(name: str, one_hot: Mapping[str, tuple[str, str]], mark: float, center
         return f"{name} {'high' if mark > 0 else 'low'}"
     column, value = one_hot[name]
     return f"{column} {'mostly' if center > MOSTLY else 'often' if mark > 0 else 'rarely'} {value}"
-
-
-def _rounded(value: float, digits: int) -> str:
-    """Args: digits (decimals; if negative, of so many zeros before the point)."""
-    return f"{round(value, digits):,.{max(0, digits)}f}"
 
 
 def _categories(result: Result) -> list[dict[str, dict[str, float]]]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.types import Floats
+from cloister.run.estimates import center_texts
 from cloister.run.html import table
 from cloister.run.statement import PrivacyStatement
 
@@ -125,14 +126,12 @@ class Result:
 
     def _repr_html_(self) -> str:
         """For notebooks: the promise, and the centres with their noisy sizes."""
-        from cloister.run.profile import center_texts
-
         shown = self.columns[:MANY_COLUMNS]
         more = [] if len(shown) == len(self.columns) else [f"... {len(self.columns) - len(shown)} more"]
         sizes = [] if self.weights is None else ["rows (noisy)"]
         rows = [
             [str(i), *([] if self.weights is None else [f"{self.weights[i]:.0f}"]), *texts[: len(shown)]]
-            for i, texts in enumerate(center_texts(self))
+            for i, texts in enumerate(center_texts(self.centers, self.details))
         ]
         caption = f"{len(self.centers)} private centres by {self.method['name']}"
         return f"{table(['centre', *sizes, *shown, *more], rows, caption)}{self.privacy._repr_html_()}"
