@@ -27,7 +27,7 @@ myst_heading_anchors = 4
 nb_execution_mode = "cache"
 nb_execution_timeout = 120
 nb_execution_raise_on_error = True
-nb_merge_streams = True
+nb_output_stderr = "remove"
 
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"

@@ -37,6 +37,17 @@ def test_it_prints_a_table_per_budget_and_says_that_it_is_not_private(folder: Pa
     assert sorted(path.name for path in folder.iterdir()) == ["p.svg", "rows.npy"]  # nothing that nobody asked for
 
 
+def test_a_mixed_table_is_compared_on_the_columns_that_its_bounds_name(folder: Path) -> None:
+    cloister("data", "make", "hospital", "--rows", "500", "-o", "p.csv", folder=folder)
+    more = ("-k", "3", "--epsilon", "1", "--methods", "fastlloyd", "--runs", "1", "--workers", "1")
+    done = cloister("compare", "p.csv", *more, "--bounds", "p.bounds.toml", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "500 rows of 8 columns (age, systolic," in done.stdout
+    assert "unit of distances each column's own" in done.stdout
+    refused = cloister("compare", "p.csv", *more, folder=folder)  # bounds that are read off the rows name nothing
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+
+
 def test_json_and_csv_hold_the_same_figures(folder: Path) -> None:
     out = ("--out", "study.jsonl")
     data = json.loads(cloister("compare", "rows.npy", *ARGUMENTS, *out, "--json", folder=folder).stdout)

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import cloister
+from cloister.core.installing import command
 from tests.estimators.fitted import blobs, mixed, model
 
 
@@ -128,7 +129,7 @@ def test_without_scikit_learn_each_says_what_to_install_and_the_package_is_impor
         "    except Exception as error: print(type(error).__name__, error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    missing = "MissingExtra an estimator of cloister needs scikit-learn: pip install 'cloister[sklearn]'"
+    missing = f"MissingExtra an estimator of cloister needs scikit-learn: {command('scikit-learn', 'sklearn')}"
     assert done.stdout.splitlines()[:-1] == [missing] * 4
 
 

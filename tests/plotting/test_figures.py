@@ -173,8 +173,25 @@ def test_centres_with_few_or_no_weights_are_seen(weights: list[float] | None) ->
 
 
 def test_two_hundred_centres_get_no_numbers_and_thirty_do() -> None:
-    numbers = [len([t for t in draw_map(made(k=k)).axes[0].texts if t.get_text().isdecimal()]) for k in (30, 200)]
-    assert numbers == [30, 0]
+    for k, numbers in ((30, set(map(str, range(30)))), (200, set())):
+        labels = [text.get_text().split(", ") for text in draw_map(made(k=k)).axes[0].texts]
+        assert {number for label in labels for number in label if number.isdecimal()} == numbers
+
+
+def test_centres_in_one_place_have_one_label() -> None:
+    centers = np.array([[-0.5, 0.5], [0.5, 0.5], [-0.49, 0.51], [0.5, -0.5]])
+    figure = draw_map(made(2, 4, centers=centers, weights=None))
+    assert [text.get_text() for text in figure.axes[0].texts] == ["0, 2", "1", "3"]
+
+
+def test_a_map_shows_numbers_before_the_values_of_categories() -> None:
+    problem = {**made(4).problem, "categories": {"ward": ["A", "B"]}}
+    columns = ("ward=A", "ward=B", "age", "stay")
+    assert Map.of(made(4, columns=columns, problem=problem)).view.names == ("age", "stay")
+    few = made(3, columns=columns[:3], problem={**made(3).problem, "categories": {"ward": ["A", "B"]}})
+    assert Map.of(few).view.names == ("ward=A", "ward=B")
+    with pytest.raises(Damaged, match="categories are damaged"):
+        Map.of(made(problem={**made().problem, "categories": 3}))
 
 
 def test_text_is_never_smaller_than_nine_points() -> None:

@@ -124,3 +124,4 @@ def test_the_shares_of_categories_are_shown() -> None:
     problem = {**made().problem, "categories": {"ward": ["A", "B"]}}
     result = made(columns=("ward=A", "ward=B", "age"), centers=np.array([[0.75, 0.25, 0.0]] * 3), problem=problem)
     assert cards(result)[0].categories == {"ward": "A 75%, B 25%"}
+    assert [dot.column for dot in cards(result)[0].dots] == ["age"]

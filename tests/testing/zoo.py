@@ -118,6 +118,8 @@ SPECIMENS: tuple[tuple[Any, str | None, str], ...] = (
     (cells.ChildrenElsewhere(), None, "children_are_in_their_parents"),
     (programs.broken(programs.TriesAgain), None, "the_schedule_does_not_depend_on_answers"),
     (programs.broken(programs.StopsEarly), None, "the_schedule_does_not_depend_on_answers"),
+    (programs.broken(programs.AsksAboutItsChoice), None, "the_number_it_chooses_changes_no_question"),
+    (programs.broken(programs.SaysAnotherNumber), None, "the_number_it_chooses_changes_no_question"),
     (programs.broken(programs.BudgetOfThreeRounds), None, "every_option_keeps_the_budget"),
     (programs.broken(programs.BudgetOfManyRounds), None, "every_option_keeps_the_budget"),
     (programs.broken(programs.SwappedSplit), None, "all_rounds_together_keep_the_budget"),

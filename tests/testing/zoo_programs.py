@@ -54,6 +54,33 @@ class StopsEarly(Plain):
         return Clustering(centers)
 
 
+class AsksAboutItsChoice(Plain):
+    """Chooses the number of centres, and then asks about no more than those."""
+
+    chooses_k = True
+
+    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
+        centers = self.start(problem, session, rng)
+        near = NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
+        (counts,) = session.ask(count(near, oracle=self.counts, budget=problem.budget.over(2)))
+        if problem.fewest is None:
+            return Clustering(centers)
+        k = min(problem.k, problem.fewest + int((counts.at(np.arange(problem.k)) > 0).sum()))
+        near = NearestCenter(problem.domain.snap(centers[:k]), problem.domain.max_norm)
+        session.ask(count(near, oracle=self.counts, budget=problem.budget.over(2)))
+        return Clustering(centers[:k], details={"curve": {"k": [k], "costs": [0.0], "suggested": k, "why": "counts"}})
+
+
+class SaysAnotherNumber(AsksAboutItsChoice):
+    """Returns all centres, whatever it suggests."""
+
+    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
+        centers = self.start(problem, session, rng)
+        near = NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
+        session.ask(count(near, oracle=self.counts, budget=problem.budget))
+        return Clustering(centers, details={"curve": {"k": [2], "costs": [0.0], "suggested": 2, "why": "always"}})
+
+
 def _shares_of(budget: Budget, columns: int) -> tuple[Budget, Budget]:
     """(of the counts, of one column's sums)."""
     per_count, per_sums = budget.split(9, 1)

@@ -63,6 +63,13 @@ NotPrivate = Annotated[
         "--not-private", help="Allow a plan whose noise can be repeated (test_noise_seed): it protects nobody."
     ),
 ]
+Centers = Annotated[
+    str | None,
+    typer.Option(
+        "-k", "--k", metavar="<int or range>",
+        help="Number of centres; or a range such as 2..20, of which one run chooses one.",
+    ),
+]  # fmt: skip
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -87,6 +94,14 @@ def seconds(text: str) -> float:
     if not 0 < value < float("inf"):
         raise typer.BadParameter(f"{text!r} is not a positive number of seconds")
     return value
+
+
+def number_or_text(text: str | None) -> Any:
+    """A whole number; anything else as it is: ``run.centers`` takes ranges, and refuses what is none."""
+    try:
+        return text if text is None else int(text)
+    except ValueError:
+        return text
 
 
 def share_or_word(value: Any) -> Any:
@@ -142,26 +157,18 @@ def print_table(table: Table, on: Console) -> None:
 
 def print_result(result: Result) -> None:
     """Print the centres as a table, then the privacy statement."""
-    from rich.table import Table
-
+    from cloister.commands.centers import table_of
     from cloister.run.cautions import after
+    from cloister.run.centers import chosen
 
     terminal = console()
-    shown = min(len(result.columns), max(3, (terminal.width - 30) // 13))
-    table = Table(title=f"{len(result.centers)} private centres by {plain(result.method['name'])}")
-    table.add_column("centre", justify="right")
-    if result.weights is not None:
-        table.add_column("rows (noisy)", justify="right")
-    for name in result.columns[:shown]:
-        table.add_column(plain(name), justify="right")
-    if shown < len(result.columns):
-        table.add_column(f"... {len(result.columns) - shown} more")
-    for i, center in enumerate(result.centers):
-        weight = [] if result.weights is None else [f"{result.weights[i]:.0f}"]
-        table.add_row(str(i), *weight, *(f"{v:.6g}" for v in center[:shown]))
+    table = table_of(result, [plain(name) for name in result.columns], terminal.width)
+    table.title = f"{len(result.centers)} private centres by {plain(result.method['name'])}"
     print_table(table, terminal)
     for warning in after(result):
         show(f"WARNING: {warning}.")
+    if words := chosen(result.problem, result.details):
+        show(words)
     show(plain(result.privacy.text(), keep="\n"))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, Rows, console, names, print_json, show, whole
+from cloister.commands.common import AsJson, Rows, console, names, plain, print_json, show, whole
 from cloister.commands.endings import ending, printing
 from cloister.commands.progress import bar
 from cloister.core.errors import InvalidInput
@@ -74,7 +74,8 @@ def _print(study: Study, as_csv: bool, as_json: bool) -> None:
     if as_json:
         print_json(study.as_dict())
     else:
-        show(study.csv().removesuffix("\n") if as_csv else study.table(max(console().width, 100)))
+        text = study.csv().removesuffix("\n") if as_csv else study.table(max(console().width, 100))
+        show(plain(text, keep="\n"))
 
 
 def _scratch() -> Path:

@@ -10,11 +10,13 @@ import typer
 from cloister.commands.common import (
     AsJson,
     Categories,
+    Centers,
     Delimiter,
     Encoding,
     TrustModel,
     listed_values,
     names,
+    number_or_text,
     pairs,
     print_json,
     share_or_word,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def explain(
-    k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")],
+    k: Centers,
     epsilon: Annotated[float, typer.Option(help="Privacy budget of the run, in nats.")],
     bounds: Annotated[str, typer.Option(help="Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or "
         "ball:RADIUS.")],
@@ -57,7 +59,7 @@ def explain(
     from cloister.run.request import Request
 
     request = Request(
-        k=k, method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=public_rows, trust=trust,
+        k=number_or_text(k), method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=public_rows, trust=trust,
         zoom=share_or_word(zoom), scale=scale, rows_per_user=rows_per_user,
         components=pairs(wire, "--with"), options=pairs(values, "--set"), not_private=True,
     )  # fmt: skip

@@ -13,6 +13,7 @@ import typer
 from cloister.commands.common import (
     AsJson,
     Categories,
+    Centers,
     Columns,
     Delimiter,
     Encoding,
@@ -20,6 +21,7 @@ from cloister.commands.common import (
     TrustModel,
     listed_values,
     names,
+    number_or_text,
     pairs,
     print_json,
     print_saved,
@@ -42,7 +44,7 @@ Missing = Annotated[str | None, typer.Option(help="Rows with missing or infinite
 
 def fit(
     rows: Rows,
-    k: Annotated[int | None, typer.Option("-k", "--k", help="Number of centres.")] = None,
+    k: Centers = None,
     method: Annotated[str | None, typer.Option(help="Which algorithm; see 'cloister list Method'. Default: auto, "
         "the one that predicts the least error.")] = None,
     trust: TrustModel = None,
@@ -98,7 +100,7 @@ def fit(
     from cloister.run.result import checked_target
 
     given = {
-        "k": k, "method": method, "trust": trust, "epsilon": epsilon, "delta": delta, "bounds": bounds,
+        "k": number_or_text(k), "method": method, "trust": trust, "epsilon": epsilon, "delta": delta, "bounds": bounds,
         "zoom": zoom, "scale": scale, "rows": public_rows, "columns": columns,
         "missing": missing, "ledger": ledger, "dataset": dataset, "out": out, "seed": seed,
         "not_private": not_private or None,
@@ -166,7 +168,8 @@ def _requested(o: dict[str, Any], parties: int) -> Request:
         if o[name] is None:
             raise InvalidInput(f"no {name}: give {how}")
     return Request(
-        k=typed(o["k"], int, "k"), method="auto" if o["method"] is None else o["method"],
+        k=o["k"] if isinstance(o["k"], (str, list)) else typed(o["k"], int, "k"),
+        method="auto" if o["method"] is None else o["method"],
         epsilon=typed(o["epsilon"], float, "epsilon"),
         delta=typed(o["delta"] or 0.0, float, "delta"), bounds=o["bounds"], rows=o["rows"],
         components=o["with"], options=o["set"], trust="aggregated" if parties else o["trust"], parties=parties,

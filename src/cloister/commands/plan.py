@@ -7,12 +7,23 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, TrustModel, names, pairs, print_json, say, show, whole
+from cloister.commands.common import (
+    AsJson,
+    Centers,
+    TrustModel,
+    names,
+    number_or_text,
+    pairs,
+    print_json,
+    say,
+    show,
+    whole,
+)
 from cloister.commands.endings import printing
 
 
 def plan(
-    k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")],
+    k: Centers,
     epsilon: Annotated[float, typer.Option(help="What one report may cost its person, in nats.")],
     rows: Annotated[int, typer.Option(parser=whole, metavar="<int>", help="Public number of people: their numbers are "
         "0 to rows - 1.")],
@@ -37,7 +48,7 @@ def plan(
 
     checked_folder(out)
     request = Request(
-        k=k, method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=rows, seed=seed,
+        k=number_or_text(k), method=method, epsilon=epsilon, delta=delta, bounds=bounds, rows=rows, seed=seed,
         zoom="off", scale="none",
         components=pairs(wire, "--with"), options=pairs(values, "--set"),
         trust=trust,

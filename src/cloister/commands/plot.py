@@ -18,7 +18,8 @@ def plot(
     curve: Annotated[bool, typer.Option("--curve", help="The tree program's cost against k, not the map.")] = False,
     parallel: Annotated[bool, typer.Option("--parallel", help="Parallel coordinates: a line per centre over the "
         "columns.")] = False,
-    axes: Annotated[str | None, typer.Option(help="Two columns, separated by a comma; default: the first two.")] = None,
+    axes: Annotated[str | None, typer.Option(help="Two columns, separated by a comma; default: the first two of "
+        "numbers.")] = None,
     project: Annotated[bool, typer.Option("--project", help="The tree's public projection, or else the centres' "
         "principal axes.")] = False,
     as_json: AsJson = False,

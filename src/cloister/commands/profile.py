@@ -55,8 +55,9 @@ def _centre(found: Profile, cluster: ClusterProfile) -> Table:
     table = Table(title=f"cluster {cluster.number}")
     table.add_column("column")
     table.add_column("centre", justify="right")
+    for column, shares in cluster.mixtures.items():
+        table.add_row(plain(column), plain(shares))
     for name, estimate in zip(found.columns, cluster.coordinates, strict=True):
-        table.add_row(plain(name), estimate.text)
-    for column, shares in cluster.categories.items():
-        table.add_row(plain(column), plain(", ".join(f"{value} {share:.0%}" for value, share in shares.items())))
+        if name not in cluster.mixed:
+            table.add_row(plain(name), estimate.text)
     return table

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
-from cloister.comparing.conditions import READ, Conditions
+from cloister.comparing.conditions import READ, Conditions, is_read
 from cloister.comparing.contenders import Contender, contenders_of
 from cloister.comparing.figures import MEAN, MIDPOINT, REFERENCE, Cell
 from cloister.comparing.rivals import FLAWS, check_rival
@@ -50,7 +50,7 @@ def compare(
         delta: 'auto': 1 / (n ln n) of the public number of rows.
         public_rows: the number of rows that runs are told; None: how many there are.
         scale: units of distances, as in a fit; all costs are taken in them.
-        columns: names of the columns to use.
+        columns: names or patterns of the columns to use; None: those that bounds name, or all of a frame or array.
         missing: refuse or drop rows with missing cells.
         rivals: 'sklearn' and 'diffprivlib', if installed.
         workers: processes, each on one core; None: one per core. No figure depends on it. A script that takes more than
@@ -68,7 +68,7 @@ def compare(
     target = None if out is None else checked_target(out, ENDINGS, "studies")
     contenders, named = contenders_of(methods), _rivals(rivals)
     budgets = _checked_epsilons(epsilons)
-    population = source(rows, columns, missing)
+    population = source(rows, columns, missing, bounds=None if is_read(bounds) else bounds)
     population.check()
     table = np.asarray(population.table(), np.float64)
     told = Conditions.of(table, population.columns, k, bounds, scale, delta, public_rows)

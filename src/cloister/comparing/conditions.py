@@ -20,6 +20,9 @@ from cloister.run.bounds import domain_of
 from cloister.run.framing import apart, scale_of
 from cloister.run.request import Request
 
+SHOWN = 12
+"""Most columns that a text names."""
+
 READ = "rows"
 """In place of bounds: each column's least and largest value in the rows. Fit for comparisons alone: law 1."""
 
@@ -63,7 +66,7 @@ class Conditions:
 
         Raises: InvalidInput.
         """
-        read = isinstance(bounds, str) and bounds.strip() == READ
+        read = is_read(bounds)
         domain = domain_of(ranges(rows) if read else bounds, columns)
         if unknown_columns(domain):
             raise InvalidInput("compare takes no unknown bounds: state them, or give the word rows to read them off")
@@ -115,10 +118,16 @@ class Conditions:
         """The conditions in a line."""
         of = "read off these rows, which a private run never does" if self.read else "as given"
         units = "each column's own" if np.ptp(self.units) > 0 else "the same in all columns"
+        named = ", ".join(self.columns[:SHOWN]) + (", ..." if len(self.columns) > SHOWN else "")
         return (
-            f"{self.count:,} rows of {len(self.columns)} columns, k = {self.k}, delta = {self.delta:.3g}, public "
-            f"number of rows {self.rows:,}; bounds {of}; unit of distances {units}."
+            f"{self.count:,} rows of {len(self.columns)} columns ({named}), k = {self.k}, delta = {self.delta:.3g}, "
+            f"public number of rows {self.rows:,}; bounds {of}; unit of distances {units}."
         )
+
+
+def is_read(bounds: Any) -> bool:
+    """Whether bounds are to be read off the rows."""
+    return isinstance(bounds, str) and bounds.strip() == READ
 
 
 def usual_delta(rows: int) -> float:

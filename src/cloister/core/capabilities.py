@@ -201,6 +201,27 @@ class TakesWideBounds(Protocol):
 
 
 @runtime_checkable
+class ChoosesK(Protocol):
+    """A method that may be given a range of numbers of centres (``Problem.fewest``), and then chooses one by what it
+    has released.
+
+    Laws: it plans for the largest, ``problem.k``: rounds, events, and the shapes of all questions are those of the
+    forecast, whatever is chosen. It returns as many centres as it chose, and says in ``details["curve"]``, as plain
+    data, which numbers ("k") cost how much per row ("costs"), which one it chose ("suggested") and "why".
+    """
+
+    @property
+    def chooses_k(self) -> bool:
+        """Whether it does, with what is in its slots."""
+        ...
+
+
+def chooses_k(method: Any) -> bool:
+    """Whether a method can be given a range of numbers of centres."""
+    return isinstance(method, ChoosesK) and method.chooses_k
+
+
+@runtime_checkable
 class Zooming(Protocol):
     """A method that may first pay to find where the rows are, and says beforehand whether and at what price."""
 

@@ -8,6 +8,7 @@ import attrs
 
 from cloister.core.buckets import QuestionContext
 from cloister.core.budget import Budget, Event
+from cloister.core.digests import added_later
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
@@ -28,12 +29,14 @@ class Problem:
         domain: where rows can be.
         rows: the public number of rows. It enters formulas; the true number stays private under add-or-remove.
         budget: of the whole run, in the measure that the method's oracles share.
+        fewest: the least number of centres, where the method chooses how many, up to k (``ChoosesK``); None: it is k.
     """
 
     k: int = attrs.field(converter=own_number)
     domain: Domain
     rows: int = attrs.field(converter=own_number)
     budget: Budget
+    fewest: int | None = attrs.field(default=None, converter=own_number, metadata=added_later())
 
     def __attrs_post_init__(self) -> None:
         if self.rows < 1 or self.rows > CAP:
@@ -42,6 +45,8 @@ class Problem:
             raise InvalidInput(f"k is {self.k}: ask for at least one centre")
         if self.k > self.rows:
             raise InvalidInput(f"k is {self.k}, but the public number of rows is {self.rows}: ask for fewer centres")
+        if self.fewest is not None and not 2 <= self.fewest < self.k:
+            raise InvalidInput(f"the least number of centres must be 2 to {self.k - 1}, not {self.fewest}")
 
     def context(self, spend: Budget, seed: PublicRng = ANY_KEY) -> QuestionContext:
         """Public facts of a question with this budget. Args: seed, of a question that is asked, not only priced."""
@@ -130,7 +135,10 @@ class Clustering:
     Args:
         centers: (k, d) in the caller's units.
         weights: (k,) noisy rows per centre, if the method has them.
-        details: other released figures, by name, for statements and plots.
+        details: other released figures, by name, for statements, plots and profiles. A profile reads ``weights_error``
+            (k,) and ``centers_error`` (k, d), standard errors of the above; ``cells`` (m, 2, d), ``cell_weights`` and
+            ``cell_errors`` (m,), boxes with noisy rows; or ``distances``, of ``edges``, ``counts`` and ``errors``,
+            noisy rows by their distance from the nearest centre.
     """
 
     centers: Floats

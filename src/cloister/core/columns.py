@@ -251,9 +251,9 @@ def _by_bounds(
         return list(names)
     wanted = {*(bounded or ()), *encoded}
     if not wanted:
-        example = [column.name for column in known if column.numeric and not column.barred][:3]
+        example = [column.name for column in known if column.kind in ("numbers", "booleans") and not column.barred][:3]
         raise InvalidInput(
-            f"which columns? There are {_told(known)}. Give --columns {','.join(example) or 'NAMES'} (columns=), a "
+            f"which columns? There are {_told(known)}. Give --columns {','.join(example) or 'NAME,NAME'} (columns=), a "
             f"pattern such as --columns '*' for all numbers that are neither id-like nor dates, or bounds by name (a "
             f".toml or .json file, or a mapping)"
         )

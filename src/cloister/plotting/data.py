@@ -103,8 +103,8 @@ class Map:
 
     @classmethod
     def of(cls, result: Result, axes: Sequence[str] | None = None, project: bool = False) -> Map:
-        """Map a result onto two of its columns (by default the first two), or onto a public projection. The projection
-        is the default for a tree whose cells exist only there.
+        """Map a result onto two of its columns (by default the first two that are no category's), or onto a public
+        projection. The projection is the default for a tree whose cells exist only there.
 
         Args:
             axes: names of two columns.
@@ -126,7 +126,7 @@ class Map:
             centers, paths = (np.concatenate([a, np.zeros_like(a)], axis=-1) for a in (centers, paths))
             columns = (*columns, "")
         units = np.ones(d) if "units" not in result.details else checked(result.details["units"], (d,), "units")
-        view = _view(columns, centers, domain, frame, axes, project, units)
+        view = _view(columns, centers, domain, frame, axes, project, units, result.numeric)
         outlines, shades = _drawn(result, view, cells, frame)
         weights = result.weights
         if weights is not None:
@@ -242,7 +242,7 @@ def domain_of(result: Result) -> Box | Ball:
 
 def _view(
     columns: tuple[str, ...], centers: Floats, domain: Box | Ball, frame: Floats | None, axes: Sequence[str] | None,
-    project: bool, units: Floats,
+    project: bool, units: Floats, numeric: Sequence[int],
 ) -> View:  # fmt: skip
     if axes is not None and project:
         raise InvalidInput("give either two columns or a projection, not both")
@@ -252,15 +252,15 @@ def _view(
         mean = centers.mean(axis=0)
         plane = principal((centers - mean) / units) / units[:, None]
         return View(("principal axis 1", "principal axis 2"), mean, plane, "principal axes of the centres")
-    first, second = _two(columns, axes)
+    first, second = _two(columns, axes, numeric)
     plane = np.zeros((len(columns), 2))
     plane[first, 0] = plane[second, 1] = 1.0
     return View((columns[first], columns[second]), np.zeros(len(columns)), plane)
 
 
-def _two(columns: tuple[str, ...], axes: Sequence[str] | None) -> tuple[int, int]:
+def _two(columns: tuple[str, ...], axes: Sequence[str] | None, numeric: Sequence[int]) -> tuple[int, int]:
     if axes is None:
-        return 0, 1
+        return (0, 1) if len(numeric) < 2 else (numeric[0], numeric[1])
     if len(axes) != 2 or axes[0] == axes[1]:
         raise InvalidInput(f"a map has two different columns as its axes, not {', '.join(axes) or 'none'}")
     for name in axes:

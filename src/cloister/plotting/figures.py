@@ -40,6 +40,9 @@ LARGEST, SMALLEST, PLAIN = 420.0, 14.0, 70.0
 NUMBERED = 30
 """Up to this many centres are labelled with their number in the result."""
 
+CLOSE = 0.025
+"""Centres nearer than this share of the picture in both directions have one label."""
+
 EQUAL = 4.0
 """Both axes have the same scale, unless the domain is this many times as long as it is wide."""
 
@@ -49,7 +52,7 @@ def draw_map(result: Result, axes: Sequence[str] | None = None, *, project: bool
     where the result has them.
 
     Args:
-        axes: names of two columns; by default the first two.
+        axes: names of two columns; by default the first two that are no category's.
         project: the tree's own public projection, or else the principal axes of the released centres.
 
     Raises:
@@ -175,7 +178,9 @@ def _centers(axes: Axes, shown: Map) -> None:
     most = float(weights.max())
     areas = np.maximum(LARGEST * weights / most, SMALLEST) if most > 0 else np.full(len(weights), PLAIN)
     order = np.argsort(-weights, kind="stable")
-    everyone = axes.scatter(shown.centers[order, 0], shown.centers[order, 1], s=areas[order], zorder=5, **style)
+    everyone = axes.scatter(
+        shown.centers[order, 0], shown.centers[order, 1], s=areas[order], zorder=5, clip_on=False, **style
+    )
     if most > 0:
         for rows in (rounded(most), rounded(most / 8)):
             axes.scatter(
@@ -188,15 +193,30 @@ def _centers(axes: Axes, shown: Map) -> None:
 
 
 def _numbers(axes: Axes, centers: Floats, areas: Floats) -> None:
-    """Label each centre with its number in the result's table."""
+    """Label each centre with its number in the result's table; one label for centres in one place."""
     from matplotlib.patheffects import withStroke
 
-    for number, (center, area) in enumerate(zip(centers, areas, strict=True)):
+    wide = np.array([np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())])
+    for together in _places(centers / wide):
+        center, area = centers[together[0]], areas[together].max()
         away = 0.35 * float(area) ** 0.5 + 1
         axes.annotate(
-            str(number), (center[0], center[1]), (away, away), textcoords="offset points", fontsize=9, zorder=6,
-            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            ", ".join(map(str, together)), (center[0], center[1]), (away, away), textcoords="offset points", fontsize=9,
+            zorder=6, path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )  # fmt: skip
+
+
+def _places(centers: Floats) -> list[list[int]]:
+    """Numbers of the centres (k, 2) in order, together where their labels would hide one another."""
+    found = list[list[int]]()
+    for number, center in enumerate(centers):
+        for place in found:
+            if np.abs(centers[place[0]] - center).max() < CLOSE:
+                place.append(number)
+                break
+        else:
+            found.append([number])
+    return found
 
 
 def _note(shown: Map) -> str:

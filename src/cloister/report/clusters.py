@@ -11,7 +11,8 @@ from cloister.core.types import Floats, Ints
 from cloister.plotting.data import domain_of
 from cloister.plotting.frame import four_digits
 from cloister.plotting.parallel import MOST_COLUMNS, differing, extent, placed
-from cloister.run.profile import ClusterProfile, Estimate, Profile
+from cloister.run.estimates import Estimate
+from cloister.run.profile import ClusterProfile, Profile
 from cloister.run.result import Result
 
 ERRORS = 2.0
@@ -51,7 +52,7 @@ class Card:
         number: index of its centre. size: as text, or None. share: of all rows, in percent, or None.
         apart: what sets it apart.
         doubtful: its size is not clear of 0.
-        dots: its centre, column by column; of many columns those that differ most from the mean.
+        dots: its centre, column by column, but for categories; of many columns those that differ most from the mean.
         categories: the shares of each column's categories, as text.
     """
 
@@ -85,7 +86,8 @@ def cards_of(result: Result, profile: Profile) -> list[Card]:
     found = []
     for cluster in profile.clusters:
         if cluster.number in largest:
-            drawn = _drawn(np.abs(heights[cluster.number] - middle))
+            own = np.flatnonzero([name not in cluster.mixed for name in profile.columns])
+            drawn = own[_drawn(np.abs(heights[cluster.number] - middle)[own])]
             dots = tuple(
                 _dot(cluster, profile.columns, j, float(low[j]), float(high[j]), float(middle[j])) for j in drawn
             )
@@ -106,12 +108,8 @@ def table_of(result: Result, profile: Profile) -> CentreTable:
 def _card(cluster: ClusterProfile, dots: tuple[Dot, ...]) -> Card:
     error = cluster.size_error or 0.0
     doubtful = cluster.size is not None and cluster.size <= ERRORS * error
-    categories = {
-        column: ", ".join(f"{name} {share:.0%}" for name, share in shares.items() if share == share)
-        for column, shares in cluster.categories.items()
-    }
     share = None if cluster.share is None else 100 * cluster.share
-    return Card(cluster.number, _size(cluster), share, cluster.apart, doubtful, dots, categories)
+    return Card(cluster.number, _size(cluster), share, cluster.apart, doubtful, dots, cluster.mixtures)
 
 
 def _drawn(away: Floats) -> Ints:

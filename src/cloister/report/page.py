@@ -76,11 +76,13 @@ def _maps(result: Result) -> list[Picture]:
     if d <= 2:
         return [_map(Map.of(result), "map")]
     low, high = extent(domain_of(result))
-    two = [result.columns[j] for j in differing(placed(result.centers, low, high), 2)]
+    heights, own = placed(result.centers, low, high), result.numeric
+    two = [result.columns[own[j]] for j in differing(heights[:, own], 2)]
     projection = _map(Map.of(result, project=True), "projection")
     if any(result.columns.count(name) > 1 for name in two):  # columns of one name cannot be asked for
         return [projection]
-    return [_map(Map.of(result, two), "map", ", the two columns in which the centres differ most"), projection]
+    of = " of numbers" if len(own) < d else ""
+    return [_map(Map.of(result, two), "map", f", the two columns{of} in which the centres differ most"), projection]
 
 
 def _map(picture: Map, name: str, why: str = "") -> Picture:

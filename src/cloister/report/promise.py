@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from cloister.run.statement import PrivacyStatement
+from cloister.run.statement import PrivacyStatement, large_delta
 
 WEAK = 10.0
 """An epsilon above this protects hardly anybody."""
@@ -58,9 +58,8 @@ def _weak(privacy: PrivacyStatement) -> list[tuple[str, str]]:
     if privacy.epsilon > WEAK:
         why = f"An ε of {privacy.epsilon:g} hardly protects anybody; usual values are 3 or less."
         found.append(("WEAK PROMISE", why))
-    if privacy.delta * privacy.rows >= 1:
-        why = f"δ is not below 1 / rows ({1 / privacy.rows:.2g}): it permits releasing some rows outright."
-        found.append(("δ TOO LARGE", why))
+    if caution := large_delta(privacy.delta, privacy.rows):
+        found.append(("δ TOO LARGE", f"{caution.replace('delta', 'δ', 1)}."))
     return found
 
 

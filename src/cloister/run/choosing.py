@@ -22,7 +22,7 @@ from cloister.accounting.accountant import Accountant
 from cloister.accounting.budgeting import budget_of, problem_of
 from cloister.accounting.total import Total
 from cloister.core.budget import Currency
-from cloister.core.capabilities import predicted_error
+from cloister.core.capabilities import chooses_k, predicted_error
 from cloister.core.clustering import Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import CloisterError, InvalidInput
@@ -92,7 +92,7 @@ Planned: TypeAlias = tuple[Composed, Problem, Choice | None]
 @attrs.frozen
 class Chooser:
     """Args: total, k, domain, rows: of the run. trust (that the caller named; None: as composed), parties (that pool
-    their rows; 0: not said)."""
+    their rows; 0: not said), fewest (of a range of k; None: k is one number)."""
 
     total: Total
     k: int
@@ -100,6 +100,7 @@ class Chooser:
     rows: int
     trust: str | None = None
     parties: int = 0
+    fewest: int | None = None
 
     def chosen(
         self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], only: str | None = None
@@ -119,6 +120,8 @@ class Chooser:
         chooser = attrs.evolve(self, trust=self.trust or "Central")
         for name, part in composed.inner.items():
             try:
+                if self.fewest is not None and not chooses_k(part.value):
+                    raise InvalidInput("it cannot choose k")
                 found[name] = chooser.filled(part, below(wires, name), below(values, name), check=False)
                 judged.append(Candidate(name, predicted_error(found[name][0].value, found[name][1])))
             except CloisterError as error:

@@ -52,9 +52,10 @@ class ScheduledQuestion:
     def words(self) -> str:
         share = "" if self.share is None else f", {self.share:.1%} of the budget"
         users = "" if self.users == 1 else f", {self.users:.1%} of the users"
+        many = "bucket" if self.buckets == 1 else "buckets"
         unit = "rows" if self.kind == "counts" else "half widths a column" if self.framed else "units a column"
         return (
-            f"round {self.round}: {self.kind} of {self.buckets:,} buckets by {self.mechanism}{share}{users}; standard "
+            f"round {self.round}: {self.kind} of {self.buckets:,} {many} by {self.mechanism}{share}{users}; standard "
             f"error {self.error:.3g} {unit}"
         )
 
@@ -81,7 +82,7 @@ class Explanation:
         budget = f"{UNITS[p.budget.measure]} {self.plan.budget.amount:.4g}"
         return "\n".join([
             *self._candidates(),
-            f"{name}: {p.k} centres of {rows} in {p.domain.dimension} columns, {rounds} "
+            f"{name}: {self._centers} of {rows} in {p.domain.dimension} columns, {rounds} "
             f"{'round' if rounds == 1 else 'rounds'}, epsilon = {total.epsilon:g}, delta = {total.delta:g} ({budget}), "
             f"{self.plan.composed.trust or 'any'} trust",
             *filter(None, [self.plan.price]),
@@ -99,6 +100,15 @@ class Explanation:
             "budget": {"measure": self.plan.budget.measure, "amount": self.plan.budget.amount},
             "schedule": [attrs.asdict(asked) for asked in self.asked],
         }  # fmt: skip
+
+    @property
+    def _centers(self) -> str:
+        p = self.plan.problem
+        return (
+            f"{p.k} centres"
+            if p.fewest is None
+            else f"{p.fewest} to {p.k} centres (planned for {p.k}; what is released decides)"
+        )
 
     def _candidates(self) -> Iterator[str]:
         choice = self.plan.choice

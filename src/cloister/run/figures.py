@@ -15,18 +15,19 @@ they say nothing of distances, or where neither was released, nothing is estimat
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 import attrs
 import numpy as np
 
 from cloister.core.types import Floats, Ints
+from cloister.run.estimates import numbers
 from cloister.run.result import Result
 
-POINTS = 2000
+POINTS = 1500
 """Made for a silhouette, whose work grows with their square."""
 
-AGAIN = 12
+AGAIN = 8
 """Times that noise is added once more."""
 
 WIDE = 2.0
@@ -124,7 +125,7 @@ class FilledBoxes:
     def doubts(self, power: float) -> tuple[float, float]:
         coarse = self.width / max(self.square, 1e-300)
         part, wide = CELLS_COST
-        cost = self.cost(power) * float(np.hypot(part, wide * coarse)) * power / 2
+        cost = self.cost(power) * float(np.hypot(part, wide * coarse))
         return float(np.hypot(CELLS_ERROR[0], CELLS_ERROR[1] * min(coarse, 1.5))), cost
 
 
@@ -224,25 +225,17 @@ def model_of(result: Result) -> Model | None:
     details, (k, d) = result.details, result.centers.shape
     units = np.broadcast_to(np.asarray(details.get("units", 1.0), np.float64), d)
     middle = result.centers.mean(axis=0)
-    centers, boxes = (result.centers - middle) / units, _numbers(details.get("cells"))
+    centers, boxes = (result.centers - middle) / units, numbers(details.get("cells"))
     if boxes.ndim == 3 and boxes.shape[1:] == (2, d) and "projection" not in details:
-        weights, errors = _numbers(details.get("cell_weights")), _numbers(details.get("cell_errors"))
+        weights, errors = numbers(details.get("cell_weights")), numbers(details.get("cell_errors"))
         if len(boxes) == len(weights) == len(errors) and (weights > 0).any():
             cells = FilledBoxes((boxes - middle) / units, weights, errors, centers)
             return cells if cells.width <= WIDE * cells.square else None
         return None
-    found, weights_error = details.get("distances"), _numbers(details.get("weights_error"))
+    found, weights_error = details.get("distances"), numbers(details.get("weights_error"))
     if not isinstance(found, Mapping) or result.weights is None or len(weights_error) != k:
         return None
-    edges, counts, errors = (_numbers(found.get(name)) for name in ("edges", "counts", "errors"))
+    edges, counts, errors = (numbers(found.get(name)) for name in ("edges", "counts", "errors"))
     if not len(edges) == len(counts) == len(errors) > 0:
         return None
     return Spheres(edges, counts, errors, result.weights, weights_error, centers)
-
-
-def _numbers(given: Any) -> Floats:
-    """A released table; empty if there is none, or if a plugin means something else by its name."""
-    try:
-        return np.asarray(() if given is None else given, np.float64)
-    except (TypeError, ValueError):
-        return np.empty(0)

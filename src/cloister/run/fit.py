@@ -27,7 +27,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Population, Session, forecast
 from cloister.core.shuffling import refuse_few
 from cloister.core.trust import TRUSTS
-from cloister.run import users
+from cloister.run import centers, users
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.cautions import before
@@ -166,6 +166,7 @@ def fit(
             *([plan.choice.note] if plan.choice else []),
             *(doubts(plan.budget, plan.problem) if count_share else []),
             *notes(plan.composed, plan.problem, clustering.details, plan.columns),
+            *centers.notes(plan.problem, clustering.details),
         ),
     )
     result = Result(
@@ -173,7 +174,7 @@ def fit(
         clustering.weights,
         plan.columns,
         recorded(plan.composed),
-        plan.describe(),
+        plan.describe() | {"k": len(clustering.centers)},
         privacy,
         {
             **clustering.details,

@@ -7,16 +7,18 @@ method does not release is None, and so is an error that nobody stated.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from html import escape
 from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.types import Floats
+from cloister.run.estimates import Estimate, table_in
 from cloister.run.figures import POINTS, estimated, model_of, silhouette
-from cloister.run.result import Result
+from cloister.run.html import table
+from cloister.run.result import MANY_COLUMNS, Result
 
 CLEAR = 2.0
 """Standard errors by which a centre must be off the mean of all centres, to be said to be high or low."""
@@ -28,23 +30,11 @@ NAMED = 3
 """Most columns that are said to set a cluster apart."""
 
 
-@final
-@attrs.frozen
-class Estimate:
-    """A figure and its standard error. Args: error, None if nobody stated one."""
+MOSTLY = 0.5
+"""A category's value with a larger share is what most rows have."""
 
-    value: float
-    error: float | None = None
-
-    @property
-    def text(self) -> str:
-        """With as many digits as the error lets mean something."""
-        if self.error is None or not math.isfinite(self.error):
-            return f"{self.value:.4g}"
-        if self.error <= 0:
-            return f"{self.value:.6g} \u00b1 0"
-        digits = max(0, 1 - math.floor(math.log10(self.error)))
-        return f"{self.value:,.{digits}f} \u00b1 {self.error:,.{digits}f}"
+SEEN = 0.005
+"""Smallest share of a category that is mentioned."""
 
 
 @final
@@ -56,7 +46,7 @@ class ClusterProfile:
         number: index of its centre.
         size: noisy rows nearest to the centre. size_error: its standard error. share: of all sizes.
         center: (d,) in the caller's units. center_error: standard errors (d,) of its coordinates.
-        apart: columns that set it apart, as in 'age high', the clearest first.
+        apart: columns that set it apart, as in 'age high' or 'ward mostly A', the clearest first.
         categories: the share of each category, by column.
     """
 
@@ -78,6 +68,23 @@ class ClusterProfile:
         """The centre's coordinates (d,) with their errors."""
         errors = self.center_error or (None,) * len(self.center)
         return [Estimate(value, error) for value, error in zip(self.center, errors, strict=True)]
+
+    @property
+    def mixed(self) -> frozenset[str]:
+        """The columns that ``mixtures`` tells of: one for each value of a category."""
+        return frozenset(f"{column}={value}" for column, shares in self.categories.items() for value in shares)
+
+    @property
+    def mixtures(self) -> dict[str, str]:
+        """Each column's categories by their shares, the largest first; those below half a hundredth are left out."""
+        return {
+            column: ", ".join(
+                f"{value} {share:.0%}"
+                for value, share in sorted(shares.items(), key=lambda item: -item[1])
+                if share >= SEEN
+            )
+            for column, shares in self.categories.items()
+        }
 
     @property
     def text(self) -> str:
@@ -113,6 +120,22 @@ class Profile:
         """Plain data, ready for JSON."""
         return attrs.asdict(self, value_serializer=_plain)
 
+    def _repr_html_(self) -> str:
+        """For notebooks: sizes, what sets clusters apart and centres, with their standard errors."""
+        shown = range(min(len(self.columns), MANY_COLUMNS))
+        more = [f"... {len(self.columns) - len(shown)} more"] if len(shown) < len(self.columns) else []
+        rows = [
+            [
+                str(c.number), c.size_text, "-" if c.share is None else f"{c.share:.1%}", ", ".join(c.apart) or "-",
+                *(c.coordinates[j].text for j in shown),
+            ]
+            for c in self.clusters
+        ]  # fmt: skip
+        head = ["cluster", "rows (noisy)", "share", "what sets it apart", *(self.columns[j] for j in shown), *more]
+        caption = f"{len(self.clusters)} clusters, from released values alone"
+        lines = "".join(f"<p>{escape(line)}</p>" for line in [*self.figures, *self.notes])
+        return table(head, rows, caption) + lines
+
     def text(self) -> str:
         """In words, a line per cluster."""
         return "\n".join([*(cluster.text for cluster in self.clusters), *self.figures, *self.notes])
@@ -124,8 +147,8 @@ class Profile:
         if not any(known):
             return ["Standard errors are not known: the method, or the version that made this result, states none."]
         return [
-            "\u00b1 is one standard error, of noise and of what the method approximates: two of them held 95 of 100 "
-            "figures in trials, which is no promise for other rows."
+            "\u00b1 is one standard error, of noise and of what the method approximates: two of them held nine of "
+            "ten figures in trials or more, which is no promise for other rows."
         ]
 
     @property
@@ -143,8 +166,8 @@ class Profile:
 def profile_of(result: Result) -> Profile:
     """The profile of a result of any method, old ones too. Reads released values only."""
     details = result.details
-    sizes, errors = result.weights, _table(details, "centers_error", result.centers.shape)
-    size_errors = _table(details, "weights_error", (len(result.centers),))
+    sizes, errors = result.weights, table_in(details, "centers_error", result.centers.shape)
+    size_errors = table_in(details, "weights_error", (len(result.centers),))
     total = 0.0 if sizes is None else float(np.maximum(sizes, 0.0).sum())
     apart, shares = _apart(result, errors), _categories(result)
     clusters = tuple(
@@ -182,12 +205,6 @@ def _figures(result: Result, power: float) -> tuple[Estimate | None, Estimate | 
     return Estimate(*estimated(model, lambda m: silhouette(m.points(POINTS), m.centers), doubts[0])), Estimate(*cost)
 
 
-def _table(details: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Floats | None:
-    """A released table of this shape, or None: a plugin's method may mean something else by the name."""
-    found = np.asarray(details.get(name, ()), np.float64)
-    return found if found.shape == shape else None
-
-
 def _apart(result: Result, errors: Floats | None) -> list[tuple[str, ...]]:
     """What sets each centre apart: the columns in which it is farthest from the weighted mean of all centres, in
     spreads of the centres there, if that is beyond noise."""
@@ -200,11 +217,19 @@ def _apart(result: Result, errors: Floats | None) -> list[tuple[str, ...]]:
     clear = np.abs(marks) >= MARKED
     if errors is not None:
         clear &= np.abs(away) > CLEAR * errors
-    found = list[tuple[str, ...]]()
-    for row, seen in zip(marks, clear, strict=True):
+    values, found = result.one_hot, list[tuple[str, ...]]()
+    for row, seen, center in zip(marks, clear, centers, strict=True):
         order = [j for j in np.argsort(-np.abs(row), kind="stable") if seen[j]][:NAMED]
-        found.append(tuple(f"{result.columns[j]} {'high' if row[j] > 0 else 'low'}" for j in order))
+        found.append(tuple(_said(result.columns[j], values, float(row[j]), float(center[j])) for j in order))
     return found
+
+
+def _said(name: str, one_hot: Mapping[str, tuple[str, str]], mark: float, center: float) -> str:
+    """That a column is high or low; of a category's value, that it is frequent or rare."""
+    if name not in one_hot:
+        return f"{name} {'high' if mark > 0 else 'low'}"
+    column, value = one_hot[name]
+    return f"{column} {'mostly' if center > MOSTLY else 'often' if mark > 0 else 'rarely'} {value}"
 
 
 def _categories(result: Result) -> list[dict[str, dict[str, float]]]:

@@ -26,6 +26,7 @@ from cloister.core.session import Session, forecast
 from cloister.core.trust import trust_named
 from cloister.run import users
 from cloister.run.bounds import domain_for
+from cloister.run.centers import check_chooses, number_of_centers
 from cloister.run.choosing import HOPELESS, Choice, Chooser, Planned
 from cloister.run.framing import Framing, price, scale_of, unframed
 from cloister.run.row_count import counted, shares, with_count
@@ -36,7 +37,8 @@ class Request:
     """A caller's request, all of it public. NumPy numbers become Python's own, so that results can be saved.
 
     Args:
-        k: number of centres.
+        k: number of centres; or a range (fewest, most), also as text "2..20", of which the run chooses one
+            (``run.centers``).
         method: registry name; ``auto`` picks the one that predicts the least error.
         epsilon: nats, for the whole run.
         delta: probability, for the whole run; 0 where only pure noise is added.
@@ -55,7 +57,7 @@ class Request:
         parties: how many pool their rows, under Aggregated trust; 0: as options say.
     """
 
-    k: int = attrs.field(converter=own_number)
+    k: int | tuple[int, int] = attrs.field(converter=number_of_centers)
     method: str = "auto"
     epsilon: float = attrs.field(converter=own_number)
     delta: float = attrs.field(default=0.0, converter=own_number)
@@ -70,6 +72,16 @@ class Request:
     seed: int | None = attrs.field(default=None, converter=own_number)
     trust: str | None = attrs.field(default=None, converter=trust_named)
     parties: int = 0
+
+    @property
+    def most(self) -> int:
+        """The number of centres that the run is planned for."""
+        return self.k[1] if isinstance(self.k, tuple) else self.k
+
+    @property
+    def fewest(self) -> int | None:
+        """The least of a range; None if k is one number."""
+        return self.k[0] if isinstance(self.k, tuple) else None
 
 
 @attrs.frozen(eq=False)
@@ -94,9 +106,8 @@ class PreparedRun:
     def digest(self) -> str:
         """A hash of the whole plan: a run is resumed only under the same one."""
         p = self.problem
-        return digest(
-            (__version__, self.composed.config(formerly=True), p.k, p.domain, self.rows, self.total, self.columns)
-        )
+        plan = (__version__, self.composed.config(formerly=True), p.k, p.domain, self.rows, self.total, self.columns)
+        return digest(plan if p.fewest is None else (*plan, p.fewest))
 
     def forecast(self, seed: PublicRng) -> list[Round[Any]]:
         """The rounds that will be asked, each with its cost; after a count, those of a likely number of rows."""
@@ -142,6 +153,8 @@ class PreparedRun:
         more: dict[str, Any] = {} if most is None else {"rows per user": most}
         if self.categories:
             more["categories"] = self.categories
+        if self.problem.fewest is not None:
+            more["k_range"] = [self.problem.fewest, self.problem.k]
         return {"k": self.problem.k, "rows": self.rows, **more, "bounds": bounds, "lattice unit": domain.unit}
 
 
@@ -155,7 +168,7 @@ def prepare(
 
     Raises: InvalidInput, UnknownName or WrongComposition, in one line that says what to do.
     """
-    for name, value in (("k", request.k), ("rows", request.rows), ("seed", request.seed)):
+    for name, value in (("k", request.most), ("rows", request.rows), ("seed", request.seed)):
         given: Any = value
         if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
             raise InvalidInput(f"{name} is {value!r}: give a whole number")
@@ -172,10 +185,15 @@ def prepare(
     framing = Framing(request.zoom, scale_of(request.scale, table.numbers, table.recorded()), table.one_hot)
 
     def planned(rows: int) -> Planned:
-        chooser = Chooser(total, request.k, framing.inside(domain), rows, request.trust, request.parties)
+        chooser = Chooser(
+            total, request.most, framing.inside(domain), rows, request.trust, request.parties, request.fewest
+        )
         chosen, _, choice = chooser.chosen(composed, request.components, request.options, only)
-        problem, chosen = framing.of(chosen, total, request.k, domain, rows)
+        if request.fewest is not None:
+            check_chooses(chosen, request.fewest, request.most)
+        problem, chosen = framing.of(chosen, total, request.most, domain, rows)
+        problem = attrs.evolve(problem, fewest=request.fewest)
         return chosen, problem, choice
 
-    (chosen, problem, choice), budget = with_count(planned, total, request.k, request.rows)
+    (chosen, problem, choice), budget = with_count(planned, total, request.most, request.rows)
     return PreparedRun(problem, chosen, total, tuple(columns), budget, request.rows, choice, planned, table.recorded())

@@ -17,6 +17,7 @@ import numpy as np
 
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.types import Floats
+from cloister.run.estimates import center_texts
 from cloister.run.html import table
 from cloister.run.statement import PrivacyStatement
 
@@ -60,6 +61,23 @@ class Result:
         same in all of them: then the caller's own distances tell which centre is nearest."""
         units = np.asarray(self.details.get("units", ()), np.float64)
         return units if units.size and np.ptp(units) > 1e-9 * units.max() else None
+
+    @property
+    def one_hot(self) -> dict[str, tuple[str, str]]:
+        """The columns that a category was spread over: the category's own column and the value of each. Raises:
+        Damaged: the categories are none."""
+        try:
+            given = dict(self.problem.get("categories", {})).items()
+            return {f"{column}={value}": (column, str(value)) for column, values in given for value in values}
+        except (TypeError, ValueError):
+            raise Damaged("the result's categories are damaged: they should be lists of values by column") from None
+
+    @property
+    def numeric(self) -> list[int]:
+        """The columns to look at first: those that are no category's; all, if fewer than two are left."""
+        spread = self.one_hot
+        found = [j for j, name in enumerate(self.columns) if name not in spread]
+        return found if len(found) > 1 else list(range(len(self.columns)))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON: numbers keep all their digits."""
@@ -112,8 +130,8 @@ class Result:
         more = [] if len(shown) == len(self.columns) else [f"... {len(self.columns) - len(shown)} more"]
         sizes = [] if self.weights is None else ["rows (noisy)"]
         rows = [
-            [str(i), *([] if self.weights is None else [f"{self.weights[i]:.0f}"]), *(f"{v:.6g}" for v in center)]
-            for i, center in enumerate(self.centers[:, : len(shown)])
+            [str(i), *([] if self.weights is None else [f"{self.weights[i]:.0f}"]), *texts[: len(shown)]]
+            for i, texts in enumerate(center_texts(self.centers, self.details))
         ]
         caption = f"{len(self.centers)} private centres by {self.method['name']}"
         return f"{table(['centre', *sizes, *shown, *more], rows, caption)}{self.privacy._repr_html_()}"

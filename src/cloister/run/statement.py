@@ -141,11 +141,12 @@ class PrivacyStatement:
         promise = TRUSTS[self.trust].promise
         if self.rows_per_user is None:
             return [promise, f"One row is one person unless you know otherwise. {covered}"]
+        rows = "row" if self.rows_per_user == 1 else "rows"
         return [
             promise.replace("any one row was there", "any one user was there, with all rows of theirs"),
-            f"At most {self.rows_per_user:,} rows of each user were kept, chosen by public coins and their order among "
-            f"the user's own, never by their values; the public number of rows is of those kept. One name in the user "
-            f"column is one person unless you know otherwise. {covered}",
+            f"At most {self.rows_per_user:,} {rows} of each user were kept, chosen by public coins and their order "
+            f"among the user's own, never by their values; the public number of rows is of those kept. One name in the "
+            f"user column is one person unless you know otherwise. {covered}",
         ]
 
     def without(self) -> list[str]:

@@ -18,6 +18,7 @@ from cloister.testing.checks.declarations import (
 )
 from cloister.testing.checks.large_spaces import LARGE, LARGE_BIASED, LARGE_EXACT, LARGE_NOISE
 from cloister.testing.checks.method_options import METHOD_OPTIONS
+from cloister.testing.checks.method_ranges import METHOD_RANGES
 from cloister.testing.checks.methods import METHODS
 from cloister.testing.checks.nested_spaces import NESTED, NESTED_BIASED, NESTED_NOISE
 from cloister.testing.checks.oracle_biased import BIASED, CENTRAL_BIASED
@@ -35,7 +36,8 @@ from cloister.testing.checks.trees import TREES
 from cloister.testing.roles import MADE, checked_role, name_of
 
 OF_ROLE: dict[str, tuple[Any, ...]] = {
-    "Method": (*METHODS, *METHOD_OPTIONS), "TreeBuilder": TREES, "NonPrivateSolver": SOLVERS, "Population": POPULATIONS,
+    "Method": (*METHODS, *METHOD_OPTIONS, *METHOD_RANGES), "TreeBuilder": TREES, "NonPrivateSolver": SOLVERS,
+    "Population": POPULATIONS,
     "Bucketing": BUCKETINGS, "Vectors": VECTORS,
 }  # fmt: skip
 """Checks that depend on nothing but the role; oracles' depend on trust and measure too."""

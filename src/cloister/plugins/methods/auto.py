@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Generic
 
-from cloister.core.capabilities import predicted_error
+from cloister.core.capabilities import chooses_k, predicted_error
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
@@ -40,6 +40,10 @@ class Auto(Generic[T]):
         found = self.candidates[picked].cluster(problem, session, rng)
         return Clustering(found.centers, found.weights, {**found.details, "picked": picked, "predicted errors": errors})
 
+    @property
+    def chooses_k(self) -> bool:
+        return any(map(chooses_k, self.candidates.values()))
+
     def errors(self, problem: Problem) -> dict[str, float]:
         """The predicted error of every candidate that can solve the problem.
 
@@ -48,6 +52,8 @@ class Auto(Generic[T]):
         found, reasons = dict[str, float](), list[str]()
         for name, method in self.candidates.items():
             try:
+                if problem.fewest is not None and not chooses_k(method):
+                    raise InvalidInput("it cannot choose k")
                 found[name] = predicted_error(method, problem)
             except InvalidInput as error:
                 reasons.append(f"{name}: {error}")

@@ -54,8 +54,9 @@ from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets
 from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.occupied_cells import occupied
-from cloister.plugins.methods.post_processing import held, known, nearest, pooled_james_stein
+from cloister.plugins.methods.post_processing import filled, held, known, means, nearest, pooled_james_stein
 from cloister.plugins.methods.stated_errors import of_steps, sizes_of
+from cloister.plugins.methods.suggesting import suggested
 from cloister.plugins.trees.grid_cells import GridCells
 
 MAX_COLUMNS: Final = 6
@@ -103,19 +104,28 @@ class GridMeans(Generic[T]):
         grid = self.grid(problem, per_count)
         (counts,) = session.ask(count(grid, oracle=self.counts, budget=per_count))
         cells = session.release(occupied(grid, counts, k, problem.rows))
+        details = pictured(cells.value)
+        if problem.fewest is not None:
+            extents = np.full(len(cells.value.points), (grid.widths**2).sum() / 12)
+            chosen = suggested(cells, extents, problem, self.solver, rng.child("suggest"))
+            k, details = chosen.k, details | chosen.details
         found = self._found(cells, k, session, rng)
         found = domain.middle + known(counts.standard_error(grid.possible), problem.rows) * (found - domain.middle)
-        near = NearestCenter(domain.snap(found), domain.max_norm)
-        centers = domain.real(near.centers)
+        near = NearestCenter(domain.snap(filled(found, problem.k)), domain.max_norm)
+        centers = domain.real(near.centers)[:k]
         sizes, radii = measured(cells.value, centers, problem.rows, grid.widths)
-        offsets = ClippedOffsets.around(near, radii, domain)
+        offsets = ClippedOffsets.around(near, filled(radii, problem.k), domain)
         (sums,) = session.ask(vector_sum(offsets, oracle=self.sums, budget=per_sum))
         totals, errors = offsets.read(sums)
-        steps = stepped(totals, errors, sizes, radii)
+        steps = stepped(totals[:k], errors[:k], sizes, radii)
         centers = domain.truncate(centers + steps)
         weights, weight_errors = sizes_of(cells.value, centers, left_out(grid, cells.value))
-        stated = of_steps(weights, weights, weight_errors, centers, steps, STEP * errors / sizes, 2 * radii)
-        return Clustering(centers, weights, pictured(cells.value) | stated | {"weights_error": weight_errors})
+        stated = of_steps(weights, weights, weight_errors, centers, steps, STEP * errors[:k] / sizes, 2 * radii)
+        return Clustering(centers, weights, details | stated | {"weights_error": weight_errors})
+
+    @property
+    def chooses_k(self) -> bool:
+        return True
 
     def _found(self, cells: Released[Coreset], k: int, session: Session[T], rng: PublicRng) -> Floats:
         """Step 2: centres (k, d) of the cells."""
@@ -151,15 +161,6 @@ class GridMeans(Generic[T]):
         """``error_law``. Raises: InvalidInput for more than ``MAX_COLUMNS`` columns."""
         self.grid(problem, self.shares(problem.budget, ANY_KEY)[0])
         return LAW.error(problem, self.counts)
-
-
-def means(cells: Coreset, centers: Floats) -> Floats:
-    """The mean of each centre's cells (k, d); a centre that has none stays."""
-    groups, weights = nearest(cells.points, centers), np.maximum(cells.weights, 0.0)
-    sizes = held(groups, weights, len(centers))[:, None]
-    sums = np.zeros_like(centers)
-    np.add.at(sums, groups, weights[:, None] * cells.points)
-    return np.where(sizes > 0, sums / np.where(sizes > 0, sizes, 1.0), centers)
 
 
 def measured(cells: Coreset, centers: Floats, rows: int, widths: Floats) -> tuple[Floats, Floats]:

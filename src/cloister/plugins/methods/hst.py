@@ -41,9 +41,10 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Tree, TreeBui
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Bools, Floats, Ints
-from cloister.plugins.methods.post_processing import placed
+from cloister.plugins.methods.post_processing import filled, held, nearest, placed
 from cloister.plugins.methods.radius import equal_cells, nearest_within, offsets_from
 from cloister.plugins.methods.stated_errors import hidden, of_points
+from cloister.plugins.methods.suggesting import suggested
 
 DRAWN = 4096
 """Cells that a result keeps for pictures, the heaviest."""
@@ -80,13 +81,23 @@ class HST(Generic[T]):
         for number in range(1, self.passes):
             centers, grown = self._on_tree(problem, session, each, rng.child(number), centers)
         details = self._details(session.release(grown), self.extra * problem.k)
+        centers = filled(centers, self.passes * self.extra * problem.k)  # fewer were found if few were cut badly
         # rows may be as far as anywhere from a centre that is known in a subspace only
         radius = math.inf if grown.frame is not None else equal_cells(problem, self.radius_scale)
         lifted = self._lifted(problem, session, for_lift, centers, radius)
-        found = self.merge.solve(session.release(lifted), problem.k, rng.child("merge"))
+        k = problem.k
+        if problem.fewest is not None:
+            extents = spread(grown, centers, problem.domain.dimension)
+            chosen = suggested(session.release(lifted), extents, problem, self.merge, rng.child("suggest"))
+            k, details = chosen.k, details | chosen.details
+        found = self.merge.solve(session.release(lifted), k, rng.child("merge"))
         placed_at, weights = placed(found, lifted, problem.domain)
         stated = of_points(lifted, found, placed_at, problem.domain, hidden(weights, problem.rows))
         return Clustering(placed_at, weights, details | stated)
+
+    @property
+    def chooses_k(self) -> bool:
+        return True
 
     def _on_tree(
         self, problem: Problem, session: Session[T], spend: Budget, rng: PublicRng, before: Floats
@@ -118,7 +129,7 @@ class HST(Generic[T]):
     def _lifted(self, problem: Problem, session: Session[T], spend: Budget, centers: Floats, radius: float) -> Coreset:
         """Noisy means (m, d), relative to the domain's middle, of the rows nearest to each centre, within a radius."""
         domain, every = problem.domain, np.arange(len(centers))
-        near = nearest_within(radius, self._filled(centers, problem.k), domain)
+        near = nearest_within(radius, centers, domain)
         vectors, origin = offsets_from(near, domain, relative=math.isfinite(radius))
         per_count, per_sum = spend.split_for(1.0, 4.0 * domain.dimension)
         counts, sums = session.ask(
@@ -132,11 +143,18 @@ class HST(Generic[T]):
         noise = Errors(errors, wrong * np.maximum(weights, 0.0))
         return Coreset(domain.truncate(means) - domain.middle, weights, errors=noise)
 
-    def _filled(self, centers: Floats, k: int) -> Floats:
-        """Centres (passes extra k, d), however many were cut badly, since a round's shape does not depend on answers (a
-        coordinator knows it beforehand). The first one is repeated: its rows go to the lowest index."""
-        missing = self.passes * self.extra * k - len(centers)
-        return np.concatenate([centers, np.repeat(centers[:1], missing, axis=0)])
+
+def spread(grown: Coreset, centers: Floats, dimension: int) -> Floats:
+    """Mean squared distance (m,) of the rows of each centre's leaves from it, as far as cells tell. A random projection
+    shows its share of the dimensions of a squared distance."""
+    groups = nearest(grown.points, centers)
+    squares = ((grown.points - centers[groups]) ** 2).sum(axis=1)
+    if grown.cells is not None:
+        squares += ((grown.cells[:, 1] - grown.cells[:, 0]) ** 2).sum(axis=1) / 12
+    seen = dimension if grown.frame is None else grown.frame.shape[1]
+    sizes = np.maximum(held(groups, grown.weights, len(centers)), 1.0)
+    means: Floats = held(groups, np.maximum(grown.weights, 0.0) * squares, len(centers)) / sizes
+    return means * (dimension / seen)
 
 
 @final

@@ -26,6 +26,7 @@ from typing import Generic, Literal
 
 import numpy as np
 
+from cloister.core.capabilities import chooses_k
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
@@ -38,7 +39,7 @@ from cloister.core.trust import T
 from cloister.core.types import Floats
 from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.lloyd_schedule import ErrorAnalysis, Radius, Schedule, Updates
-from cloister.plugins.methods.post_processing import james_stein, towards_middle
+from cloister.plugins.methods.post_processing import filled, james_stein, towards_middle
 from cloister.plugins.methods.radius import nearest_within, offsets_from, shortened
 from cloister.plugins.methods.start import begun, share_option
 from cloister.plugins.methods.stated_errors import limits, of_steps, unseen
@@ -104,22 +105,23 @@ class Lloyd(Generic[T]):
             raise InvalidInput(f"fewest_rounds is {self.fewest_rounds}, more than most_rounds, {self.most_rounds}")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        domain, every = problem.domain, np.arange(problem.k)
         start, problem = begun(self.start, self.start_share, problem, session, rng)
+        domain, every = problem.domain, np.arange(len(start.centers))
         schedule = self.schedule(problem)
-        centers, weights, iterates = start.centers, np.zeros(problem.k), list[Floats]()
-        errors, count_errors = np.zeros((problem.k, 1)), np.zeros(problem.k)
+        centers, weights, iterates = start.centers, np.zeros(len(every)), list[Floats]()
+        errors, count_errors, before, within = np.zeros((len(every), 1)), np.zeros(len(every)), centers, math.inf
         for radius in schedule.radii:
-            near = nearest_within(radius, centers, domain)  # line 7: the assignment step
+            near = nearest_within(radius, filled(centers, problem.k), domain)  # line 7: the assignment step
             vectors, origin = offsets_from(near, domain, relative=self.updates == "relative")
             counts, sums = session.ask(  # lines 12 to 16: the update, local and global
                 count(near, oracle=self.counts, budget=schedule.per_count),
                 vector_sum(vectors, oracle=self.sums, budget=schedule.per_sum),
             )
-            centers, weights = domain.real(near.centers), counts.at(every)
+            before, within = domain.real(near.centers)[every], radius
+            centers, weights = before, counts.at(every)
             count_errors = counts.standard_error(every)
             size = np.maximum(weights, np.maximum(self.floor * count_errors, 1e-9))[:, None]
-            means = sums.at(every) / size + origin  # line 19, or S / C for absolute updates
+            means = sums.at(every) / size + origin[every]  # line 19, or S / C for absolute updates
             errors = sums.standard_error(every)[:, None] / size
             means = self._shrunk(centers, means, errors)
             stay = weights < (-math.inf if self.keep_below is None else self.keep_below)
@@ -129,12 +131,17 @@ class Lloyd(Generic[T]):
         found = towards_middle(found, math.sqrt(self.shrink) * errors[:, 0], domain)
         sizes = np.maximum(weights, 0.0)
         stated = of_steps(
-            sizes, weights, np.hypot(count_errors, unseen(sizes, problem.rows, radius)), found,
-            found - domain.real(near.centers), errors[:, 0], limits(radius, problem.k),
+            sizes, weights, np.hypot(count_errors, unseen(sizes, problem.rows, within)), found,
+            found - before, errors[:, 0], limits(within, len(every)),
         )  # fmt: skip
         return Clustering(
             found, sizes, {**start.details, "rounds": schedule.rounds, "iterates": np.array(iterates), **stated}
         )
+
+    @property
+    def chooses_k(self) -> bool:
+        """Where its start does."""
+        return chooses_k(self.start)
 
     def expected_error(self, problem: Problem) -> float:
         """``error_law``, with constants of a start that asks (``start_share``), or of one that reads no row."""

@@ -26,11 +26,11 @@ Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn,
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 
-from cloister.core.capabilities import PredictsError
+from cloister.core.capabilities import PredictsError, chooses_k
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import PublicRng
@@ -40,6 +40,7 @@ from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.median_step import STEPS, Pulls, step_noise, weiszfeld
+from cloister.plugins.methods.post_processing import filled
 from cloister.plugins.methods.radius import equal_cells, nearest_within, shortened, steps
 from cloister.plugins.methods.start import begun, share_option
 from cloister.plugins.methods.stated_errors import SMOOTHED, count_error, limits, of_steps, unseen
@@ -77,34 +78,39 @@ class LloydMedian(Generic[T]):
     )  # fmt: skip
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        domain, every = problem.domain, np.arange(problem.k)
         start, problem = begun(self.start, self.start_share, problem, session, rng)
+        domain, every = problem.domain, np.arange(len(start.centers))
         per_count, per_pull = problem.budget.over(self.rounds).split(self.count_share, 1 - self.count_share)
         radius = math.inf if self.radius_scale is None else equal_cells(problem, self.radius_scale)
         smoothing = steps(self.smoothing * domain.diameter / 2, domain) or 1
         # the oracle takes lattice steps for lengths in the caller's units; these are steps of unit vectors
         scale = 1 / (domain.unit * STEPS)
-        centers, weights = start.centers, np.zeros(problem.k)
-        count_errors = count_error(self.counts, problem.k, per_count, problem)
+        centers, weights = start.centers, np.zeros(len(every))
+        count_errors, stated = count_error(self.counts, problem.k, per_count, problem), dict[str, Any]()
         for _ in range(self.rounds):
-            near = nearest_within(radius, centers, domain)
+            near = nearest_within(radius, filled(centers, problem.k), domain)
             counts, pulls = session.ask(
                 count(near, oracle=self.counts, budget=per_count),
                 vector_sum(Pulls(near, smoothing), oracle=self.sums, budget=per_pull),
             )
             totals, errors = pulls.at(every) * scale, pulls.standard_error(every) * scale
-            length = smoothing * domain.unit
+            length, before = smoothing * domain.unit, domain.real(near.centers)[every]
             moves = weiszfeld(totals, errors, smoothing=length, stretch=self.stretch, shrink=self.shrink)
-            centers = domain.truncate(domain.real(near.centers) + shortened(moves, min(radius, domain.diameter / 2)))
+            centers = domain.truncate(before + shortened(moves, min(radius, domain.diameter / 2)))
             counted = counts.at(every)
             weights = np.maximum(counted, 0.0)
             noise = step_noise(totals, errors, smoothing=length, stretch=self.stretch)
             noise = np.hypot(noise, SMOOTHED * length)
             stated = of_steps(
                 weights, counted, np.hypot(count_errors, unseen(weights, problem.rows, radius)),
-                centers, centers - domain.real(near.centers), noise, limits(radius, problem.k),
+                centers, centers - before, noise, limits(radius, len(every)),
             )  # fmt: skip
         return Clustering(centers, weights, start.details | {"rounds": self.rounds} | stated)
+
+    @property
+    def chooses_k(self) -> bool:
+        """Where its start does."""
+        return chooses_k(self.start)
 
     def expected_error(self, problem: Problem) -> float:
         """``error_law``, with constants of the kind of start. Raises: InvalidInput: the start cannot solve it."""

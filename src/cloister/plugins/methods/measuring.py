@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from cloister.core.budget import Budget
-from cloister.core.clustering import Coreset, Problem
+from cloister.core.clustering import Coreset, Errors, Problem
 from cloister.core.domains import Domain
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows, count, vector_sum
@@ -76,6 +76,11 @@ class Moved:
         """Standard errors of these released sizes (k,), and of centres (k, d) that went ``steps``."""
         noise = np.sqrt(self.noise / self.means.shape[1])
         return of_steps(sizes, self.sizes, self.size_errors, centers, self.steps, noise, self.radii)
+
+    def counted(self, ids: Ints, points: Floats) -> Coreset:
+        """Points (m, d) of these groups with their rows as they were counted, and standard errors of both."""
+        sizes, d = np.maximum(self.sizes[ids], 0.0), points.shape[1]
+        return Coreset(points, sizes, errors=Errors(self.size_errors[ids], np.sqrt(self.noise[ids] / d) * sizes))
 
     def coreset(self, ids: Ints, points: Floats) -> Coreset:
         """Points (m, d) of these groups, relative to the middle, weighted by as much of their rows as noise leaves."""

@@ -20,6 +20,21 @@ def held(groups: Ints, counts: Floats, k: int) -> Floats:
     return np.asarray(np.bincount(groups, np.maximum(counts, 0.0), minlength=k), np.float64)
 
 
+def means(cells: Coreset, centers: Floats) -> Floats:
+    """The mean of each centre's cells (k, d); a centre that has none stays."""
+    groups, weights = nearest(cells.points, centers), np.maximum(cells.weights, 0.0)
+    sizes = held(groups, weights, len(centers))[:, None]
+    sums = np.zeros_like(centers)
+    np.add.at(sums, groups, weights[:, None] * cells.points)
+    return np.where(sizes > 0, sums / np.where(sizes > 0, sizes, 1.0), centers)
+
+
+def filled(centers: Floats, k: int) -> Floats:
+    """At least k centres, however many there are, since the shape of a round does not depend on answers: the first one
+    is repeated. A row goes to the lowest index, so that copies have none."""
+    return np.concatenate([centers, np.repeat(centers[:1], max(0, k - len(centers)), axis=0)])
+
+
 def james_stein(squares: Floats, noise: Floats) -> Floats:
     """Positive-part James-Stein factor of steps of these squared lengths: 1 - noise / square, at least 0."""
     return np.asarray(1.0 - noise / np.maximum(squares, np.maximum(noise, 1e-300)), np.float64)

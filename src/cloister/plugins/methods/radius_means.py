@@ -44,9 +44,10 @@ from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
 from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.measuring import Measuring, Moved
-from cloister.plugins.methods.post_processing import projected
+from cloister.plugins.methods.post_processing import filled, projected
 from cloister.plugins.methods.radius import equal_cells
 from cloister.plugins.methods.shells import Shells
+from cloister.plugins.methods.suggesting import suggested
 
 MEAN, RADIUS, CELLS, LIFT, ROUNDS = 0.03, 0.02, 0.3, 0.25, 0.38
 """Shares of mu^2: the mean, each radius, counts and sums of cells and of candidates, and all Lloyd rounds. Fitted on
@@ -89,17 +90,27 @@ class RadiusMeans(Generic[T]):
         lifted = ask.moved(ClippedOffsets.around(near, np.full(len(near.centers), reach), domain)).first(found)
         kept = lifted.above(KEPT, k)
         points = domain.truncate(domain.real(near.centers[:found]) + lifted.steps)[kept] - mean
+        chosen = dict[str, Any]()
+        if problem.fewest is not None:
+            sure = lifted.above(SIGNIFICANT, 1)  # the first ones of those that were kept
+            heavy = session.release(lifted.counted(sure, points[: len(sure)]))
+            suggestion = suggested(heavy, np.full(len(sure), reach**2), problem, self.solver, rng.child("suggest"))
+            k, chosen = suggestion.k, suggestion.details
         centers = self.solver.solve(session.release(lifted.coreset(kept, points)), k, rng.child("solve")) + mean
         weights, stated = np.full(k, problem.rows / k), dict[str, Any]()
         for _ in range(self.rounds):  # 6.
-            near = ask.near(centers)
+            near = ask.near(filled(centers, problem.k))
             distances = ask.distances(near)
             reach = min(radius, distances.within(WITHIN_ROUND, problem))
-            moved = ask.moved(ClippedOffsets.around(near, np.full(k, reach), domain))
-            centers, weights = domain.real(near.centers) + moved.steps, projected(moved.sizes, problem.rows)
+            moved = ask.moved(ClippedOffsets.around(near, np.full(problem.k, reach), domain)).first(k)
+            centers, weights = domain.real(near.centers[:k]) + moved.steps, projected(moved.sizes, problem.rows)
             stated = moved.stated(weights, centers) | distances.details(domain)
-        details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)}
+        details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)} | chosen
         return Clustering(domain.truncate(centers), weights, details | stated)
+
+    @property
+    def chooses_k(self) -> bool:
+        return True
 
     @property
     def slack(self) -> float:

@@ -14,7 +14,10 @@ covers the noise, and what lies between a figure and what it stands for:
 * A cell at the border of two groups is divided by volume, as if its rows fell on one side or the other by chance, half
   of them together (``BORDER``). What cells hold that noise hides is left out: ``HIDDEN`` standard errors each.
 
-The parts are calibrated on generated mixtures, s1 and house: 95 of 100 figures are within two standard errors there.
+The parts are calibrated on generated mixtures, s1 and house. Of the methods that auto picks, more than 95 of 100 sizes
+and coordinates are within two standard errors there, and on shuttle and g10k_d32_k16; of trees and of one round, nine
+of ten. An error is too large rather than too small where centres still move far (``shrunk-lloyd``), and where rows are
+beyond a radius (``fastlloyd``).
 Nothing here is a bound: rows too few to show above the noise, or far beyond a radius, are not covered.
 """
 
@@ -141,11 +144,11 @@ def of_points(
 
 def _two_nearest(places: Floats, points: Floats) -> tuple[Floats, Floats]:
     """Distances (m,) from points (m, d) to the nearest of other points (p, d), and to the next; infinite without."""
-    from scipy.spatial import cKDTree  # slow to import, and only a part of the methods need it
+    from scipy.spatial import KDTree  # slow to import, and only a part of the methods need it
 
     if not len(places):
         return np.full(len(points), math.inf), np.full(len(points), math.inf)
-    found = cKDTree(places).query(points, 2)[0]
+    found = KDTree(places).query(points, 2)[0]
     return found[:, 0], found[:, 1]
 
 

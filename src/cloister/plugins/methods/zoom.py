@@ -26,7 +26,7 @@ from typing import Any, Generic
 import attrs
 import numpy as np
 
-from cloister.core.capabilities import TakesWideBounds
+from cloister.core.capabilities import TakesWideBounds, chooses_k
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box, Lattice
 from cloister.core.errors import InvalidInput
@@ -113,6 +113,11 @@ class Zoom(Generic[T]):
         found = self.method.cluster(inner, session.framed(frame, inner.domain), rng.child("method"))
         details = _returned(found.details, frame) | {"intervals": intervals, "units": units}
         return Clustering(domain.truncate(frame.real(found.centers)), found.weights, details)
+
+    @property
+    def chooses_k(self) -> bool:
+        """Where the method does."""
+        return chooses_k(self.method)
 
     def share_of(self, problem: Problem) -> float:
         """The share of the budget that finds where the rows are; 0 if nothing is asked.
@@ -239,6 +244,10 @@ def _returned(details: dict[str, Any], frame: Reframed) -> dict[str, Any]:
             found[name] = frame.real(np.asarray(found[name]))
     if "centers_error" in found:
         found["centers_error"] = np.asarray(found["centers_error"]) * np.array(frame.scale)
-    if "costs" in found and len(set(frame.scale)) == 1:
+    if len(set(frame.scale)) > 1:
+        return found
+    if "costs" in found:
         found["costs"] = np.asarray(found["costs"]) * frame.scale[0] ** found["power"]
+    if "curve" in found:
+        found["curve"] = {**found["curve"], "costs": [cost * frame.scale[0] ** 2 for cost in found["curve"]["costs"]]}
     return found

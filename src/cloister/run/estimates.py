@@ -1,0 +1,73 @@
+"""Released figures with their standard errors, as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from cloister.core.types import Floats
+
+
+@final
+@attrs.frozen
+class Estimate:
+    """A figure and its standard error. Args: error, None if nobody stated one."""
+
+    value: float
+    error: float | None = None
+
+    @property
+    def text(self) -> str:
+        """With as many digits as the error lets mean something."""
+        if self.error is None or not math.isfinite(self.error):
+            return self.figure
+        if self.error <= 0:
+            return f"{self.figure} \u00b1 0"
+        return f"{self.figure} \u00b1 {_rounded(self.error, self._digits)}"
+
+    @property
+    def figure(self) -> str:
+        """The value alone, to two digits of the error; without one to four of its own."""
+        if self.error is None or not math.isfinite(self.error):
+            return f"{self.value:.4g}"
+        return f"{self.value:.6g}" if self.error <= 0 else _rounded(self.value, self._digits)
+
+    @property
+    def _digits(self) -> int:
+        """Decimals, or if negative zeros before the point, that leave two digits of a positive error."""
+        return 1 - math.floor(math.log10(self.error or 1.0))
+
+
+def numbers(given: Any) -> Floats:
+    """A released table of finite numbers; empty if a plugin means something else by its name."""
+    try:
+        found = np.asarray(() if given is None else given, np.float64)
+    except (TypeError, ValueError):
+        return np.empty(0)
+    return found if found.ndim and np.isfinite(found).all() else np.empty(0)
+
+
+def table_in(details: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Floats | None:
+    """A released table of this shape, or None: a plugin's method may mean something else by the name."""
+    found = numbers(details.get(name))
+    return found if found.shape == shape else None
+
+
+def center_texts(centers: Floats, details: Mapping[str, Any]) -> list[list[str]]:
+    """Centres (k, d) as text: to two digits of the standard errors that a result's details state, or else to six."""
+    errors = table_in(details, "centers_error", centers.shape)
+    if errors is None:
+        return [[f"{value:.6g}" for value in center] for center in centers]
+    return [
+        [Estimate(float(value), float(error)).figure for value, error in zip(*pair, strict=True)]
+        for pair in zip(centers, errors, strict=True)
+    ]
+
+
+def _rounded(value: float, digits: int) -> str:
+    """Args: digits (decimals; if negative, of so many zeros before the point)."""
+    return f"{round(value, digits) + 0.0:,.{max(0, digits)}f}"

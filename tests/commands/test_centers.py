@@ -1,0 +1,65 @@
+"""The table of centres: all of it where the terminal is wide enough for rows or columns, and else what fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from cloister.commands.centers import table_of
+from cloister.run.result import Result
+from tests.report.pages import made
+
+
+def lines(result: Result, width: int) -> list[list[str]]:
+    """The cells of each line as a terminal of this width shows them."""
+    terminal = Console(width=width, markup=False, emoji=False, highlight=False)
+    with terminal.capture() as shown:
+        terminal.print(table_of(result, result.columns, width))
+    found = shown.get().splitlines()
+    assert max(map(len, found)) <= width
+    return [
+        [cell.strip() for cell in line.replace("┃", "│").strip("│").split("│")]
+        for line in found
+        if "│" in line or "┃" in line
+    ]
+
+
+def result(d: int, k: int, **more: Any) -> Result:
+    return made(d, k, details={"centers_error": np.full((k, d), 0.01)}, **more)
+
+
+@pytest.mark.parametrize(("d", "k"), [(3, 30), (7, 7)])
+def test_few_columns_are_columns(d: int, k: int) -> None:
+    head, *rows = lines(result(d, k), 100)
+    assert head == ["centre", "rows (noisy)", *(f"c{j}" for j in range(d))]
+    assert len(rows) == k
+
+
+def test_of_many_columns_each_is_a_row() -> None:
+    given = result(40, 7)
+    head, *rows = lines(given, 80)
+    assert head == ["centre", *map(str, range(7))]
+    assert [row[0] for row in rows] == ["rows (noisy)", *given.columns]
+    assert rows[1][1:] == [f"{value:.3f}" for value in given.centers[:, 0]]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_of_many_columns_and_centres_some_are_shown_and_the_others_counted(width: int) -> None:
+    head, *rows = lines(result(40, 30), width)
+    shown = len(head) - 3
+    assert 1 <= shown < 40
+    assert head[-1] == f"... {40 - shown} more"
+    assert len(rows) == 30
+
+
+def test_a_long_name_is_cut_and_hides_no_number() -> None:
+    given = result(2, 2, columns=("n" * 200, "age"))
+    assert lines(given, 80)[1][-1] == f"{given.centers[0, 1]:.3f}"
+
+
+def test_without_errors_a_centre_has_six_digits() -> None:
+    rows = lines(made(2, 2, weights=None, centers=np.array([[0.123456789, 1.0], [0.5, -1.0]])), 80)
+    assert rows == [["centre", "c0", "c1"], ["0", "0.123457", "1"], ["1", "0.5", "-1"]]

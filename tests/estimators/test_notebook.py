@@ -1,0 +1,96 @@
+"""From nothing to a report in a notebook: a real kernel runs it, and what it shows is looked at."""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cloister.datasets.hospital import BOUNDS, WARDS, table
+from tests.report.pages import Page
+
+nbformat = pytest.importorskip("nbformat")
+nbclient = pytest.importorskip("nbclient")
+pytest.importorskip("ipykernel")
+pytest.importorskip("sklearn")
+
+CELLS = (
+    "import pandas as pd\nimport cloister\nfrom cloister.datasets.hospital import BOUNDS, WARDS\n"
+    "from cloister.report.page import html_of\nfrom cloister.run.profile import profile_of",
+    "patients = pd.read_csv('patients.csv')",
+    "model = cloister.KMeans(7, epsilon=1, delta=1e-7, bounds=BOUNDS, categories={'ward': list(WARDS)})\n"
+    "model.fit(patients)",
+    "model.result_", "model.privacy_", "profile_of(model.result_)", "model.plot()", "model.result_.plot(project=True)",
+    "open('groups.html', 'w', encoding='utf-8').write(html_of(model.result_))",
+)  # fmt: skip
+FIT, RESULT, PRIVACY, PROFILE, MAP, PROJECTION = range(2, 8)
+
+ROWS = 20_000
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
+    """The notebook's folder, and its cells with what they have shown."""
+    folder = tmp_path_factory.mktemp("notebook")
+    pd.DataFrame(table(ROWS, seed=1).columns).to_csv(folder / "patients.csv", index=False)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
+    return folder, notebook.cells
+
+
+def shown(cell: Any, kind: str) -> str:
+    """The one output of this kind."""
+    (found,) = (output.data[kind] for output in cell.outputs if kind in output.get("data", {}))
+    return str(found)
+
+
+@pytest.mark.slow
+def test_no_cell_fails_or_warns(ran: tuple[Path, list[Any]]) -> None:
+    for cell in ran[1]:
+        assert {output.output_type for output in cell.outputs} <= {"execute_result", "display_data"}, cell.outputs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", [RESULT, PROFILE])
+def test_tables_have_the_columns_by_name_and_every_centre(cell: int, ran: tuple[Path, list[Any]]) -> None:
+    page = Page(shown(ran[1][cell], "text/html"))
+    for name in [*BOUNDS, *(f"ward={ward}" for ward in WARDS)]:
+        assert name in page.text
+    assert len(page.every("tr")) == 1 + 7
+
+
+@pytest.mark.slow
+def test_a_profile_says_what_sets_groups_apart_with_standard_errors(ran: tuple[Path, list[Any]]) -> None:
+    page = Page(shown(ran[1][PROFILE], "text/html"))
+    assert "ward mostly children" in page.text
+    assert page.text.count("±") >= 7 * (1 + len(BOUNDS) + len(WARDS))
+    assert re.search(r"silhouette: 0\.\d+ ± 0\.\d+", page.text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", [FIT, RESULT, PRIVACY])
+def test_the_promise_stands_below(cell: int, ran: tuple[Path, list[Any]]) -> None:
+    assert "epsilon = 1, delta = 1e-07, Central trust" in shown(ran[1][cell], "text/html")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", [MAP, PROJECTION])
+def test_pictures_show_inline(cell: int, ran: tuple[Path, list[Any]]) -> None:
+    picture = base64.b64decode(shown(ran[1][cell], "image/png"))
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 5000
+
+
+@pytest.mark.slow
+def test_nothing_shown_or_written_is_of_a_row(ran: tuple[Path, list[Any]]) -> None:
+    folder, cells = ran
+    page = (folder / "groups.html").read_text("utf-8")
+    assert Page(page).cards() == 7
+    text = page + "".join(str(output.get("data", {})) for cell in cells for output in cell.outputs)
+    rows = pd.read_csv(folder / "patients.csv")
+    assert not set(rows["mrn"]) & set(re.findall(r"P\d{7}", text))
+    assert not set(rows["visit"]) & set(re.findall(r"\d{4}-\d\d-\d\d", text))

@@ -1,0 +1,126 @@
+"""The curve of cost against k, and the k that it suggests: exact costs, known groups, noise, too few points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Coreset, Errors, Problem, Released
+from cloister.core.domains import Box
+from cloister.core.nearest import NearestCenter
+from cloister.core.randomness import PublicRng
+from cloister.core.types import Floats
+from cloister.plugins.methods.post_processing import filled
+from cloister.plugins.methods.suggesting import Suggestion, fewer, merged, suggested
+from cloister.plugins.solvers.kmeans import KMeansPlusPlus
+
+SEED = PublicRng.from_seed(5)
+
+
+def groups(k: int, each: int, d: int = 2, spread: float = 0.02) -> Floats:
+    """Rows (k each, d) around k points of a grid."""
+    side = int(np.ceil(k ** (1 / d)))
+    middles = np.stack(np.meshgrid(*[np.linspace(-0.8, 0.8, side)] * d), axis=-1).reshape(-1, d)[:k]
+    return np.repeat(middles, each, axis=0) + spread * np.random.default_rng(k).standard_normal((k * each, d))
+
+
+def asked(
+    points: Floats,
+    most: int = 20,
+    fewest: int = 2,
+    weights: Floats | None = None,
+    error: float = 0.0,
+    extent: Any = 0.0,
+) -> Suggestion:
+    m, d = points.shape
+    w = np.ones(m) if weights is None else weights
+    coreset = Coreset(points, w, errors=Errors(np.full(m, error), np.zeros(m)))
+    problem = Problem(most, Box((-1.0,) * d, (1.0,) * d), 10_000, Budget("pure", 1.0), fewest)
+    return suggested(Released(coreset, ()), np.full(m, extent), problem, KMeansPlusPlus(), SEED)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("k", [2, 3, 7, 12])
+def test_groups_that_are_apart_are_counted(k: int, d: int) -> None:
+    found = asked(groups(k, 40, d))
+    assert found.k == k
+    assert found.clear
+
+
+@pytest.mark.parametrize("each", [20, 200])  # points that are merged themselves, and the solver's centres of many
+def test_costs_are_those_of_the_best_clusterings(each: int) -> None:
+    rows = groups(6, each)
+    found = asked(rows, most=12)
+    exact = [KMeans(k, n_init=20, random_state=0).fit(rows).inertia_ / len(rows) for k in found.numbers]
+    assert found.numbers.tolist() == list(range(2, 13))
+    np.testing.assert_allclose(found.costs[4], exact[4], rtol=1e-9)
+    np.testing.assert_allclose(found.costs[4:], exact[4:], rtol=0.05)
+    assert (found.costs[:4] >= np.array(exact[:4]) * (1 - 1e-9)).all()  # groups that are merged, one pair after another
+    assert (found.costs[:4] <= 1.25 * np.array(exact[:4])).all()
+
+
+def test_what_points_stand_for_is_in_the_costs() -> None:
+    rows = groups(3, 10)
+    plain, wide = asked(rows, most=5), asked(rows, most=5, extent=0.5)
+    np.testing.assert_allclose(wide.costs - plain.costs, 0.25)
+    assert (wide.silhouettes < plain.silhouettes).all()
+
+
+def test_points_that_are_few_are_not_a_group_each() -> None:
+    """Of three groups in nine cells, nine centres cost nothing; as cells are wide, three are suggested all the same."""
+    points = np.repeat([[-0.8], [0.0], [0.8]], 3, axis=0) + np.tile([[-0.05], [0.0], [0.05]], (3, 1))
+    assert asked(points, most=9, extent=0.05**2).k == 3
+
+
+def test_noise_is_no_group() -> None:
+    """Two groups, and a far cell that noise of three standard errors gave rows."""
+    points = np.concatenate([groups(2, 30), [[0.0, 0.9]]])
+    weights = np.append(np.full(60, 20.0), 15.0)
+    assert asked(points, weights=weights, error=0.1).k == 3
+    assert asked(points, weights=weights, error=5.0).k == 2
+
+
+def test_noise_alone_suggests_the_least_number_and_says_so() -> None:
+    found = asked(groups(5, 20), fewest=3, weights=np.ones(100), error=50.0)
+    assert (found.k, found.clear) == (3, False)
+    assert "hardly more rows than noise" in found.why
+    assert asked(groups(5, 20), fewest=3, weights=-np.ones(100), error=50.0).k == 3
+
+
+def test_fewer_points_than_centres_are_enough() -> None:
+    found = asked(groups(2, 1), fewest=4, most=9)
+    assert found.k == 4
+    assert np.isfinite(found.costs).all()
+    assert np.isfinite(found.silhouettes).all()
+
+
+def test_the_two_whose_union_costs_least_are_merged() -> None:
+    centers, sizes = np.array([[0.0, 0.0], [1.0, 0.0], [1.5, 0.0], [9.0, 9.0]]), np.array([1.0, 1.0, 30.0, 5.0])
+    np.testing.assert_allclose(merged(centers, sizes)[[0, 1]], [[0.0, 0.0], [46 / 31, 0.0]])
+    np.testing.assert_allclose(merged(centers, np.array([1.0, 30.0, 30.0, 5.0]))[0], [30 / 31, 0.0])
+    assert len(merged(centers, np.zeros(4))) == 3
+
+
+def test_one_pass_gives_centres_of_every_number() -> None:
+    cells = Coreset(groups(4, 10), np.ones(40))
+    assert [len(centers) for centers in fewer(cells, cells.points, 9, 3)] == list(range(9, 2, -1))
+
+
+def test_the_same_points_and_key_suggest_the_same() -> None:
+    rows = groups(9, 100)
+    one, two = asked(rows), asked(rows)
+    assert one.details == two.details
+
+
+def test_copies_that_fill_a_round_hold_no_row() -> None:
+    rows = np.random.default_rng(3).integers(-900, 900, (5000, 2))
+    centers = np.array([[5, 5], [-400, 300], [700, -20]], np.int64)
+    near = NearestCenter(filled(centers, 11), 2000)
+    assert len(near.centers) == 11
+    np.testing.assert_array_equal(near.locate(rows), NearestCenter(centers, 2000).locate(rows))
+    assert filled(centers, 2) is not None
+    np.testing.assert_array_equal(filled(centers, 3), centers)

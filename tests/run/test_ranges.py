@@ -1,0 +1,282 @@
+"""Runs that choose k in a range: one plan and one budget whatever is chosen, and refusals of what cannot be asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cloister as package
+from cloister.accounting.accountant import Accountant
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.session import Session
+from cloister.core.types import Floats
+from cloister.metrics import cost
+from cloister.plugins.populations.arrays import Arrays
+from cloister.run.account import Account
+from cloister.run.explaining import explain
+from cloister.run.fit import fit, parties, source
+from cloister.run.request import Request, prepare
+from cloister.run.result import Result
+from tests.in_process import cloister
+from tests.killed import killed_after
+
+METHODS = "grid-means", "radius-means", "hst-means", "tree-means", "hst-median", "grid-median", "auto", "auto-median"
+N = 6000
+
+
+def rows(k: int, d: int = 2, seed: int = 0) -> Floats:
+    """N rows in k tight groups of [-1, 1]^d, far apart."""
+    g = np.random.default_rng(seed)
+    angles = 2 * np.pi * np.arange(k) / k
+    middles = np.zeros((k, d))
+    middles[:, :2] = 0.8 * np.column_stack([np.cos(angles), np.sin(angles)])
+    found: Floats = np.clip(middles[g.integers(k, size=N)] + 0.03 * g.standard_normal((N, d)), -1, 1)
+    return found
+
+
+def request(k: Any = (2, 12), **more: Any) -> Request:
+    return Request(**({"k": k, "epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "rows": N, "seed": 1} | more))
+
+
+def fitted(data: Floats, asked: Request | None = None, **more: Any) -> Result:
+    return fit(asked or request(), source(data, None, "refuse"), **more)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_range_gives_the_number_of_groups_and_their_centres(method: str) -> None:
+    data = rows(5)
+    result = fitted(data, request(method=method))
+    assert len(result.centers) == result.problem["k"] == result.details["curve"]["suggested"] == 5
+    assert result.problem["k_range"] == [2, 12]
+    assert result.details["curve"]["k"] == list(range(2, 13))
+    assert result.weights is not None
+    np.testing.assert_allclose(result.weights, N / 5, rtol=0.25)
+    assert cost(data, result.centers) / N < 0.01
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_chosen_changes_nothing_that_is_paid_for(method: str) -> None:
+    """Rows in 3 groups, in 8, in 8 less one row, and in one: rounds, events, buckets and bounds are the same, those of
+    the forecast, and the accountant takes each."""
+    plan = prepare(request(method=method, zoom="off"), ["0", "1"])
+    seed, schedules, chosen = PublicRng.from_seed(2), [], set[int]()
+    forecast = plan.forecast(seed)
+    for data in (rows(3), rows(8), rows(8)[1:], rows(1)):
+        accountant = Accountant(plan.total, plan.budget)
+        accountant.forecast([round.events for round in forecast])
+        session: Session[Any] = Session(
+            plan.problem, seed, Arrays(data), accountant=accountant, noise=NoiseRng.for_tests(len(data))
+        )
+        found = plan.composed.value.cluster(plan.problem, session, seed.child("method"))
+        chosen.add(len(found.centers))
+        schedules.append([[_seen(part) for part in round.parts] for round in session.rounds])
+    assert {3, 8} <= chosen
+    assert all(schedule == [[_seen(part) for part in round.parts] for round in forecast] for schedule in schedules)
+
+
+def _seen(part: Any) -> Any:
+    return part.channel.events, part.cells.space, None if part.vectors is None else part.vectors.bound
+
+
+@pytest.mark.parametrize("method", ["grid-means", "radius-means", "hst-means"])
+def test_a_range_costs_what_its_largest_number_does(method: str) -> None:
+    ranged, plain = (prepare(request(k, method=method), ["0", "1"]) for k in ((2, 12), 12))
+    seed = PublicRng.from_seed(3)
+    assert [r.events for r in ranged.forecast(seed)] == [r.events for r in plain.forecast(seed)]
+    assert ranged.budget == plain.budget
+    assert ranged.digest() != plain.digest()
+
+
+def test_another_number_of_rounds_for_another_choice_would_be_refused() -> None:
+    """The accountant does not take a method's word: a round for each group that is chosen is not in the forecast."""
+    plan = prepare(request(method="grid-means", zoom="off"), ["0", "1"])
+    seed = PublicRng.from_seed(4)
+    accountant = Accountant(plan.total, plan.budget)
+    accountant.forecast([round.events for round in plan.forecast(seed)])
+    session: Session[Any] = Session(
+        plan.problem, seed, Arrays(rows(5)), accountant=accountant, noise=NoiseRng.for_tests(5)
+    )
+    plan.composed.value.cluster(plan.problem, session, seed.child("method"))
+    with pytest.raises(Refused, match="was not forecast"):
+        plan.composed.value.cluster(plan.problem, session, seed.child("method"))
+
+
+def test_one_number_says_nothing_of_a_range() -> None:
+    result = fitted(rows(5), request(5))
+    assert "k_range" not in result.problem
+    assert "curve" not in result.details
+    assert not any("chosen among" in note for note in result.privacy.notes)
+
+
+@pytest.mark.parametrize("ending", ["json", "npz"])
+def test_a_result_with_a_curve_is_saved_and_read(tmp_path: Path, ending: str) -> None:
+    result = fitted(rows(4))
+    result.save(tmp_path / f"r.{ending}")
+    read = Result.load(tmp_path / f"r.{ending}")
+    assert read.details["curve"] == result.details["curve"]
+    assert read.problem == result.problem
+    json.dumps(result.as_dict())
+
+
+def test_costs_are_per_row_and_in_the_callers_units() -> None:
+    """Bounds are a hundred times too wide, so that the run works in a frame of its own."""
+    data = 5 * rows(4) + 100
+    result = fitted(data, request(bounds=(-500, 500), method="grid-means", epsilon=5.0))
+    assert "intervals" in result.details
+    curve = dict(zip(result.details["curve"]["k"], result.details["curve"]["costs"], strict=True))
+    middle = data.mean(axis=0)
+    one = ((data - middle) ** 2).sum() / N
+    assert 0.3 * one < curve[2] < one
+    assert curve[4] < 0.05 * one
+
+
+def test_the_statement_says_that_another_k_is_another_run() -> None:
+    notes = fitted(rows(5)).privacy.notes
+    assert "k = 5 was chosen among 2..12 by what the run released, at no further cost." in " ".join(notes)
+    assert "another run, with a budget of its own" in " ".join(notes)
+
+
+def test_rows_may_be_counted_first() -> None:
+    assert fitted(rows(4), request(rows=None)).problem["k"] == 4
+
+
+# resumed runs
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    book = Ledger.open(tmp_path / "budget.db", create=True)
+    book.declare("mine", 10.0, 1e-3)
+    return book
+
+
+@pytest.mark.parametrize("looks", [1, 3, 5])
+def test_a_run_that_was_cut_off_goes_on_and_its_result_can_be_had_again(ledger: Ledger, looks: int) -> None:
+    data, asked = rows(5), request(seed=None)
+    with killed_after(looks):
+        fitted(data, asked, account=Account(ledger=ledger.path, dataset="mine"))
+    name = ledger.runs()[-1].id
+    again = Account(ledger=ledger.path, dataset="mine", resume=name)
+    done, replayed = (fitted(data, asked, account=again) for _ in range(2))
+    assert done.as_dict() == replayed.as_dict()
+    assert len(ledger.runs()) == 1
+    with pytest.raises(Refused):
+        fitted(data, request((3, 12), seed=None), account=again)
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    ("k", "why"),
+    [
+        ("5..2", "k is 5..2: a range goes from a smaller to a larger number"),
+        ("4..4", "k is 4..4: a range goes"),
+        ("0..3", "k is 0..3: a range begins at 2"),
+        ("1..3", "k is 1..3: a range begins at 2"),
+        ("2..", "k is '2..': give a whole number, or a range such as 2..20"),
+        ("..9", "k is '..9'"),
+        ("2...9", "k is '2...9'"),
+        ("2..9..12", "k is '2..9..12'"),
+        ("-2..9", "k is '-2..9'"),
+        ("2.5..9", "k is '2.5..9'"),
+        ("x", "k is 'x'"),
+        ("", "k is ''"),
+        ("2..99999", "k is 99999, but the public number of rows is 6000"),
+    ],
+)
+def test_what_is_no_range_is_refused_in_a_line(tmp_path: Path, k: str, why: str) -> None:
+    np.save(tmp_path / "rows.npy", rows(3))
+    options = ("--epsilon", "1", "--delta", "1e-6", "--bounds", "-1:1", "--rows", N)
+    done = cloister("fit", "rows.npy", f"-k={k}" if k.startswith("-") else "-k", *([] if k.startswith("-") else [k]),
+                    *options, folder=tmp_path)  # fmt: skip
+    assert done.returncode == 2
+    assert why.replace("'-2..9'", "'=-2..9'") in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("k", [(2,), (2, 3, 4), (2.0, 5), (True, 5), ("2", "5"), [9, 2], (0, 3), (None, 4)])
+def test_what_is_no_pair_is_refused(k: Any) -> None:
+    with pytest.raises(InvalidInput, match="k is"):
+        request(k)
+
+
+def test_a_range_may_be_of_numpy_numbers_a_list_or_text() -> None:
+    assert {request(k).k for k in ((2, 9), [2, 9], np.array([2, 9]).tolist(), tuple(np.array([2, 9])), " 2 .. 9 ")} == {
+        (2, 9)
+    }
+
+
+def test_a_method_that_releases_nothing_to_choose_by_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInput, match=r"'fastlloyd' cannot choose k in 2\.\.12: .*grid-means.*radius-means"):
+        prepare(request(method="fastlloyd"), ["0", "1"])
+
+
+@pytest.mark.parametrize("trust", ["local", "shuffled", "aggregated"])
+def test_only_a_curator_chooses_k(trust: str) -> None:
+    more = {"parties": 2} if trust == "aggregated" else {}
+    with pytest.raises(InvalidInput, match=f"only a curator's run chooses k, .* {trust.capitalize()}"):
+        prepare(request(trust=trust, **more), ["0", "1"])
+
+
+def test_parties_that_pool_their_rows_are_told_so_before_a_row_is_read() -> None:
+    pooled = parties({name: source(rows(3), None, "refuse") for name in ("a", "b")})
+    with pytest.raises(InvalidInput, match="only a curator's run chooses k"):
+        fit(request(trust="aggregated", parties=2), pooled)
+
+
+def test_auto_leaves_out_what_cannot_choose() -> None:
+    choice = prepare(request(), ["0", "1"]).choice
+    assert choice is not None
+    assert {c.name for c in choice.candidates if c.why == "it cannot choose k"} >= {"fastlloyd", "shrunk-lloyd"}
+    assert choice.picked in ("grid-means", "radius-means", "hst-means")
+
+
+# commands, config files, estimators
+
+
+def test_the_command_line_says_what_it_suggests_and_draws_it(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", rows(5))
+    options = ("--epsilon", "1", "--delta", "1e-6", "--bounds", "-1:1", "--rows", N)
+    done = cloister("fit", "rows.npy", "-k", "2..12", *options, "--out", "r.json", folder=tmp_path)
+    assert "suggested k = 5 of 2..12: silhouette 0." in done.stdout
+    drawn = cloister("plot", "r.json", "--curve", "-o", "c.png", folder=tmp_path)
+    assert "cost per row with 2 to 12 centres; 5 are suggested" in drawn.stdout
+    assert (tmp_path / "c.png").stat().st_size > 10_000
+    assert cloister("plot", "r.json", "-o", "m.png", folder=tmp_path).returncode == 0
+    dry = cloister("fit", "rows.npy", "-k", "2..12", *options, "--dry-run", folder=tmp_path)
+    assert "2 to 12 centres (planned for 12" in dry.stdout
+
+
+@pytest.mark.parametrize("text", ['k = "2..12"', "k = [2, 12]"])
+def test_a_config_file_may_give_a_range(tmp_path: Path, text: str) -> None:
+    np.save(tmp_path / "rows.npy", rows(5))
+    (tmp_path / "c.toml").write_text(f'{text}\nepsilon = 1\ndelta = 1e-6\nbounds = "-1:1"\nrows = {N}\n')
+    done = cloister("fit", "rows.npy", "--config", "c.toml", "--json", folder=tmp_path)
+    assert json.loads(done.stdout)["problem"]["k_range"] == [2, 12]
+
+
+def test_a_plan_for_people_takes_no_range(tmp_path: Path) -> None:
+    done = cloister("plan", "-k", "2..5", "--epsilon", "1", "--rows", "1000", "--bounds", "-1:1", "--dimension", "2",
+                    "--out", "plan", folder=tmp_path)  # fmt: skip
+    assert done.returncode == 2
+    assert "only a curator's run chooses k, and 'one-round' as composed is Local" in done.stderr
+    assert not (tmp_path / "plan").exists()
+
+
+def test_an_estimator_takes_a_range() -> None:
+    made = package.KMeans((2, 12), epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=N).fit(rows(5))
+    assert made.cluster_centers_.shape == (5, 2)
+    assert set(made.predict(rows(5))) == set(range(5))
+
+
+def test_an_explanation_says_what_is_planned() -> None:
+    found = explain(request(), ["0", "1"])
+    assert "2 to 12 centres (planned for 12; what is released decides)" in found.text
+    assert found.as_dict()["problem"]["k_range"] == [2, 12]
