@@ -14,6 +14,7 @@ import pytest
 
 import cloister
 from cloister.core.installing import command
+from cloister.run.fit import source
 from tests.estimators.fitted import blobs, mixed, model
 
 
@@ -40,6 +41,16 @@ def test_the_columns_that_bounds_and_categories_name_are_used_and_others_may_sta
     assert not pure[0] & pure[1]
     with pytest.raises(ValueError, match="categories: give a data frame with ward, age"):
         fitted.predict(np.ones((2, 2)))
+
+
+def test_a_frame_that_is_read_in_chunks_has_the_labels_of_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = blobs()
+    fitted = model().fit(rows)
+    named = model().fit(frame := pd.DataFrame(rows, columns=["a", "b"]))
+    named.cluster_centers_ = fitted.cluster_centers_
+    monkeypatch.setattr("cloister.plugins.populations.arrays.chunk_rows", lambda dimension: 300)
+    assert (named.predict(frame) == fitted.predict(rows)).all()
+    assert np.array_equal(source(frame, None, "refuse").features(), rows)
 
 
 def test_bounds_of_a_file_name_columns_too(tmp_path: Path) -> None:
