@@ -14,10 +14,19 @@ from sphinx.errors import SphinxError
 
 def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", lambda app: reference.write(Path(app.srcdir) / "reference" / "generated"))
+    app.connect("builder-inited", _forgotten)
     app.connect("autodoc-process-docstring", _docstring)
     app.connect("source-read", _links_that_leave)
     app.connect("build-finished", _checked)
     return {"parallel_read_safe": True}
+
+
+def _forgotten(app: Any) -> None:
+    """Take away what the gallery has made of scripts that are there no more."""
+    root = Path(app.srcdir)
+    for made in (root / "pictures").glob("plot_*"):
+        if not (root / "gallery" / made.name.partition(".")[0]).with_suffix(".py").exists():
+            made.unlink()
 
 
 def _docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:

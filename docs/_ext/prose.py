@@ -6,13 +6,14 @@ import inspect
 import re
 
 SECTIONS = ("Args", "Attributes", "Raises", "Returns", "Yields")
+MARKUP = re.compile(r"(``[^`]+``|(?<![\w*(])\*\*?(?=[^\s*])[^*`|_]+(?<=[^\s*])\*\*?(?![\w*]))")
 BULLET = re.compile(r"(\* |- |\d+\. )")
 
 
 def escaped(text: str) -> str:
-    """Text in which nothing is markup but ``code`` between double backticks."""
-    parts = re.split(r"(``[^`]+``)", text)
-    return "".join(part if part.startswith("``") else re.sub(r"([*_`|\\])", r"\\\1", part) for part in parts)
+    """Text in which nothing is markup but ``code``, *emphasis* and **strong emphasis**."""
+    parts = re.split(MARKUP, text)
+    return "".join(part if i % 2 else re.sub(r"([*_`|\\])", r"\\\1", part) for i, part in enumerate(parts))
 
 
 def rst(docstring: str) -> list[str]:

@@ -2,8 +2,8 @@
 All methods on toy sets
 =======================
 
-Every k-means method for a curator who may see the rows, on six sets of 3,000 made-up rows, each with ε = 1. A row of
-pictures is a set, a column is a method; crosses are the released centres, and colours say which of them is nearest.
+Every k-means method for a curator who may see the rows, on six sets of 3,000 made-up rows, each with ε = 1. A column
+of pictures is a set, a row is a method; crosses are the released centres, and colours say which of them is nearest.
 Above each picture: the cost over that of scikit-learn's k-means, which sees everything and promises nothing. 1.00
 means that privacy cost nothing that can be seen.
 
@@ -39,18 +39,18 @@ methods = [
 ]  # fmt: skip
 warnings.filterwarnings("ignore", message=".*")  # what a small budget may do to a method is shown here on purpose
 
-figure, axes = plt.subplots(len(sets), len(methods), figsize=(24, 13), layout="constrained")
-for row, (name, (given, k)) in zip(axes, sets.items(), strict=True):
+figure, axes = plt.subplots(len(methods), len(sets), figsize=(12, 25), layout="constrained")
+for column, (name, (given, k)) in zip(axes.T, sets.items(), strict=True):
     middle, half = (given.max(0) + given.min(0)) / 2, np.ptp(given, 0).max() / 2
     rows = (given - middle) / half  # into bounds of -1 to 1, which would be public
     best = -cluster.KMeans(k, n_init=5, random_state=0).fit(rows).score(rows)
-    for axis, method in zip(row, methods, strict=True):
+    for axis, method in zip(column, methods, strict=True):
         model = cloister.KMeans(k, method=method, epsilon=1, delta=1e-6, bounds=(-1, 1), rows=n, zoom="off").fit(rows)
         axis.scatter(*rows[::6].T, c=model.predict(rows[::6]), s=4, cmap="tab10", vmin=0, vmax=9)
         axis.scatter(*model.cluster_centers_.T, marker="X", c="black", edgecolors="white", s=90)
         axis.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xticks=[], yticks=[], aspect="equal")
         axis.set_title(f"{-model.score(rows) / best:.2f}", fontsize=14)
-    row[0].set_ylabel(name, fontsize=14)
-for axis, method in zip(axes[0], methods, strict=True):
-    axis.set_title(f"{method}\n{axis.get_title()}", fontsize=14)
+    column[0].set_title(f"{name}\n{column[0].get_title()}", fontsize=14)
+for axis, method in zip(axes[:, 0], methods, strict=True):
+    axis.set_ylabel(method, fontsize=14)
 plt.show()

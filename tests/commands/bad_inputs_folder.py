@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import gzip
 import json
 import os
 import pickle
@@ -20,6 +22,7 @@ GOOD = {
     "fast": "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000 --method fastlloyd",
     "paid": "--ledger budget.db --dataset mine",
     "explain": "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000 --dimension 2",
+    "compare": "-k 3 --epsilon 1 --methods fastlloyd --runs 1 --workers 1",
     "plan": "-k 2 --epsilon 2 --rows 1000 --bounds ball:1 --dimension 2 --out new",
     "north": "--party north --data rows.csv --cert certs/north.pem --unsigned --patience 0.1",
     "coordinator": "--listen 127.0.0.1:0 --cert certs/coordinator.pem --unsigned --patience 0.1 --timeout 0.1",
@@ -32,12 +35,14 @@ POOL = 'k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = 3000\nseed = 5\ncolumns = ["x
 def made(folder: Path) -> Path:
     """The folder, filled."""
     _rows(folder)
+    _mixed(folder)
     _texts(folder)
     _results_and_ledgers(folder)
     _collections(folder)
     _pools(folder)
     (folder / "out").mkdir()
-    (folder / "folder.json").mkdir()
+    for name in ("folder.json", "folder.html", "folder.csv", "taken.bounds.toml"):
+        (folder / name).mkdir()
     os.mkfifo(folder / "pipe.json")
     (folder / "loop.csv").symlink_to("loop.csv")
     return folder
@@ -79,6 +84,21 @@ def _rows(folder: Path) -> None:
     (folder / "bomb.npy").write_bytes(pickle.dumps([[1.0, 2.0]]))
 
 
+def _mixed(folder: Path) -> None:
+    """Tables with an identifier, a date, text, booleans and lists beside two columns of numbers."""
+    n = 40
+    x = np.linspace(-1, 1, n)
+    day = datetime.date(2025, 1, 1)
+    table = pa.table({
+        "id": np.arange(n), "visit": [day] * n, "ward": ["A", "B"] * (n // 2), "urgent": [True, False] * (n // 2),
+        "x": x, "y": x[::-1], "words": [["a"]] * n,
+    })  # fmt: skip
+    pq.write_table(table, folder / "mixed.parquet")
+    pq.write_table(table.select(["x", "y", "words"]), folder / "lists.parquet")
+    lines = [f"{i},{day},A,true,{x[i]},{x[-i]}\n" for i in range(n)]
+    (folder / "mixed.csv").write_text("".join(["id,visit,ward,urgent,x,y\n", *lines]))
+
+
 def _texts(folder: Path) -> None:
     texts = {
         "rows.csv": "x,y\n" + "0.1,0.2\n" * 50, "empty.csv": "", "header.csv": "x,y\n", "text.csv": "a,b\nx,y\nz,w\n",
@@ -96,9 +116,17 @@ def _texts(folder: Path) -> None:
         "reversed.toml": "x = [1, -1]\ny = [-1, 1]\n", "words.toml": 'x = ["a", "b"]\ny = [-1, 1]\n',
         "single.toml": "x = [1]\ny = [-1, 1]\n", "zero.toml": "x = 0\ny = 1\n", "minus.toml": "x = -1\ny = 1\n",
         "flags.toml": "x = true\ny = 1\n",
+        "semi.csv": "x;y\n0.1;0.2\n", "two-x.csv": "x,x,y\n1,2,3\n", "clash.csv": "ward=A,ward\n1,A\n",
+        "quote.csv": 'x,y\n"1,2\n3,4\n', "text.csv.gz": "x,y\n1,2\n", "rows.tsv": "x\ty\n1\t2\n", "rows.xlsx": "?",
+        "ward.toml": "x = [-1, 1]\nward = [0, 1]\n", "category.toml": 'category = "ward"\n',
+        "categories.toml": "[category]\nward = 3\n", "form.toml": "delimiter = 3\n",
+        "text.jsonl": "not a study\n", "damaged.jsonl": '{"format": "cloister-study-1"}\n',
     }  # fmt: skip
     for name, text in texts.items():
         (folder / name).write_text(text)
+    (folder / "unmarked.csv").write_bytes("x,y\n1,2\n".encode("utf-16-le"))
+    (folder / "late.csv").write_bytes(b"x,y\n1,2\n1,\xf6\n")
+    (folder / "cut.csv.gz").write_bytes(gzip.compress(b"x,y\n" + b"0.1,0.2\n" * 50)[:30])
     (folder / "latin.csv").write_bytes("größe,y\n1,2\n".encode("latin-1"))
     (folder / "wide.csv").write_bytes("x,y\n1,2\n".encode("utf-16"))
     (folder / "latin.toml").write_bytes(b'method = "gr\xf6\xdfe"\n')
@@ -108,6 +136,10 @@ def _texts(folder: Path) -> None:
 def _results_and_ledgers(folder: Path) -> None:
     run(folder, f"fit rows.npy {GOOD['fast']} --out result.json")
     run(folder, f"fit rows.npy {GOOD['fast']} --out result.npz")
+    run(folder, f"fit rows.parquet --columns x,y {GOOD['fast']} --out named.json")
+    run(folder, f"fit rows.parquet --columns x {GOOD['fast']} --out one-column.json")
+    run(folder, f"fit mixed.parquet --columns x --category ward=A,B {GOOD['fast']} --out ward.json")
+    run(folder, f"compare rows.npy {GOOD['compare']} -k 2 --out other.jsonl")
     text = (folder / "result.json").read_text()
     sealed = json.loads(text)
     damaged = {
@@ -149,10 +181,14 @@ def _results_and_ledgers(folder: Path) -> None:
     db.close()
     content = (folder / "budget.db").read_bytes()
     (folder / "cut.db").write_bytes(content[: len(content) // 2])
-    (folder / "later.db").write_bytes(content)
-    with sqlite3.connect(folder / "later.db") as later:
-        later.execute("pragma user_version = 99")
-    later.close()
+    for name, change in (
+        ("later", "pragma user_version = 99"),
+        ("unkept", "delete from results"),
+    ):
+        (folder / f"{name}.db").write_bytes(content)
+        with sqlite3.connect(folder / f"{name}.db") as other:
+            other.execute(change)
+        other.close()
 
 
 def _collections(folder: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, REASONS, ROOT, Block, blocks
+from tests.docs.pages import PAGES, REASONS, ROOT, Block, blocks, commands
 from tests.docs.running import Runner
 
 ELSEWHERE = {"docs/howto/plugins.md": "tests/test_tutorial.py"}
@@ -42,6 +42,12 @@ def test_what_is_not_run_says_why_and_code_is_in_a_language_that_is_known(page: 
 def test_no_command_hides_in_an_indented_block(page: str) -> None:
     outside = re.sub(r"^( *)```.*?^\1```$", "", PAGES[page].read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     assert re.findall(r"^    +(?:cloister|pip|python) .*", outside, re.MULTILINE) == []
+
+
+def test_the_readmes_two_commands_are_where_ci_takes_them_from() -> None:
+    ((info, text),) = [(b.info, b.text) for b in blocks("README.md") if b.reason == "run by .ci/run"]
+    assert len(commands(text)) == 2
+    assert f"^```sh {info}$".replace("/", r"\/") in (ROOT / ".ci" / "run").read_text("utf-8")
 
 
 @pytest.mark.parametrize("other", ELSEWHERE.items())

@@ -27,7 +27,9 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         sys.modules.pop(name)
 
 
-DOCSTRING = """What it does: x_ and |y| * 2, ``a_`` as code.
+DOCSTRING = """What it does: x_ and |y| * 2 *h* b*, ``a_`` as code.
+
+**Why.** Because *of all things* 2 * 3 * 4 is one.
 
 Args:
     rows: a table (n, d),
@@ -48,7 +50,8 @@ The end:
 def test_docstrings_mean_the_same_on_the_site(tools: Any) -> None:
     prose, _, _ = tools
     lines = prose.rst(DOCSTRING)
-    assert lines[0] == r"What it does: x\_ and \|y\| \* 2, ``a_`` as code."
+    assert lines[0] == r"What it does: x\_ and \|y\| \* 2 *h* b\*, ``a_`` as code."
+    assert lines[2] == r"**Why.** Because *of all things* 2 \* 3 \* 4 is one."
     assert "* ``rows``: a table (n, d), with more to say." in lines
     assert "* ``k``: how many." in lines
     assert r"* one thing\_" in lines

@@ -174,7 +174,7 @@ def test_silhouette_and_cost_are_shown_where_they_are_estimated(monkeypatch: pyt
 @pytest.mark.parametrize(("module", "library"), [("jinja2", "Jinja2"), ("matplotlib", "matplotlib")])
 def test_without_a_library_the_extra_is_named(module: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtra, match=rf"needs {library}: pip install '.*\[plot\]"):
+    with pytest.raises(MissingExtra, match=rf"needs {library}: pip install .*\[plot\]'"):
         html_of(made())
 
 

@@ -56,7 +56,7 @@ def compare(
     with ending(lambda error: _again(kept, out is None), lambda: out is None and kept.exists()), bar("runs") as advance:
         study = compared(
             rows, k=k, epsilons=_numbers(epsilon, "--epsilon"), methods=names(methods), runs=runs, bounds=bounds,
-            delta="auto" if delta == "auto" else _numbers(delta, "--delta")[0], public_rows=public_rows, scale=scale,
+            delta="auto" if delta == "auto" else _number(delta, "--delta"), public_rows=public_rows, scale=scale,
             columns=names(columns), missing=missing, rivals=names(rivals) or (), workers=workers, out=kept,
             progress=advance,
         )  # fmt: skip
@@ -89,6 +89,13 @@ def _again(kept: Path, unasked: bool) -> str:
         return "no run was finished: start it again"
     command = shlex.join(["cloister", *sys.argv[1:], *(["--out", str(kept)] if unasked else [])])
     return f"finished runs are in {kept}: go on with {command}"
+
+
+def _number(text: str, flag: str) -> float:
+    first, *more = _numbers(text, flag)
+    if more:
+        raise InvalidInput(f"{flag} is {text!r}: give one number")
+    return first
 
 
 def _numbers(text: str, flag: str) -> list[float]:

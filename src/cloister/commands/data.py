@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cloister.commands.common import AsJson, print_json, show, whole
+from cloister.commands.program import Commands
 from cloister.commands.progress import bar
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cloister.datasets.tables import NamedTable
 
-data_app = typer.Typer(no_args_is_help=True, help="Public data sets by name, and generated tables.")
+data_app = typer.Typer(cls=Commands, no_args_is_help=True, help="Public data sets by name, and generated tables.")
 
 Rows = Annotated[int, typer.Option("--rows", parser=whole, metavar="<int>", help="How many rows.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same table.")]
@@ -63,7 +64,7 @@ def get(
         show(f"  licence: {entry.licence}\n  source: {entry.where}\n  SHA-256 of the rows checked: {entry.sha256}")
 
 
-make_app = typer.Typer(no_args_is_help=True, help="Generate a table with known groups.")
+make_app = typer.Typer(cls=Commands, no_args_is_help=True, help="Generate a table with known groups.")
 data_app.add_typer(make_app, name="make")
 
 
@@ -103,8 +104,6 @@ def make_hospital(out: Out, rows: Rows = 20_000, seed: Seed = 0, labels: Labels 
     from cloister.datasets.hospital import table
 
     targets = _targets(out, labels)
-    if rows < 1:
-        raise InvalidInput(f"--rows is {rows}: give at least 1")
     _saved(table(rows, _seed(seed)), *targets)
 
 
@@ -116,11 +115,22 @@ def _seed(seed: int) -> int:
 
 def _targets(out: Path, labels: Path | None) -> tuple[Path, Path | None]:
     """The places to save to, checked before anything is made."""
-    from cloister.datasets.tables import ENDINGS
+    from cloister.datasets.tables import ENDINGS, NAMED
     from cloister.run.result import checked_target
 
     target = checked_target(out, ENDINGS, "tables")
-    return target, None if labels is None else checked_target(labels, (".npy",), "labels")
+    if target.suffix in NAMED:
+        checked_target(_bounds_of(target), (".toml",), "bounds")
+    if labels is None:
+        return target, None
+    if labels.absolute() == target.absolute():
+        raise InvalidInput(f"{labels} cannot hold the table and its labels: give --labels another file")
+    return target, checked_target(labels, (".npy",), "labels")
+
+
+def _bounds_of(target: Path) -> Path:
+    """The file of bounds beside a table."""
+    return target.with_suffix(".bounds.toml")
 
 
 def _saved(made: NamedTable, target: Path, labels: Path | None) -> None:
@@ -129,7 +139,7 @@ def _saved(made: NamedTable, target: Path, labels: Path | None) -> None:
     made.save(target)
     show(f"{len(made.labels):,} rows of {len(made.columns)} columns saved to {target}")
     if target.suffix in NAMED:
-        bounds = target.with_suffix(".bounds.toml")
+        bounds = _bounds_of(target)
         made.save_bounds(bounds)
         show(f"their public bounds saved to {bounds}")
     if labels is not None:

@@ -85,8 +85,14 @@ def _table(
         ) as population:
             tell_columns(population)
             return cast("Selection", population.selection)
+    if not files and (delimiter is not None or encoding is not None):
+        raise InvalidInput("delimiter and encoding are for CSV files: leave them out")
     if named is not None and not files and dimension is None:
+        if not all(named):
+            raise InvalidInput("a column has no name: give --columns a,b,c")
         return select([TableColumn(name, "cells") for name in dict.fromkeys([*named, *categories])], named, categories)
-    if dimension is not None and dimension > 0 and not files and named is None:
+    if dimension is not None and dimension > 0 and not files and named is None and not categories:
         return select([TableColumn(str(i), "numbers") for i in range(dimension)], None, everything=True)
-    raise InvalidInput("give the columns: files that have them, their names (--columns a,b,c) or --dimension 10")
+    raise InvalidInput(
+        "give the columns: files that have them, their names (--columns a,b,c, and --category) or --dimension 10"
+    )

@@ -87,6 +87,8 @@ class Labels:
 
     def __attrs_post_init__(self) -> None:
         self._sizes = np.zeros(len(self.result.centers), np.int64)
+        if len(set(self.kept)) < len(self.kept):
+            raise InvalidInput("a column is to be kept more than once: name each once")
         for name in ("cluster", *(["distance"] if self.distances else [])):
             if name in self.kept:
                 raise InvalidInput(f"a column '{name}' cannot be kept: the labels' file has one of its own")
@@ -161,10 +163,13 @@ class Labels:
     def _written(self, writer: Callable[[Any], Any]) -> None:
         batches = self._batches()
         first = next(batches)
-        with writer(first.schema) as sink:
-            sink.write_batch(first)
-            for batch in batches:
-                sink.write_batch(batch)
+        try:
+            with writer(first.schema) as sink:
+                sink.write_batch(first)
+                for batch in batches:
+                    sink.write_batch(batch)
+        except _pyarrow().ArrowInvalid:
+            raise InvalidInput("a column that is kept has a type that this file cannot hold: keep another") from None
 
     def _as_npy(self, file: IO[bytes]) -> None:
         """The header leaves room for the number of rows, which is known at the end."""

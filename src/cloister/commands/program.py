@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import typer
@@ -55,7 +56,7 @@ def run(app: typer.Typer, words: Sequence[str]) -> int:
 
 def _ended(app: typer.Typer, words: Sequence[str]) -> int:
     """The exit code of a command that says itself how it ends, or is not understood."""
-    command = get_command(app)
+    command = _built(app)
     try:
         with command.make_context("cloister", list(words)) as context:
             command.invoke(context)
@@ -67,6 +68,12 @@ def _ended(app: typer.Typer, words: Sequence[str]) -> int:
             return REFUSED
         return _told(_misunderstood(error), REFUSED)
     return 0
+
+
+@cache
+def _built(app: typer.Typer) -> Any:
+    """The parser of all commands: once in a process, since it takes a tenth of a second."""
+    return get_command(app)
 
 
 def _misunderstood(error: Any) -> str:

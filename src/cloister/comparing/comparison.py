@@ -69,6 +69,7 @@ def compare(
     contenders, named = contenders_of(methods), _rivals(rivals)
     budgets = _checked_epsilons(epsilons)
     population = source(rows, columns, missing, bounds=None if is_read(bounds) else bounds)
+    population.check()
     table = np.asarray(population.table(), np.float64)
     told = Conditions.of(table, population.columns, k, bounds, scale, delta, public_rows)
     check_rival("sklearn", told.domain)  # the reference, which every ratio is over

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Floats, Ints
-from cloister.datasets.tables import NamedTable
+from cloister.datasets.tables import NamedTable, refuse_huge
 
 BOUNDS: dict[str, tuple[float, float]] = {
     "age": (0, 120), "systolic": (50, 250), "heart_rate": (20, 220), "creatinine": (0, 20), "stay": (0, 365),
@@ -44,7 +45,12 @@ def table(n: int, seed: int) -> NamedTable:
     """The patients with an id, the day of their visit, their ward and whether they came as an emergency.
 
     The numbers are rounded as a hospital writes them down, and within their bounds.
+
+    Raises: InvalidInput: no such table can be made.
     """
+    if n < 1:
+        raise InvalidInput(f"a table needs at least 1 row, not {n}")
+    refuse_huge(n, len(BOUNDS))
     rows, groups = patients(n, seed)
     g = np.random.default_rng((seed, 1))
     numbers = {

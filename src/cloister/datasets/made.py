@@ -7,7 +7,7 @@ import numpy as np
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Floats, Ints
 from cloister.datasets.separated import in_proportion, separated
-from cloister.datasets.tables import NamedTable
+from cloister.datasets.tables import NamedTable, refuse_huge
 
 NOISE = 0.08
 """Standard deviation of the rows of a moon around it, whose radius is 1."""
@@ -37,6 +37,7 @@ def blobs(
     """
     if rows < k or outliers < 0:
         raise InvalidInput(f"{rows} rows in {k} groups and {outliers} outliers cannot be made: take more rows")
+    refuse_huge(rows + outliers, columns)
     rng = np.random.default_rng(seed)
     mixture = separated(k, columns, separation, rng)
     sizes = in_proportion(rows, k) if unequal else np.bincount(np.arange(rows) % k)
@@ -55,6 +56,7 @@ def moons(rows: int, *, seed: int = 0) -> NamedTable:
     """
     if rows < 2:
         raise InvalidInput(f"two moons need at least 2 rows, not {rows}")
+    refuse_huge(rows, 2)
     rng = np.random.default_rng(seed)
     labels: Ints = rng.permutation(np.arange(rows) % 2)
     angles = rng.uniform(0, np.pi, rows)

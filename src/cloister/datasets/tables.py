@@ -20,6 +20,9 @@ ENDINGS: Final = (".csv", ".parquet", ".npy", ".npz")
 NAMED: Final = (".csv", ".parquet")
 """Endings of files that keep the names of columns."""
 
+MOST_CELLS: Final = 2**30
+"""Most cells of a table that is made: it is made in memory."""
+
 
 @final
 @attrs.frozen(eq=False)
@@ -94,6 +97,12 @@ class NamedTable:
             np.save(file, self.labels)
 
         replace(path, write)
+
+
+def refuse_huge(rows: int, columns: int) -> None:
+    """Raises: InvalidInput: a table of so many cells is not made."""
+    if rows * columns > MOST_CELLS:
+        raise InvalidInput(f"{rows} rows of {columns} columns are too many to be made: take at most 2^30 cells")
 
 
 def _csv(columns: Mapping[str, AnyArray]) -> bytes:

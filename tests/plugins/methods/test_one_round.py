@@ -20,7 +20,7 @@ from cloister.core.session import forecast, next_round
 from cloister.core.trust import Local
 from cloister.core.types import Floats, Ints
 from cloister.metrics import nicv
-from cloister.plugins.methods.one_round import Cells, OneRound
+from cloister.plugins.methods.one_round import Cells, OneRoundMeans
 from cloister.run.fit import fit, source
 from cloister.run.request import PreparedRun, Request, prepare
 
@@ -226,7 +226,7 @@ def test_partitions_are_independent() -> None:
 
 def test_variances_scale_with_the_users_that_are_asked() -> None:
     made = plan(d=10, rows=10**5, k=4)
-    method: OneRound[Local] = made.composed.value
+    method: OneRoundMeans[Local] = made.composed.value
     budget = made.problem.budget
     half, _ = budget.split_users(SEED, 1, 1)
     whole = method.variances(made.problem, Space((256,)), budget, budget)

@@ -63,7 +63,7 @@ Centers: TypeAlias = Literal["means", "groups"]
 
 
 @component
-class OneRound(Generic[T]):
+class OneRoundMeans(Generic[T]):
     """k-means in one round, from counts and vector sums of a public tree's buckets."""
 
     formerly: ClassVar = {"frequencies": "counts", "vectors": "sums"}

@@ -108,7 +108,7 @@ class Files:
         found = listed(paths)
         if (delimiter, encoding) != (None, None) and not any(is_csv(path) for path in found):
             raise InvalidInput("delimiter and encoding are for CSV files: leave them out")
-        form = Form(delimiter or ",", encoding or "utf-8")
+        form = Form("," if delimiter is None else delimiter, "utf-8" if encoding is None else encoding)
         self._files = [File(os.path.abspath(path) if self._engine.elsewhere else path, form) for path in found]
         first_file = self._files[0]
         self.selection = select(first_file.known, columns, categories, bounded, users, not first_file.by_name)
