@@ -62,6 +62,11 @@ class Result:
         units = np.asarray(self.details.get("units", ()), np.float64)
         return units if units.size and np.ptp(units) > 1e-9 * units.max() else None
 
+    def __repr__(self) -> str:
+        """In one line: a screen full of numbers helps nobody. ``as_dict`` has them all."""
+        k, d = self.centers.shape
+        return f"<Result: {k} centres by {self.method.get('name')}, {d} columns; {self.privacy.headline}>"
+
     @property
     def one_hot(self) -> dict[str, tuple[str, str]]:
         """The columns that a category was spread over: the category's own column and the value of each. Raises:
