@@ -19,13 +19,12 @@ pytest.importorskip("ipykernel")
 pytest.importorskip("sklearn")
 
 CELLS = (
-    "import pandas as pd\nimport cloister\nfrom cloister.datasets.hospital import BOUNDS, WARDS\n"
-    "from cloister.report.page import html_of\nfrom cloister.run.profile import profile_of",
+    "import pandas as pd\nimport cloister\nfrom cloister.datasets.hospital import BOUNDS, WARDS",
     "patients = pd.read_csv('patients.csv')",
     "model = cloister.KMeans(7, epsilon=1, delta=1e-7, bounds=BOUNDS, categories={'ward': list(WARDS)})\n"
     "model.fit(patients)",
-    "model.result_", "model.privacy_", "profile_of(model.result_)", "model.plot()", "model.result_.plot(project=True)",
-    "open('groups.html', 'w', encoding='utf-8').write(html_of(model.result_))",
+    "model.result_", "model.privacy_", "model.result_.profile()", "model.plot()", "model.result_.plot(project=True)",
+    "model.result_.report('groups.html')",
 )  # fmt: skip
 FIT, RESULT, PRIVACY, PROFILE, MAP, PROJECTION = range(2, 8)
 

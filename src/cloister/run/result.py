@@ -161,6 +161,25 @@ class Result:
         under local trust, else ``cloister.KMeans``. Raises: MissingExtra: scikit-learn is not installed."""
         return importlib.import_module("cloister.estimators").estimator_of(self)
 
+    def profile(self) -> Any:
+        """A ``cloister.run.profile.Profile``: sizes and centres with standard errors, what sets clusters apart.
+        Released values only."""
+        return importlib.import_module("cloister.run.profile").profile_of(self)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write one page of HTML for people, which needs no network. Released values only.
+
+        Raises: InvalidInput: another ending than ``.html``, or a place that cannot be written. MissingExtra: matplotlib
+            or Jinja2 is not installed.
+        """
+        target = checked_target(path, (".html",), "reports")
+        page: bytes = importlib.import_module("cloister.report").html_of(self).encode()
+
+        def write(file: BinaryIO) -> None:
+            file.write(page)
+
+        replace(target, write)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.json`` or ``.npz``, atomically: a crash leaves the old file.
 
