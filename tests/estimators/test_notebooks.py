@@ -126,6 +126,29 @@ def test_in_a_file_progress_is_shown_where_somebody_asks_for_it(capsys: pytest.C
     assert re.search(r"round (\d+) of \1 ", capsys.readouterr().err)
 
 
+def test_a_file_does_not_tell_where_the_bar_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever is shown it would read the share of the public number of rows that there are."""
+    seen = set[str]()
+    for rows in (blobs(), blobs(1000), blobs(10)):
+        model(method="fastlloyd", options={"rounds": 2}, zoom="off", progress=True).fit(rows)
+        seen.add(capsys.readouterr().err)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("public", [2000, None])
+def test_a_notebook_that_is_saved_half_way_has_no_number_of_rows(
+    public: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("IPython")
+    seen = list[str]()
+    monkeypatch.setattr(shown._NotebookBar, "_show", lambda self, text, html: seen.extend((text, html)))
+    monkeypatch.setattr(shown, "_in_notebook", lambda: True)
+    monkeypatch.setattr(shown, "OFTEN", 0.0)
+    model(rows=public, progress=True, delta=0.0, method="su-lloyd").fit(blobs(1987))
+    assert len(seen) > 4
+    assert not [text for text in seen if re.search(r"1,?9\d\d|3,?9\d\d", text)]
+
+
 def test_a_notebook_shows_a_bar_that_moves_within_the_rounds_and_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("IPython")
     bundles = list[dict[str, str]]()
@@ -145,5 +168,5 @@ def test_a_notebook_shows_a_bar_that_moves_within_the_rounds_and_vanishes(monkey
     assert [bundle["text/plain"] for bundle in bundles] == [
         "2 rounds: 0%", "round 1 of 2: 50%", "round 2 of 2: 100%", "",
     ]  # fmt: skip
-    assert '<progress value="2000" max="4000">' in bundles[1]["text/html"]
+    assert '<progress value="50" max="100">' in bundles[1]["text/html"]
     assert "progress" not in fitted.result_.details

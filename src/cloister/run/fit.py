@@ -107,7 +107,7 @@ def fit(
     """
     table = population.selection if isinstance(population, SelectsColumns) else None
     plan = prepare(request, population.columns, chosen_columns=table)
-    plan = plan if account is None else account.begun(plan, request)
+    plan = plan if account is None else account.begun(plan, request, table)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
     asked, accountant = _checked_forecast(plan, seed)
     trust = plan.composed.trust or "Central"

@@ -23,7 +23,8 @@ OFTEN = 0.1
 def progress(
     wanted: bool | None = None, after: float = 0.0
 ) -> Iterator[tuple[Callable[[int], None] | None, Started | None]]:
-    """A bar that passes over rows move, in every round. It vanishes at the end, but for a last state in a file.
+    """A bar that passes over rows move, in every round. It vanishes at the end; in a file it is full then, since where
+    it stopped would tell the true number of rows to whoever is shown the file.
 
     Args: wanted (None: on a terminal or in a notebook, and nowhere else), after (seconds before it is shown: short work
         shows nothing).
@@ -110,19 +111,21 @@ class _TerminalBar(_Bar):
 
     def close(self) -> None:
         if self._bar is not None:
+            self._bar.update(self._task, completed=1, total=1)
             self._bar.stop()
 
 
 class _NotebookBar(_Bar):
-    """The browser's own progress bar: needs no widgets."""
+    """The browser's own progress bar: needs no widgets. It shows no number of rows: a notebook that is saved while a run
+    lasts, or whose kernel dies, keeps it."""
 
     _shown: Any = None
 
     def _draw(self) -> None:
         self._from = time.monotonic() + OFTEN
-        far = f'value="{self._done}" max="{self._total}"' if self._total else ""
-        share = f"{min(self._done / self._total, 1):.0%}" if self._total else f"{self._done:,} rows"
-        self._show(f"{self._words}: {share}", f"<progress {far}></progress> {self._words}")
+        share = min(100 * self._done // self._total, 100) if self._total else None
+        far, said = ("", "...") if share is None else (f'value="{share}" max="100"', f"{share}%")
+        self._show(f"{self._words}: {said}", f"<progress {far}></progress> {self._words}")
 
     def _show(self, text: str, html: str) -> None:
         bundle = {"text/plain": text, "text/html": html}
