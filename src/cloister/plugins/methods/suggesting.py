@@ -16,9 +16,11 @@ standard errors of their count is not suggested: noise makes such groups. If tha
 
 Guarantee: post-processing of released points and of public standard errors.
 
-What to expect at epsilon = 1, of generated mixtures of 2 to 30 normal groups in 2 to 10 columns with centres at least
-six standard deviations apart: FIGURES. Groups that overlap are taken for one, and noise
-above their size hides them. It says nothing of groups that are not around centres.
+What to expect at epsilon = 1, of mixtures of 2 to 30 normal groups in 2 to 10 columns (``benchmarks/suggested.py``):
+with at least 500 rows per group, right in 98% of the runs where centres are at least six standard deviations apart, in
+88% where they are four apart; with fewer rows, in two of three and less. Noise hides groups of about 100 rows and fewer
+(a1, a2, r15). Where few large groups are far from the others, those are taken for one (unbalance), without noise too:
+silhouettes are of rows, and small groups have few. It says nothing of groups that are not around centres.
 
 Source: Rousseeuw 1987 (silhouettes; by centres: Hruschka, de Castro, Campello 2006); Ward 1963.
 """
