@@ -11,16 +11,17 @@ c'|^2 + s from the next one c', and
     silhouette = sum of w (1 - a / b) / sum of w.
 
 Both squares are less the noise of the point's place, which is known. Without s, points that are few would each be a
-group. A number of groups of which one has fewer rows than ``CLEAR``
-standard errors of their count is not suggested: noise makes such groups. If that is so of all, the least k is.
+group. A number of groups of which one has fewer rows than ``CLEAR`` standard errors of their count is not suggested:
+noise makes such groups. If that is so of all, the least k is.
 
 Guarantee: post-processing of released points and of public standard errors.
 
 What to expect at epsilon = 1, of mixtures of 2 to 30 normal groups in 2 to 10 columns (``benchmarks/suggested.py``):
 with at least 500 rows per group, right in 98% of the runs where centres are at least six standard deviations apart, in
-88% where they are four apart; with fewer rows, in two of three and less. Noise hides groups of about 100 rows and fewer
-(a1, a2, r15). Where few large groups are far from the others, those are taken for one (unbalance), without noise too:
-silhouettes are of rows, and small groups have few. It says nothing of groups that are not around centres.
+88% where they are four apart; with fewer rows, in two of three and less. Noise hides groups of 150 rows and fewer that
+are near one another (a1, a2, r15). Where few large groups are far from the others, those are taken for one (unbalance), without noise too:
+silhouettes are of rows, and small groups have few. It says nothing of groups that are not around centres. Constants
+were fitted on other such mixtures, s1, a1 and g10k_d32_k16.
 
 Source: Rousseeuw 1987 (silhouettes; by centres: Hruschka, de Castro, Campello 2006); Ward 1963.
 """
