@@ -19,9 +19,9 @@ Guarantee: post-processing of released points and of public standard errors.
 What to expect at epsilon = 1, of mixtures of 2 to 30 normal groups in 2 to 10 columns (``benchmarks/suggested.py``):
 with at least 500 rows per group, right in 98% of the runs where centres are at least six standard deviations apart, in
 88% where they are four apart; with fewer rows, in two of three and less. Noise hides groups of 150 rows and fewer that
-are near one another (a1, a2, r15). Where few large groups are far from the others, those are taken for one (unbalance), without noise too:
-silhouettes are of rows, and small groups have few. It says nothing of groups that are not around centres. Constants
-were fitted on other such mixtures, s1, a1 and g10k_d32_k16.
+are near one another (a1, a2, r15). Where few large groups are far from the others, those are taken for one (unbalance),
+without noise too: silhouettes are of rows, and small groups have few. It says nothing of groups that are not around
+centres. Constants were fitted on other such mixtures, s1, a1 and g10k_d32_k16.
 
 Source: Rousseeuw 1987 (silhouettes; by centres: Hruschka, de Castro, Campello 2006); Ward 1963.
 """
