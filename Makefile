@@ -1,5 +1,5 @@
 # What a developer runs, in an environment with '.[test]'. CI runs .ci/run.
-.PHONY: quick test mutations coverage docs lint types
+.PHONY: quick test mutations coverage docs pages lint types
 
 quick:  ## all tests but those that take seconds each: two minutes on two cores
 	python -m pytest -q -n 2 -m "not slow"
@@ -16,8 +16,11 @@ coverage:  ## lines that tests reach: above 97% of what privacy rests on, folder
 	  python -m coverage report --include="*/cloister/$$folder/*" --skip-covered --show-missing --fail-under=97 || exit 1; \
 	done
 
-docs:  ## links lead somewhere, commands exist, Python runs
-	python -m pytest -q tests/test_docs.py
+docs:  ## the site, into docs/_build/html; in an environment with '.[docs]'. A warning is an error, and so is a dead link
+	python -m sphinx -b html -W --keep-going -n -q docs docs/_build/html
+
+pages:  ## every command and all Python on every page runs
+	python -m pytest -q tests/docs
 
 lint:  ## formatter, linter, import rules
 	ruff format --check .

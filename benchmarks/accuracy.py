@@ -1,4 +1,4 @@
-"""NICV of the Lloyd family beside its rivals: the tables in docs/accuracy.md.
+"""NICV of the Lloyd family beside its rivals: the tables in docs/explanation/accuracy.md.
 
     python benchmarks/accuracy.py auto              the default, beside our other methods, the rivals and the midpoint
     python benchmarks/accuracy.py peers             the twelve sets, against the measured rivals
@@ -7,17 +7,17 @@
     python benchmarks/accuracy.py ablation          radius scale and post-processing at epsilon = 0.1 (figure 5)
 
 Every run draws secret, exact noise and a fresh start; only the data sets' own seeds are fixed. The public number of
-rows is n and delta is 1 / (n ln n), as in the paper. ``CLOISTER_DATA`` names the folder with the real sets.
+rows is n and delta is 1 / (n ln n), as in the paper. ``CLOISTER_DATA`` names the folder with the real sets, which
+``cloister data get`` fills as far as its catalogue goes (datasets.py). All runs are made by ``cloister.comparing``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,10 +33,8 @@ import numpy as np
 import peers
 from datasets import EPSILONS, DataSet
 
-from cloister.core.errors import CloisterError
-from cloister.metrics import Mean, auc, mean_interval, nicv
-from cloister.run.fit import fit, source
-from cloister.run.request import Request, prepare
+from cloister.comparing import Contender, Study, compare
+from cloister.metrics import Mean, auc, mean_interval
 
 METHODS = ("su-lloyd", "gauss-lloyd", "fastlloyd")
 BAR = {"su-lloyd": "SuLloyd*", "gauss-lloyd": "GLloyd*", "fastlloyd": "FastLloyd*"}
@@ -68,55 +66,51 @@ def data_of(name: str) -> DataSet:
     return found
 
 
-@lru_cache(maxsize=2)
-def population_of(name: str) -> Any:
-    """Its rows, kept on the lattice over the runs of all cells that share the set."""
-    return source(data_of(name).rows, None, "refuse")
-
-
-def request_of(cell: Cell) -> Request:
-    """A cell's run."""
-    data = data_of(cell.data)
-    n = len(data.rows)
-    private = cell.method != "lloyd"
-    return Request(
-        k=data.k, method=cell.method, epsilon=cell.epsilon,
-        delta=0.0 if cell.method == "su-lloyd" else datasets.delta(n),
-        bounds=(-1.0, 1.0), rows=n, options=dict(cell.options), not_private=not private,
-        trust="central" if private else None,
-    )  # fmt: skip
-
-
-def measure(cell: Cell) -> list[float]:
-    """NICV of each run of a cell."""
-    data, request = data_of(cell.data), request_of(cell)
-    return [nicv(data.rows, fit(request, population_of(cell.data)).centers) for _ in range(cell.runs)]
+def contender_of(cell: Cell) -> Contender:
+    """The method of a cell. Pure noise has no use for a delta; only what is private has a trust model."""
+    trust, delta = None if cell.method == "lloyd" else "central", 0.0 if cell.method == "su-lloyd" else None
+    return Contender(cell.method, dict(cell.options), trust=trust, delta=delta)
 
 
 def run(cells: Iterable[Cell], processes: int, store: Path | None) -> dict[Cell, list[float]]:
-    """Measure all cells, the ones of one data set together; cells that the store has are not measured again."""
-    known = _stored(store)
-    todo = [cell for cell in cells if cell not in known]
-    with ProcessPoolExecutor(processes) as pool:
-        for done, (cell, values) in enumerate(zip(todo, pool.map(measure, todo), strict=True), 1):
-            known[cell] = values
-            print(f"\r{done} of {len(todo)} cells", end="", file=sys.stderr)
-            if store is not None:
-                with store.open("a") as file:
-                    file.write(json.dumps({"cell": attrs.asdict(cell), "values": values}) + "\n")
+    """NICV of each run of all cells, but for those of methods that refuse them, by ``cloister.comparing``.
+
+    Args: store (a folder that keeps a study per data set; what is in them is not measured again).
+    """
+    if store is not None:
+        store.mkdir(parents=True, exist_ok=True)
+    found, groups = dict[Cell, list[float]](), defaultdict[tuple[str, int], list[Cell]](list)
+    for cell in cells:
+        groups[cell.data, cell.runs].append(cell)
+    for number, ((name, _), group) in enumerate(groups.items(), 1):
+        out = None if store is None else store / f"{name.replace(' ', '-')}.jsonl"
+        title = f"set {number} of {len(groups)}, {name}"
+        for study, part in _studies(name, group, processes, out, title):
+            values = {(cell.label, cell.epsilon): list(cell.nicv) for cell in study.cells if cell.nicv}
+            keys = {cell: (contender_of(cell).label, cell.epsilon) for cell in part}
+            found |= {cell: values[key] for cell, key in keys.items() if key in values}
     print(file=sys.stderr)
-    return known
-
-
-def _stored(store: Path | None) -> dict[Cell, list[float]]:
-    if store is None or not store.exists():
-        return {}
-    found = {}
-    for line in store.read_text().splitlines():
-        entry = json.loads(line)
-        facts = entry["cell"] | {"options": tuple((a, b) for a, b in entry["cell"]["options"])}
-        found[Cell(**facts)] = entry["values"]
     return found
+
+
+def _studies(
+    name: str, group: list[Cell], processes: int, out: Path | None, title: str
+) -> Iterator[tuple[Study, list[Cell]]]:
+    """The studies of one set and number of runs: one for all methods that are wanted at the same epsilons."""
+    data = data_of(name)
+    by_label = {contender_of(cell).label: contender_of(cell) for cell in group}
+    parts = defaultdict[tuple[float, ...], list[str]](list)
+    for label in by_label:
+        parts[tuple(c.epsilon for c in group if contender_of(c).label == label)].append(label)
+    for epsilons, labels in parts.items():
+        yield (
+            compare(
+                data.rows, k=data.k, epsilons=epsilons, methods=[by_label[label] for label in labels],
+                runs=group[0].runs, bounds=(-1.0, 1.0), workers=processes, out=out,
+                progress=lambda done, total: print(f"\r{title}: {done} of {total} runs ", end="", file=sys.stderr),
+            ),
+            [cell for cell in group if contender_of(cell).label in labels],
+        )  # fmt: skip
 
 
 def runs_for(n: int) -> int:
@@ -191,15 +185,6 @@ def against_peers(processes: int, store: Path | None, names: tuple[str, ...], sc
     print("\n".join(missed))
 
 
-def can_run(cell: Cell) -> bool:
-    """Whether the method takes so many columns, with so much budget."""
-    try:
-        prepare(request_of(cell), [str(j) for j in range(data_of(cell.data).rows.shape[1])])
-    except CloisterError:
-        return False
-    return True
-
-
 def default(processes: int, store: Path | None, names: tuple[str, ...], scale: float, only: bool, out: Path) -> None:
     """Auto, and unless ``only`` it is wanted the methods that it picks from; the picture."""
     methods = ["auto"] if only else ["auto", *auto_tables.others()]
@@ -209,9 +194,8 @@ def default(processes: int, store: Path | None, names: tuple[str, ...], scale: f
         for method in methods
         for eps in auto_tables.EPSILONS
     ]
-    measured = run(filter(can_run, cells), processes, store)
-    whole = sorted((c for c in measured if not c.options), key=lambda c: c.runs)  # of two figures, that of more runs
-    found = {(c.data, c.method, c.epsilon): measured[c] for c in whole}
+    measured = run(cells, processes, store)
+    found = {(c.data, c.method, c.epsilon): values for c, values in measured.items()}
     print("\n".join(auto_tables.table(found, names)))
     auto_tables.draw(found, names, out)
 
@@ -267,13 +251,13 @@ def main() -> None:
     parser.add_argument("what", choices=("auto", "peers", "more", "synth", "ablation"))
     parser.add_argument("--sets", nargs="*", help="only these sets (auto, peers)")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument(
-        "--store", type=Path, help="a JSON-lines file of finished cells, to go on with after an interruption"
-    )
+    parser.add_argument("--store", type=Path, help="a folder of studies, to go on with after an interruption")
     parser.add_argument("--runs", type=int, default=20, help="runs per figure (more, synth, ablation)")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the usual number of runs (auto, peers)")
     parser.add_argument("--only", action="store_true", help="auto alone, without our other methods (auto)")
-    parser.add_argument("--picture", type=Path, default=Path("docs/accuracy_auto.svg"), help="file to draw (auto)")
+    parser.add_argument(
+        "--picture", type=Path, default=Path("docs/explanation/accuracy_auto.svg"), help="file to draw (auto)"
+    )
     o = parser.parse_args()
     if o.what == "auto":
         default(o.processes, o.store, tuple(o.sets or datasets.TWELVE), o.scale, o.only, o.picture)

@@ -1,4 +1,4 @@
-"""NICV where bounds are too wide, with zoom and without: the tables in docs/bounds.md.
+"""NICV where bounds are too wide, with zoom and without: the tables in docs/howto/bounds.md.
 
     python benchmarks/bounds.py                      auto, hst-means and tree-coreset, epsilon 1
     python benchmarks/bounds.py --epsilon 0.25 --methods hst-means --runs 20

@@ -1,5 +1,5 @@
 """k-median against the rivals of the tree paper (Cohen-Addad et al. 2022, figures 2 and 3): the tables in
-docs/accuracy.md.
+docs/explanation/accuracy.md.
 
     python benchmarks/median.py                                             all of it: hours
     python benchmarks/median.py --sets skin --epsilons 0.5                  figure 2 (a)
@@ -22,6 +22,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +32,22 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import attrs
 import datasets
 import numpy as np
-from accuracy import data_of, head, population_of, rows_of
+from accuracy import data_of, head, rows_of
 
 from cloister.core.clustering import Coreset, Released
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
 from cloister.metrics import Mean, k_median_cost, mean_interval
 from cloister.plugins.solvers.kmedian import KMedianPlusPlus
-from cloister.run.fit import fit
+from cloister.run.fit import fit, source
 from cloister.run.request import Request
+
+
+@lru_cache(maxsize=2)
+def population_of(name: str) -> Any:
+    """A set's rows, kept on the lattice over the runs of all cells that share it."""
+    return source(data_of(name).rows, None, "refuse")
+
 
 SETS = ("skin", "shuttle", "covertype_first20k", "higgs_10k")
 METHODS = ("hst-median", "tree-coreset-median", "private-lloyd-median", "k-variates")

@@ -1,4 +1,4 @@
-"""One-round k-means under local trust: the tables and figures of docs/one_round.md.
+"""One-round k-means under local trust: the tables and figures of docs/explanation/one_round.md.
 
     python benchmarks/one_round.py exact     every report drawn: the bars, and the paper's method beside column A
     python benchmarks/one_round.py paper     the paper's method alone, every report drawn
@@ -393,7 +393,7 @@ def main() -> None:
     elif given.what == "speed":
         print("\n".join(table_speed()))
     else:
-        figures(kept, Path("docs"))
+        figures(kept, Path("docs/explanation"))
 
 
 if __name__ == "__main__":

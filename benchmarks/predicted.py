@@ -107,12 +107,12 @@ def without(lost: Sequence[Loss], sets: Collection[str]) -> list[Loss]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--store", type=Path, help="a JSON-lines file of finished cells, to go on with")
+    parser.add_argument("--store", type=Path, help="a folder of studies, to go on with")
     o = parser.parse_args()
     sets = [*(f"calibration {i}" for i in range(calibration.NUMBER)), *REAL]
     methods = [s.name for s in registry().candidates("k-means") if s.name != "one-round"]
     cells = [Cell(name, method, eps, RUNS) for name in sets for method in methods for eps in EPSILONS]
-    lost = losses(accuracy.run(filter(accuracy.can_run, cells), o.processes, o.store))
+    lost = losses(accuracy.run(cells, o.processes, o.store))
     whole = laws(lost, methods)
     for method, law in whole.items():
         print(f"{method:<14} ErrorLaw({math.exp(law[0]):.3g}, {-law[1]:.3g}, {law[2]:.3g}, {law[3]:.3g})")

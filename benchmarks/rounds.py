@@ -1,4 +1,4 @@
-"""Local k-means and k-median in a constant number of rounds: the tables of docs/rounds_accuracy.md.
+"""Local k-means and k-median in a constant number of rounds: the tables of docs/explanation/rounds_accuracy.md.
 
     python benchmarks/rounds.py table       weighted-centers beside its predecessor, one round and the baselines
     python benchmarks/rounds.py slope       additive error over n on data at exactly k places (best cost 0), SIMULATED

@@ -125,7 +125,7 @@ def chunks(paths: list[Path], rows: int) -> dict[str, Any]:
     from cloister.plugins.populations.files import Files
 
     asked, tree = opened(rows)
-    population = Files(paths)
+    population = Files(paths, "*")
     start = time.perf_counter()
     for _, some in population.chunks():
         tree.locate(asked.domain.snap(some))
@@ -151,7 +151,7 @@ def fitted(paths: list[Path], rows: int, engine: str, kill: bool) -> dict[str, A
             killed.extend(runner.client().run(os.getpid).values())  # type: ignore[attr-defined]
             os.kill(killed[0], signal.SIGKILL)
 
-    population = Recorded(Files(paths, engine=runner, progress=tell))
+    population = Recorded(Files(paths, "*", engine=runner, progress=tell))
     times = [time.perf_counter()]
     population.files.check()
     times.append(time.perf_counter())

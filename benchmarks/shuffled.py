@@ -1,5 +1,5 @@
 """One-round k-means under Shuffled trust, beside a curator and beside no trust at all: the tables of
-docs/shuffled_accuracy.md.
+docs/explanation/shuffled_accuracy.md.
 
     python benchmarks/shuffled.py cost     Gaussian mixtures, n = 1e4, 1e5, 1e6, d = 2, 10, 100, at (1, 1e-6)
     python benchmarks/shuffled.py local    what each person may spend, by n, epsilon and delta, and how tight that is

@@ -1,4 +1,4 @@
-"""k-means by trees against their rivals: the first table of docs/trees.md.
+"""k-means by trees against their rivals: the first table of docs/explanation/trees.md.
 
     python benchmarks/trees.py                           the five sets where a start decides, epsilon = 0.25, 0.5, 1
     python benchmarks/trees.py --sets iris wine adult    others of the twelve
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="*", type=float, default=(0.25, 0.5, 1.0))
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--store", type=Path, help="a JSON-lines file of finished cells, to go on with")
+    parser.add_argument("--store", type=Path, help="a folder of studies, to go on with")
     o = parser.parse_args()
     cells = [Cell(s, m, e, o.runs) for e in reversed(o.epsilons) for s in o.sets for m in METHODS]
     found = run(cells, o.processes, o.store)

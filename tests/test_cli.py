@@ -77,7 +77,7 @@ def test_help_and_list_import_nothing_heavy(arguments: list[str]) -> None:
 
 
 def test_fit_saves_and_prints_released_values_only(folder: Path) -> None:
-    done = program("fit", "rows.parquet", *BASE, "--out", "result.json", folder=folder)
+    done = program("fit", "rows.parquet", *BASE, "--columns", "x,y", "--out", "result.json", folder=folder)
     assert done.returncode == 0, done.stderr
     assert "epsilon = 1, delta = 1e-06, Central trust" in done.stdout
     result = Result.load(folder / "result.json")
@@ -127,7 +127,7 @@ def test_every_slot_can_be_swapped_and_every_option_set(folder: Path) -> None:
 
 
 def test_evaluate_says_that_it_is_not_private(folder: Path) -> None:
-    cloister("fit", "rows.parquet", *BASE, "--out", "result.json", folder=folder)
+    cloister("fit", "rows.parquet", *BASE, "--columns", "*", "--out", "result.json", folder=folder)
     done = cloister("evaluate", "result.json", "rows.parquet", "--reference", folder=folder)
     assert done.stdout.startswith("NOT private")
     figures = json.loads(cloister("evaluate", "result.json", "rows.parquet", "--json", folder=folder).stdout)
@@ -139,7 +139,9 @@ def test_evaluate_says_that_it_is_not_private(folder: Path) -> None:
 def test_centres_without_column_names_are_evaluated_on_files_that_have_them(folder: Path) -> None:
     """Plans may say how many columns there are, and not what they are called."""
     cloister("fit", "rows.npy", *BASE, "--out", "unnamed.json", folder=folder)
-    named = json.loads(cloister("evaluate", "unnamed.json", "rows.parquet", "--json", folder=folder).stdout)
+    asked = "evaluate", "unnamed.json", "rows.parquet"
+    assert "which columns? There are x (numbers), y" in cloister(*asked, folder=folder).stderr
+    named = json.loads(cloister(*asked, "--columns", "x,y", "--json", folder=folder).stdout)
     assert named == json.loads(cloister("evaluate", "unnamed.json", "rows.npy", "--json", folder=folder).stdout)
     told = cloister("evaluate", "unnamed.json", "rows.npy", folder=folder).stdout
     assert "mean squared distance to the nearest centre" in told
@@ -226,8 +228,8 @@ BAD: dict[str, tuple[list[str], str]] = {
     ),
     "a missing file": (["none.npy", *BASE], "none.npy"),
     "an empty file": (["empty.csv", *BASE], "empty.csv"),
-    "no numeric column": (["text.csv", *BASE], "has a cell that is not a number"),
-    "no numeric column by schema": (["text.parquet", *BASE], "no column holds numbers"),
+    "no numeric column": (["text.csv", *BASE, "--columns", "*"], "column 'a' does not hold numbers"),
+    "no numeric column by schema": (["text.parquet", *BASE, "--columns", "*"], "no column of numbers matches '*'"),
     "ragged rows": (["ragged.csv", *BASE], "ragged.csv"),
     "a column that is not there": (["rows.parquet", *BASE, "--columns", "x,z"], "no column 'z'"),
     "a column of text": (["rows.parquet", *BASE, "--columns", "x,name"], "name"),

@@ -12,7 +12,7 @@ import cloister
 from cloister.core.registry.registry import built_in
 
 ROOT = Path(cloister.__file__).parent
-FACE = {"__init__", "_version", "cli", "estimators", "metrics", "plugin"}
+FACE = {"__init__", "__main__", "_version", "cli", "metrics", "plugin"}
 
 
 @pytest.fixture(scope="module")

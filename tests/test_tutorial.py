@@ -1,4 +1,4 @@
-"""docs/plugins.md: its code is that of the examples, its commands run, and what it quotes is what is said."""
+"""docs/howto/plugins.md: its code is that of the examples, its commands run, and what it quotes is what is said."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cloister.testing.stubs import Handful
 from tests.outside import environment
 from tests.testing.zoo_noise import Clamped, ClampedInSilence
 
-TEXT = (Path(__file__).parents[1] / "docs" / "plugins.md").read_text("utf-8")
+TEXT = (Path(__file__).parents[1] / "docs" / "howto" / "plugins.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 WHOLE = {f"{EXAMPLES[role]}/{role}.py" for role in ("oracle", "method", "tree")}
 """Files that the tutorial shows from the first line to the last."""

@@ -68,7 +68,7 @@ def test_reports_are_decoded_to_the_same_centres(before: Path) -> None:
     said(before, "decode", "plan", "reports", "--out", "again.json")
     then, now = (json.loads((before / name).read_text())["result"] for name in ("centers.json", "again.json"))
     assert now["centers"] == then["centers"]
-    assert now["details"] == then["details"]
+    assert now["details"].items() >= then["details"].items()  # later versions release more of the same answers
 
 
 def test_a_state_gives_the_same_reports_and_keeps_its_lifetime(before: Path) -> None:
@@ -105,6 +105,7 @@ def test_a_ledger_counts_its_run_and_computes_its_result_again(before: Path, nam
     (people,) = json.loads(said(before, "ledger", "show", "budget.db", "--json").stdout)
     assert [(run["id"], run["state"]) for run in people["runs"]] == [(RUN, "done")]
     asked = FIT if named else FIT[: FIT.index("--method")]
-    said(before, "fit", "rows.csv", *asked, "--resume", RUN, "--out", "again.json")
+    said(before, "fit", "rows.csv", "--columns", "x,y", *asked, "--resume", RUN, "--out", "again.json")
     then, now = (json.loads((before / name).read_text())["result"] for name in ("fit.json", "again.json"))
-    assert now == then
+    assert now["details"].items() >= then["details"].items()  # later versions release more of the same answers
+    assert {**now, "details": {}} == {**then, "details": {}}

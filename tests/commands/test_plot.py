@@ -68,7 +68,7 @@ def test_a_tree_is_drawn_with_its_cells_and_its_costs(fitted: Path, tmp_path: Pa
     details = json.loads((fitted / "hst-means.json").read_text())["result"]["details"]
     assert facts["cells"] == facts["cells in the result"] == len(details["cells"]) > 1
     assert (facts["picture"], facts["axes"], facts["file"]) == ("map", ["0", "1"], str(tmp_path / "map.svg"))
-    assert "tree cell (darker: more rows per area)" in words(tmp_path / "map.svg")
+    assert "tree cell (bluer: more rows per area)" in words(tmp_path / "map.svg")
     done = cloister("plot", "hst-means.json", "-o", str(tmp_path / "curve.svg"), "--curve", "--json", folder=fitted)
     assert json.loads(done.stdout)["costs"] == len(details["costs"])
     assert "k = 3, as asked" in words(tmp_path / "curve.svg")

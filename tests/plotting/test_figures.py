@@ -15,7 +15,7 @@ from matplotlib.text import Text
 
 from cloister.core.errors import Damaged, InvalidInput, MissingExtra, UnknownName
 from cloister.plotting.data import FLAT, OVERLAPPING, Curve, Map
-from cloister.plotting.figures import draw_curve, draw_map, save
+from cloister.plotting.figures import draw_curve, draw_map, figure_of, save
 from cloister.plotting.projection import TREE, View, principal, rounded, shade
 from cloister.run.result import Result
 from cloister.run.statement import PrivacyStatement
@@ -48,7 +48,7 @@ def words(path: Path) -> str:
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtra, match=r"needs matplotlib: pip install 'cloister\[plot\]'"):
+    with pytest.raises(MissingExtra, match=r"needs matplotlib: pip install '.*\[plot\]'"):
         draw_map(made())
 
 
@@ -248,6 +248,20 @@ def test_empty_details_are_as_good_as_none(empty: Any) -> None:
         draw_curve(made(details={"costs": []}))
 
 
+def test_principal_axes_are_in_the_units_that_the_run_took_distances_in() -> None:
+    """A column in cents would otherwise be the whole picture."""
+    units = np.array([1.0, 1000.0, 1.0])
+    wide = made(3, centers=made(3).centers * units, details={"units": units})
+    assert np.allclose(Map.of(wide, project=True).centers, Map.of(made(3), project=True).centers)
+
+
+@pytest.mark.parametrize("picture", [Map, Curve])
+def test_a_bare_figure_has_no_words_above(picture: Any) -> None:
+    figure = figure_of(picture.of(made(details={"costs": [3.0, 2.0, 1.0]})), bare=True)
+    assert not figure.texts
+    assert figure_of(picture.of(made(details={"costs": [3.0, 2.0, 1.0]}))).texts
+
+
 def test_an_unknown_column_is_offered_a_near_one() -> None:
     with pytest.raises(UnknownName, match="did you mean c1"):
         draw_map(made(), ("c0", "C1"))
@@ -277,6 +291,13 @@ def test_what_is_left_of_a_difference_is_no_cost() -> None:
 "cost on the tree"), ("x", "cost on the tree")])  # fmt: skip
 def test_the_curve_says_what_a_cost_is(power: Any, label: str) -> None:
     assert draw_curve(made(details={"costs": [2.0, 1.0], "power": power})).axes[0].get_ylabel() == label
+
+
+def test_a_curve_over_a_range_is_drawn_with_its_suggestion() -> None:
+    found = {"k": [2, 4, 8], "costs": [9.0, 3.0, 2.0], "suggested": 4}
+    axes = draw_curve(made(details={"curve": found, "costs": [1.0]})).axes[0]
+    assert [str(line.get_label()) for line in axes.lines] == ["least cost", "k = 4, as suggested"]
+    assert np.asarray(axes.lines[0].get_xdata()).tolist() == [2, 4, 8]
 
 
 @pytest.mark.parametrize("costs", [[[1.0]], ["a"], [-1.0, 0.0], [np.nan], 3])

@@ -15,6 +15,7 @@ import cloister
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.frames import UNKNOWN
+from cloister.datasets.hospital import BOUNDS, patients
 from cloister.federated.plan import pooled
 from cloister.metrics import nicv
 from cloister.plotting.data import Curve, Map
@@ -23,7 +24,6 @@ from cloister.run.fit import fit, parties, source
 from cloister.run.framing import scale_of
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
-from tests.hospital import BOUNDS, patients
 from tests.in_process import cloister as program
 from tests.killed import killed_after
 
@@ -278,7 +278,8 @@ def test_the_price_is_printed_before_the_run_and_figures_are_in_both_units(tmp_p
     pd.DataFrame(blobs() * [1, 1000], columns=list(COLUMNS)).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "b.toml").write_text('x = [-9, 9]\ny = "unknown"\nz = [0, 1]\n')
     rows, out = str(tmp_path / "rows.csv"), str(tmp_path / "out.json")
-    asked = ("fit", rows, "-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds", str(tmp_path / "b.toml"))
+    asked = ("fit", rows, "-k", "3", "--epsilon", "1", "--delta", "1e-6", "--columns", "x,y", "--bounds")
+    asked += (str(tmp_path / "b.toml"),)
     done = program(*asked, "--rows", "5000", "--method", "hst-means", "--out", out)
     assert done.returncode == 0, done.stderr
     assert "of the budget finds where the rows are within their bounds and the unknown range of y." in done.stderr

@@ -255,7 +255,7 @@ def test_scikit_learns_way(tmp_path: Path) -> None:
 
 def test_the_command_line(tmp_path: Path) -> None:
     visits().to_csv(tmp_path / "visits.csv", index=False)
-    options = ["-k", "2", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1500"]
+    options = ["--columns", "*", "-k", "2", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1500"]
     of_users = ["--user-column", "who", "--rows-per-user", "4"]
     declared = cloister("ledger", "declare", "budget.db", "people", "--epsilon", "2", "--delta", "1e-5", "--unit",
         "users", folder=tmp_path)  # fmt: skip

@@ -35,7 +35,7 @@ def advance(
     out: Annotated[Path | None, typer.Option(help="Save the result, once there is one: .json or .npz.")] = None,
     only: Annotated[int | None, typer.Option("--round", help="Close this round, from 1; nothing happens if it is "
         "closed. Default: the open one.")] = None,
-    least: Annotated[int, typer.Option(help="Reports that must count, or nothing is closed.")] = 1,
+    least: Annotated[int, typer.Option(min=1, help="Reports that must count, or nothing is closed.")] = 1,
     strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be "
         "refused.")] = False,
     accept_shares: AcceptShares = False,

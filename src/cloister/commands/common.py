@@ -28,8 +28,18 @@ Rows = Annotated[
 PlanFolder = Annotated[Path, typer.Argument(help="Folder of the plan.")]
 PlanFile = Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")]
 Columns = Annotated[
-    str | None, typer.Option(help="Columns to use, separated by commas; default: all numeric ones (of CSV: all).")
+    str | None,
+    typer.Option(
+        help="Columns to use, separated by commas: names, or patterns such as '*', which take numbers that are neither "
+        "id-like nor dates. Default: those that --bounds and --category name; of NPY and NPZ all."
+    ),
 ]
+Categories = Annotated[
+    list[str] | None,
+    typer.Option("--category", help="Public values of a column of categories, as in ward=A,B,C. Repeatable."),
+]
+Delimiter = Annotated[str | None, typer.Option(help="What parts the cells of CSV files: ';', tab, ... Default: ','.")]
+Encoding = Annotated[str | None, typer.Option(help="Of CSV files: utf-8 (default), latin-1, utf-16, ...")]
 TrustModel = Annotated[
     str | None,
     typer.Option(
@@ -63,15 +73,27 @@ Centers = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
-def whole(text: str) -> int:
-    """Parse a whole number, which may be written as 1e6. Raises: typer.BadParameter for anything else."""
+def whole(text: str | int) -> int:
+    """Parse a whole number, which may be written as 1e6; a default is one already. Raises: typer.BadParameter for
+    anything else."""
     try:
-        value = float(text) if "e" in text.lower() else int(text)
+        value = float(text) if "e" in str(text).lower() else int(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a whole number") from None
     if not float(value).is_integer():
         raise typer.BadParameter(f"{text!r} is not a whole number")
     return int(value)
+
+
+def seconds(text: str) -> float:
+    """Parse a time to wait. Raises: typer.BadParameter for anything but a positive finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise typer.BadParameter(f"{text!r} is not a positive number of seconds")
+    return value
 
 
 def number_or_text(text: str | None) -> Any:
@@ -102,10 +124,21 @@ def show(text: str) -> None:
 
 
 def steady() -> None:
-    """Write characters that an output cannot encode as escapes, so that no paid result is lost to a name."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+    """Write characters that an output cannot encode as escapes, so that no paid result is lost to a name; make an
+    output that was closed before the start (``>&-``) fail like any other that cannot be written."""
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        stream: TextIO | None = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, _unwritable(number))
+        elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _unwritable(number: int) -> TextIO:
+    """A stream that cannot be written, in place of one that was closed: no file gets its number, or its words."""
+    while (taken := os.open(os.devnull, os.O_RDONLY)) < number:
+        pass
+    return os.fdopen(taken, "w")
 
 
 def console() -> Console:
@@ -126,6 +159,7 @@ def print_result(result: Result) -> None:
     """Print the centres as a table, then the privacy statement."""
     from rich.table import Table
 
+    from cloister.run.cautions import after
     from cloister.run.centers import chosen
 
     terminal = console()
@@ -142,16 +176,21 @@ def print_result(result: Result) -> None:
         weight = [] if result.weights is None else [f"{result.weights[i]:.0f}"]
         table.add_row(str(i), *weight, *(f"{v:.6g}" for v in center[:shown]))
     print_table(table, terminal)
-    if result.weights is not None and (empty := int((result.weights < result.weights.mean() / 100).sum())):
-        show(
-            f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, "
-            f"narrower bounds or more budget would use them better."
-        )
+    for warning in after(result):
+        show(f"WARNING: {warning}.")
     if words := chosen(result.problem, result.details):
         show(words)
-    if (auto := result.details.get("auto")) and auto["warning"]:
-        show(f"WARNING: {auto['warning']}.")
     show(plain(result.privacy.text(), keep="\n"))
+
+
+def print_saved(result: Result, target: Path | None, as_json: bool) -> None:
+    """Print a result for people or for programs. Args: target (where it is saved, if anywhere)."""
+    if as_json:
+        print_json(result.as_dict())
+        return
+    print_result(result)
+    if target is not None:
+        show(f"\nsaved to {target}")
 
 
 def say(text: str) -> None:
@@ -214,6 +253,17 @@ def pairs(items: list[str] | None, flag: str) -> dict[str, str]:
         if found.setdefault(name, value) != value:
             raise InvalidInput(f"{flag} {name} was given twice, with different values")
     return found
+
+
+def listed_values(items: list[str] | None) -> dict[str, list[str]]:
+    """Parse repeated column=value,value flags. Raises: InvalidInput: as ``pairs``."""
+    return {name: [part.strip() for part in text.split(",")] for name, text in pairs(items, "--category").items()}
+
+
+def tell_columns(population: Any) -> None:
+    """Say which columns are used and which are left out, before anything is spent; nothing where none has a name."""
+    if population.selection.by_name:
+        say(plain(population.selection.words))
 
 
 def names(text: str | None) -> list[str] | None:

@@ -10,7 +10,10 @@ from typing import Any
 
 from cloister.core.errors import InvalidInput, UnknownName
 
-TEXTS = {"method", "trust", "missing", "ledger", "dataset", "out", "engine", "scheduler", "user_column"}
+TEXTS = {
+    "method", "trust", "missing", "ledger", "dataset", "out", "engine", "scheduler", "user_column", "delimiter",
+    "encoding",
+}  # fmt: skip
 """Options whose value in a config file must be text."""
 
 
@@ -31,7 +34,7 @@ def read_config(path: Path | None) -> dict[str, Any]:
 
 
 def merged(given: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-    """Merge options: flags win over the file; ``with`` and ``set`` are merged entry by entry."""
+    """Merge options: flags win over the file; ``with``, ``set`` and ``category`` are merged entry by entry."""
     for name in config:
         if name not in given:
             raise UnknownName("option", name, given, "(in the config file)")
@@ -42,11 +45,11 @@ def merged(given: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(columns, str) and not (isinstance(columns, list) and all(isinstance(c, str) for c in columns)):
         raise InvalidInput(f"columns in the config file is {columns!r}: give a list of names")
     all_of_them = {name: config.get(name) if value is None else value for name, value in given.items()}
-    for name in ("with", "set"):
+    for name in ("with", "set", "category"):
         tables = config.get(name, {})
         if not isinstance(tables, dict):
             raise InvalidInput(f"'{name}' in the config file is {tables!r}: give a table of names and values")
-        all_of_them[name] = {**tables, **given[name]}
+        all_of_them[name] = {**tables, **(given.get(name) or {})}
     return all_of_them
 
 

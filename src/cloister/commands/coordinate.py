@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands.common import NotPrivate, PlanFile, Unsigned, event_log, say
+from cloister.commands.common import NotPrivate, PlanFile, Unsigned, event_log, say, seconds
 from cloister.commands.endings import ending
 
 if TYPE_CHECKING:
@@ -28,10 +28,12 @@ def coordinate(
     secret: Annotated[Path | None, typer.Option(help="The coordinator's pooling key, if it is elsewhere.")] = None,
     journal: Annotated[Path | None, typer.Option(help="File to remember the session in: start again with it after a "
         "crash.")] = None,
-    patience: Annotated[float, typer.Option(help="Seconds that parties may take to join.")] = 3600.0,
-    timeout: Annotated[float, typer.Option(help="Seconds that parties may take over a round, after the first one has "
+    patience: Annotated[float, typer.Option(parser=seconds, metavar="<float>",
+        help="Seconds that parties may take to join.")] = 3600.0,
+    timeout: Annotated[float, typer.Option(parser=seconds, metavar="<float>",
+        help="Seconds that parties may take over a round, after the first one has "
         "sent.")] = 300.0,
-    attempts: Annotated[int, typer.Option(help="How often a round is tried before the session ends.")] = 3,
+    attempts: Annotated[int, typer.Option(min=1, help="How often a round is tried before the session ends.")] = 3,
     log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
     unsigned: Unsigned = False,
     not_private: NotPrivate = False,

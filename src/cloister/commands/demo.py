@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cloister.commands.common import AsJson, print_json, show
-from cloister.commands.progress import progress
+from cloister.run.progress import progress
 
 
 def demo(

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, PlanFolder, Rows, names, print_json, progress, say, show
+from cloister.commands.common import (
+    AsJson,
+    Delimiter,
+    Encoding,
+    PlanFolder,
+    Rows,
+    names,
+    print_json,
+    progress,
+    say,
+    show,
+    tell_columns,
+)
 from cloister.commands.endings import ending, printing
 from cloister.core.errors import InvalidInput
 
@@ -16,10 +28,17 @@ if TYPE_CHECKING:
     from cloister.collection.plan.transcript import Transcript
 
 Out = Annotated[Path, typer.Option(help="Folder that the reports are put in.")]
-First = Annotated[int | None, typer.Option(help="User number of the first row; the others follow. Default: 0.")]
+First = Annotated[
+    int | None,
+    typer.Option(
+        help="User number of the first row; the others follow. Default: "
+        "0, for everybody's rows; one person's row needs her number."
+    ),
+]
 UserColumn = Annotated[str | None, typer.Option(help="Column that holds the user numbers.")]
 Columns = Annotated[
-    str | None, typer.Option(help="Columns to use, in the plan's order, separated by commas; default: the plan's.")
+    str | None,
+    typer.Option(help="Columns to use, or patterns, in the plan's order, separated by commas; default: the plan's."),
 ]
 Lifetime = Annotated[
     float | None,
@@ -43,10 +62,13 @@ def answer(
         "there.")],
     first: First = None, user_column: UserColumn = None, columns: Columns = None, lifetime: Lifetime = None,
     lifetime_delta: LifetimeDelta = None, missing: Missing = "refuse", format: Format = "parquet",
-    as_json: AsJson = False,
+    delimiter: Delimiter = None, encoding: Encoding = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Answer a plan's open round. Runs where the rows are; refuses what was changed since, and pays for a plan once."""
-    _reported(plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, as_json)
+    form = {"delimiter": delimiter, "encoding": encoding}
+    _reported(
+        plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, form, as_json
+    )
 
 
 def encode(
@@ -55,16 +77,20 @@ def encode(
     state: Annotated[Path | None, typer.Option(help="File that remembers what was answered and spent; made if it is "
         "not there.")] = None,
     lifetime: Lifetime = None, lifetime_delta: LifetimeDelta = None, missing: Missing = "refuse",
-    format: Format = "parquet", as_json: AsJson = False,
+    format: Format = "parquet", delimiter: Delimiter = None, encoding: Encoding = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Randomise rows into reports that may leave. Runs where the rows are; nothing else leaves."""
-    _reported(plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, as_json)
+    form = {"delimiter": delimiter, "encoding": encoding}
+    _reported(
+        plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, form, as_json
+    )
 
 
 def _reported(
     plan: Path, rows: list[str], out: Path, state: Path | None, first: int | None, user_column: str | None,
     columns: str | None,
-    lifetime: float | None, lifetime_delta: float | None, missing: str, format: str, as_json: bool,
+    lifetime: float | None, lifetime_delta: float | None, missing: str, format: str, form: dict[str, str | None],
+    as_json: bool,
 ) -> None:  # fmt: skip
     if first is not None and user_column is not None:
         raise InvalidInput(
@@ -83,12 +109,15 @@ def _reported(
     kept = None if state is None else State(state, lifetime, lifetime_delta=lifetime_delta)
     transcript = transcript_of(plan)
     total, length = transcript.total, transcript.plan.length
-    for caution in cautions(transcript, kept):
-        say(f"WARNING: {caution}")
     elsewhere = sorted(out.glob("part-*")) if out.is_dir() else []
-    if elsewhere and length == 1:
-        say(f"{out} already holds {len(elsewhere)} files of reports: people who are in two files count once at most")
     encoder = PlanEncoder(transcript)
+
+    def warned() -> None:
+        for caution in cautions(transcript, kept):
+            say(f"WARNING: {caution}")
+        if elsewhere and length == 1:
+            files = f"{len(elsewhere)} files of reports"
+            say(f"{out} already holds {files}: people who are in two files count once at most")
 
     def standing() -> str:
         written = [path for path in out.glob("part-*") if path not in elsewhere]
@@ -102,8 +131,10 @@ def _reported(
         )
 
     with ending(lambda error: standing()), progress("rows read") as advance:
-        table = RowTable(encoder, rows, Naming(first=first or 0, column=user_column), names(columns), missing, advance)
-        path, written = collect(encoder, table, out, "arrow" if format == "arrow" else "parquet", kept)
+        checked = tell_columns if transcript.plan.columns is None else lambda table: None
+        naming = Naming(first=first, column=user_column)
+        table = RowTable(encoder, rows, naming, names(columns), missing, advance, form, checked)
+        path, written = collect(encoder, table, out, "arrow" if format == "arrow" else "parquet", kept, warned)
     with printing(standing):
         if as_json:
             more = {} if length == 1 else {"round": transcript.index + 1, "rounds": length}

@@ -149,8 +149,9 @@ class Standing:
             return f"the result is in {self.target}"
         if self.account is not None:
             return (
-                f"run {self.run} is finished, and nothing is lost: {self._again()} and the same options print it again "
-                f"for nothing"
+                f"run {self.run} is finished, and nothing is lost: "
+                f"{shlex.join(['cloister', 'ledger', 'result', str(self.account.ledger), str(self.run)])} prints it "
+                f"again for nothing"
             )
         if self.result is None:
             return "nothing was released: start it again"

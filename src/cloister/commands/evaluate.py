@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cloister.commands.common import AsJson, Rows, names, print_json
+from cloister.commands.common import AsJson, Delimiter, Encoding, Rows, names, print_json, show, tell_columns
+from cloister.commands.endings import printing
 
 MEANING = {
     "nicv": "mean squared distance to the nearest centre",
@@ -24,16 +24,20 @@ def evaluate(
     rows: Rows,
     columns: Annotated[str | None, typer.Option(help="Columns to use, separated by commas; default: the "
         "result's.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     reference: Annotated[bool, typer.Option(help="Also compare with non-private k-means++ on the same rows.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """How well released centres fit rows. NOT private: the figures tell about the rows."""
     from cloister import metrics
-    from cloister.run.fit import source
+    from cloister.commands.predicting import rows_of
     from cloister.run.result import Result
 
     loaded = Result.load(result)
-    table = source(rows, names(columns) or _columns(rows, loaded.columns), "drop").table()
+    population = rows_of(loaded, rows, names(columns), delimiter=delimiter, encoding=encoding)
+    table = population.table()
+    tell_columns(population)
 
     def figures(units: Any) -> dict[str, Any]:
         own = table / units
@@ -41,29 +45,18 @@ def evaluate(
         return metrics.evaluate(own, loaded.centers / units, other).as_dict()
 
     raw, scaled = figures(1.0), None if loaded.units is None else figures(loaded.units)
-    if as_json:
-        print_json({"private": False, **raw, **({} if scaled is None else {"scaled": scaled})})
-        return
-    typer.echo(
-        "NOT private: these figures were computed from the rows themselves. Do not publish them with the result."
-    )
-    _echo(raw)
-    if scaled is not None:
-        typer.echo("In the units that the run took distances in, column by column:")
-        _echo(scaled)
+    with printing(lambda: "run it again"):
+        if as_json:
+            print_json({"private": False, **raw, **({} if scaled is None else {"scaled": scaled})})
+            return
+        show("NOT private: these figures were computed from the rows themselves. Do not publish them with the result.")
+        show(_lines(raw))
+        if scaled is not None:
+            show("In the units that the run took distances in, column by column:")
+            show(_lines(scaled))
 
 
-def _echo(figures: dict[str, Any]) -> None:
-    for name, value in figures.items():
-        shown = "-" if value is None else value if isinstance(value, str) else f"{value:.6g}"
-        typer.echo(f"  {name:<16} {shown:<13} {MEANING[name]}")
-
-
-def _columns(rows: list[str], wanted: Sequence[str]) -> list[str] | None:
-    """The result's columns, or None for the files' numeric columns in their order, if only the files name them."""
-    from cloister.run.fit import source
-
-    if list(wanted) != [str(i) for i in range(len(wanted))]:
-        return list(wanted)
-    found = source(rows, None, "drop").columns
-    return list(wanted) if set(wanted) & set(found) else None
+def _lines(figures: dict[str, Any]) -> str:
+    """Figures, a line each."""
+    shown = {n: "-" if v is None else v if isinstance(v, str) else f"{v:.6g}" for n, v in figures.items()}
+    return "\n".join(f"  {name:<16} {text:<13} {MEANING[name]}" for name, text in shown.items())

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from cloister.commands.common import (
     AsJson,
+    Categories,
     Centers,
+    Delimiter,
+    Encoding,
     TrustModel,
+    listed_values,
     names,
     number_or_text,
     pairs,
     print_json,
     share_or_word,
     show,
+    tell_columns,
     whole,
 )
 from cloister.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cloister.core.columns import Selection
 
 
 def explain(
@@ -33,6 +41,9 @@ def explain(
         "read.")] = None,
     dimension: Annotated[int | None, typer.Option(help="Number of columns, instead of files.")] = None,
     columns: Annotated[str | None, typer.Option(help="Names of the columns, separated by commas.")] = None,
+    category: Categories = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     method: Annotated[str, typer.Option(help="Which algorithm; auto shows all candidates.")] = "auto",
     trust: TrustModel = None,
     delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee.")] = 0.0,
@@ -52,22 +63,30 @@ def explain(
         zoom=share_or_word(zoom), scale=scale, rows_per_user=rows_per_user,
         components=pairs(wire, "--with"), options=pairs(values, "--set"), not_private=True,
     )  # fmt: skip
-    found = explained(request, _columns(rows, names(columns), dimension))
+    table = _table(rows, names(columns), dimension, listed_values(category), bounds, delimiter, encoding)
+    found = explained(request, table.features, table)
     if as_json:
         print_json(found.as_dict())
     else:
         show(found.text)
 
 
-def _columns(files: list[str] | None, named: list[str] | None, dimension: int | None) -> list[str]:
-    """Names of the columns, from what was given. Raises: InvalidInput: nothing, or things that do not go together."""
+def _table(
+    files: list[str] | None, named: list[str] | None, dimension: int | None, categories: dict[str, list[str]],
+    bounds: str, delimiter: str | None, encoding: str | None,
+) -> Selection:  # fmt: skip
+    """The columns, from what was given. Raises: InvalidInput: nothing, or things that do not go together."""
+    from cloister.core.columns import TableColumn, select
     from cloister.run.fit import source
 
     if files and dimension is None:
-        with closing(source(files, named, "refuse")) as population:
-            return list(population.columns)
+        with closing(
+            source(files, named, "refuse", categories=categories, bounds=bounds, delimiter=delimiter, encoding=encoding)
+        ) as population:
+            tell_columns(population)
+            return cast("Selection", population.selection)
     if named is not None and not files and dimension is None:
-        return named
+        return select([TableColumn(name, "cells") for name in dict.fromkeys([*named, *categories])], named, categories)
     if dimension is not None and dimension > 0 and not files and named is None:
-        return [str(i) for i in range(dimension)]
+        return select([TableColumn(str(i), "numbers") for i in range(dimension)], None, everything=True)
     raise InvalidInput("give the columns: files that have them, their names (--columns a,b,c) or --dimension 10")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,24 +11,29 @@ import typer
 
 from cloister.commands.common import (
     AsJson,
+    Categories,
     Centers,
     Columns,
+    Delimiter,
+    Encoding,
     Rows,
     TrustModel,
+    listed_values,
     names,
     number_or_text,
     pairs,
     print_json,
-    print_result,
+    print_saved,
     say,
     share_or_word,
     show,
+    tell_columns,
     whole,
 )
 from cloister.commands.config import flag, merged, read_config, typed
 from cloister.commands.endings import Standing, ending, printing
-from cloister.commands.progress import progress
 from cloister.core.errors import InvalidInput
+from cloister.run.progress import progress
 
 if TYPE_CHECKING:
     from cloister.run.request import PreparedRun, Request
@@ -53,6 +59,9 @@ def fit(
     public_rows: Annotated[int | None, typer.Option("--rows", parser=whole, metavar="<int>", help="Public number of "
         "rows: a round figure of the right size. Default: 1% of the budget counts them.")] = None,
     columns: Columns = None,
+    category: Categories = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component, e.g. counts=discrete-laplace. "
         "Repeatable.")] = None,
     values: Annotated[list[str] | None, typer.Option("--set", help="option=value, e.g. rounds=5. Repeatable.")] = None,
@@ -96,6 +105,7 @@ def fit(
         "not_private": not_private or None,
         "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers,
         "scheduler": scheduler, "threads": threads,
+        "category": listed_values(category), "delimiter": delimiter, "encoding": encoding,
         "pooled": pooled or None, "user_column": user_column, "rows_per_user": rows_per_user,
     }  # fmt: skip
     o = merged(given, read_config(config))
@@ -107,6 +117,7 @@ def fit(
     columns_used = names(o["columns"]) if isinstance(o["columns"], str) else o["columns"]
     spread = {
         "engine": o["engine"], "scheduler": o["scheduler"], "users": o["user_column"],
+        "categories": o["category"], "bounds": o["bounds"], "delimiter": o["delimiter"], "encoding": o["encoding"],
         **{name: None if o[name] is None else typed(o[name], int, name) for name in ("workers", "threads")},
     }  # fmt: skip
     with ending(standing.how, standing.open), progress() as (advance, started), ExitStack() as held:
@@ -119,31 +130,33 @@ def fit(
             )
 
         population = read(rows)  # all paths together: also refuses a file given twice, and columns that differ
+        told = partial(tell_columns, population)
         if dry_run:
+            told()
             from cloister.run.explaining import explain as explained
 
-            found = explained(request, population.columns)
+            found = explained(request, population.columns, population.selection)
             print_json(found.as_dict()) if as_json else show(found.text)
             return
         if together:
             population = parties({path: read([path]) for path in rows})
 
+        warnings = list[UserWarning]()
+
         def priced(plan: PreparedRun, rounds: int) -> None:
+            while warnings:  # once nothing can refuse the run any more: a refusal is one line
+                say(f"WARNING: {warnings.pop(0)}.")
             if plan.price and plan.rows is not None:
                 say(plan.price)
             if started is not None:
                 started(plan, rounds)
 
         standing.result = result = run(
-            request, population, account=account, started=priced, keep=standing.keep, reserved=standing.reserved
-        )
+            request, population, account=account, started=priced, keep=standing.keep, reserved=standing.reserved,
+            caution=warnings.append, checked=told,
+        )  # fmt: skip
     with printing(standing.where, only=target is None):
-        if as_json:
-            print_json(result.as_dict())
-            return
-        print_result(result)
-        if target is not None:
-            show(f"\nsaved to {target}")
+        print_saved(result, target, as_json)
 
 
 def _requested(o: dict[str, Any], parties: int) -> Request:

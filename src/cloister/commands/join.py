@@ -6,11 +6,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import attrs
 import typer
 
 from cloister.commands.common import (
     AsJson,
+    Delimiter,
+    Encoding,
     NotPrivate,
     PlanFile,
     Unsigned,
@@ -18,14 +19,15 @@ from cloister.commands.common import (
     print_json,
     print_result,
     say,
+    seconds,
     show,
+    tell_columns,
 )
 from cloister.commands.endings import Standing, ending, printing
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cloister.federated.population import Joined
-    from cloister.run.result import Result
 
 
 def join(
@@ -42,6 +44,8 @@ def join(
     connect: Annotated[str | None, typer.Option(help="The coordinator, host:port, if the plan does not say.")] = None,
     journal: Annotated[Path | None, typer.Option(help="File to remember the session in: join again with it after a "
         "crash. Keep it secret.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     missing: Annotated[str, typer.Option(help="Rows with missing or infinite cells: refuse or drop.")] = "refuse",
     ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Declared name of this party's data set in the ledger.")] = None,
@@ -49,7 +53,8 @@ def join(
         "to print its result again.")] = None,
     same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say "
         "that they are the same.")] = False,
-    patience: Annotated[float, typer.Option(help="Seconds to wait for the coordinator and the others.")] = 3600.0,
+    patience: Annotated[float, typer.Option(parser=seconds, metavar="<float>",
+        help="Seconds to wait for the coordinator and the others.")] = 3600.0,
     unsigned: Unsigned = False,
     not_private: NotPrivate = False,
     log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
@@ -97,17 +102,19 @@ def join(
             with suppress(OSError):  # a closed output is no reason to leave the other parties
                 say(words)
 
-        joined = Joined(source(data, list(pool.plan.columns), missing), state, line, told)
+        own = source(data, list(pool.plan.columns), missing, delimiter=delimiter, encoding=encoding)
+        joined = Joined(own, state, line, told)
         with ending(lambda error: _how(error, joined, party, journal, standing.run or ""), lambda: True):
             result = fit(
                 pool.request, joined, noise=pool.noise, account=account, reserved=standing.reserved,
-                keep=None if place is None else lambda r: explained(r, pool.trust).save(place),
+                checked=lambda: tell_columns(own),
+                keep=None if place is None else lambda r: r.save(place), facts={"trust": list(pool.trust)},
             )  # fmt: skip
         write({"event": "finished", "party": party})
-    standing.saved, standing.result = place is not None, explained(result, pool.trust)
+    standing.saved, standing.result = place is not None, result
     with printing(standing.where, only=place is None):
         if as_json:
-            print_json(explained(result, pool.trust).as_dict())
+            print_json(result.as_dict())
             return
         print_result(result)
         show("\n".join(pool.trust))
@@ -137,11 +144,6 @@ def _how(error: BaseException, joined: Joined, party: str, journal: Path | None,
     return f"the session{more[0]} can go on: start the same command again with --journal {journal}{more[1]}"
 
 
-def explained(result: Result, trust: tuple[str, ...]) -> Result:
-    """The result with the plan's table of collusions (who learns what), which the privacy statement lacks."""
-    return attrs.evolve(result, details={**result.details, "trust": list(trust)})
-
-
 def sign(
     plan: PlanFile,
     party: Annotated[str, typer.Option(help="This party's name in the plan and in its certificate.")],
@@ -165,7 +167,7 @@ def sign(
     except OSError as error:
         raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from error
     names = ", ".join(member.name for member in pool.agreement.members)
-    typer.echo(f"'{party}' agrees to pool with {names} under agreement {pool.agreement.hash.hex()[:16]}")
+    show(f"'{party}' agrees to pool with {names} under agreement {pool.agreement.hash.hex()[:16]}")
     if pool.test_noise_seed is not None:
         say(SEEDED)
     say(f"saved to {path}: send it to the coordinator and all parties")
@@ -188,9 +190,9 @@ def party_key(
     content = new_secret() if shared else new_private_key()
     write_secret(file, content)
     if shared:
-        typer.echo("a common secret: give it to every party, never to the coordinator")
+        show("a common secret: give it to every party, never to the coordinator")
     else:
-        typer.echo(f'{"coordinator_key" if coordinator else "key"} = "{public_key(content).hex()}"')
+        show(f'{"coordinator_key" if coordinator else "key"} = "{public_key(content).hex()}"')
 
 
 def make_certificates(
@@ -210,7 +212,7 @@ def make_certificates(
         private = new_private_key()
         write_secret(folder / f"{name}.pool", private)
         public[name] = public_key(private).hex()
-    typer.echo(f'coordinator_key = "{public[COORDINATOR_NAME]}"\n')
+    show(f'coordinator_key = "{public[COORDINATOR_NAME]}"\n')
     for name in party:
-        typer.echo(f'[[party]]\nname = "{name}"\nkey = "{public[name]}"\n')
+        show(f'[[party]]\nname = "{name}"\nkey = "{public[name]}"\n')
     say(f"saved to {folder}; the lines above go into the plan")

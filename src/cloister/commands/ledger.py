@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cloister.commands.common import AsJson, plain, print_json
+from cloister.commands.common import AsJson, plain, print_json, print_saved, show
+from cloister.commands.endings import ending, printing
+from cloister.commands.program import Commands
 from cloister.core.errors import InvalidInput
 
-ledger_app = typer.Typer(no_args_is_help=True, help="Lifetime privacy budgets of data sets, in one file.")
+if TYPE_CHECKING:
+    from cloister.accounting.ledger.status import DatasetStatus
+
+AGAIN = "the ledger keeps the result: run it again"
+
+ledger_app = typer.Typer(cls=Commands, no_args_is_help=True, help="Lifetime privacy budgets of data sets, in one file.")
 
 
 @ledger_app.command()
@@ -25,7 +33,7 @@ def declare(
         "--user-column).")] = "rows",
 ) -> None:  # fmt: skip
     """Give a data set a lifetime budget."""
-    from cloister.accounting.ledger.ledger import Ledger
+    from cloister.accounting.ledger.ledger import Ledger, checked
 
     if composition not in ("basic", "zcdp"):
         raise InvalidInput(f"composition is '{composition}': choose basic or zcdp")
@@ -33,15 +41,18 @@ def declare(
         raise InvalidInput(f"unit is '{unit}': choose rows or users")
     how: Literal["basic", "zcdp"] = "zcdp" if composition == "zcdp" else "basic"
     whom: Literal["rows", "users"] = "users" if unit == "users" else "rows"
+    checked(dataset, epsilon, delta, how, whom)  # before a file is made for it
     Ledger.open(ledger, create=True).declare(dataset, epsilon, delta, how, whom)
-    typer.echo(
-        f"'{plain(dataset)}' may spend epsilon = {epsilon:g}, delta = {delta:g} in its lifetime ({composition} "
-        f"composition{', for each user' if unit == 'users' else ''})"
-    )
+    where = f"'{plain(dataset)}' is declared, which 'cloister ledger show {plain(str(ledger))}' shows"
+    with printing(lambda: where):
+        show(
+            f"'{plain(dataset)}' may spend epsilon = {epsilon:g}, delta = {delta:g} in its lifetime ({composition} "
+            f"composition{', for each user' if unit == 'users' else ''})"
+        )
 
 
-@ledger_app.command()
-def show(ledger: Annotated[Path, typer.Argument(help="The ledger's file.")], as_json: AsJson = False) -> None:
+@ledger_app.command("show")
+def show_ledger(ledger: Annotated[Path, typer.Argument(help="The ledger's file.")], as_json: AsJson = False) -> None:
     """What every data set may spend, has spent, and which runs were cut off."""
     import attrs
 
@@ -50,16 +61,38 @@ def show(ledger: Annotated[Path, typer.Argument(help="The ledger's file.")], as_
     found = Ledger.open(ledger).status()
     if as_json:
         print_json([attrs.asdict(data) for data in found])
-        return
-    for data in found:
-        life = data.lifetime
-        typer.echo(
-            f"{plain(data.dataset)}: lifetime epsilon {life.epsilon:g}, delta {life.delta:g} ({data.composition}"
-            f"{', for each user' if data.unit == 'users' else ''}); left: {data.left}"
-        )
-        for run in data.runs:
-            state = (
-                "cut off or running: resume with --resume " + run.id if run.state == "open" else f"done {run.finished}"
-            )
-            cost = f"epsilon {run.epsilon:g}, delta {run.delta:g}"
-            typer.echo(f"  run {run.id}, started {run.started}, {cost}, {run.rounds} rounds, {state}")
+    else:
+        show("\n".join(line for data in found for line in _lines(data)))
+
+
+@ledger_app.command()
+def result(
+    ledger: Annotated[Path, typer.Argument(help="The ledger's file.")],
+    run: Annotated[str, typer.Argument(help="Id of a finished run, as 'cloister ledger show' prints it.")],
+    out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a finished run's result again, and save it: needs no rows, and costs nothing."""
+    from cloister.accounting.ledger.ledger import Ledger
+    from cloister.run.result import Result, checked_target
+
+    target = None if out is None else checked_target(out)
+    found = Result.from_text(Ledger.open(ledger).result(run))
+    if target is not None:
+        with ending(lambda error: AGAIN):
+            found.save(target)
+    with printing(lambda: AGAIN if target is None else f"the result is in {target}"):
+        print_saved(found, target, as_json)
+
+
+def _lines(data: DatasetStatus) -> Iterator[str]:
+    """A data set and its runs, a line each."""
+    life = data.lifetime
+    yield (
+        f"{plain(data.dataset)}: lifetime epsilon {life.epsilon:g}, delta {life.delta:g} ({data.composition}"
+        f"{', for each user' if data.unit == 'users' else ''}); left: {data.left}"
+    )
+    for run in data.runs:
+        state = "cut off or running: resume with --resume " + run.id if run.state == "open" else f"done {run.finished}"
+        cost = f"epsilon {run.epsilon:g}, delta {run.delta:g}"
+        yield f"  run {run.id}, started {run.started}, {cost}, {run.rounds} rounds, {state}"

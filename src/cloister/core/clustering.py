@@ -135,7 +135,10 @@ class Clustering:
     Args:
         centers: (k, d) in the caller's units.
         weights: (k,) noisy rows per centre, if the method has them.
-        details: other released figures, by name, for statements and plots.
+        details: other released figures, by name, for statements, plots and profiles. A profile reads ``weights_error``
+            (k,) and ``centers_error`` (k, d), standard errors of the above; ``cells`` (m, 2, d), ``cell_weights`` and
+            ``cell_errors`` (m,), boxes with noisy rows; or ``distances``, of ``edges``, ``counts`` and ``errors``,
+            noisy rows by their distance from the nearest centre.
     """
 
     centers: Floats

@@ -38,8 +38,10 @@ class MissingExtra(CloisterError):
     """A library that an optional feature needs is not installed."""
 
     def __init__(self, library: str, extra: str, purpose: str) -> None:
+        from cloister.core.installing import command  # reads what pip has written: only where it is needed
+
         self.library, self.extra = library, extra
-        super().__init__(f"{purpose} needs {library}: pip install 'cloister[{extra}]'")
+        super().__init__(f"{purpose} needs {library}: {command(library, extra)}")
 
 
 class BudgetExceeded(CloisterError):
@@ -55,6 +57,10 @@ class BudgetExceeded(CloisterError):
 
 class PrivacyWarning(UserWarning):
     """A setting that protects people less than they may think."""
+
+
+class UtilityWarning(UserWarning):
+    """A run whose result tells hardly anything, or will."""
 
 
 class Refused(CloisterError):

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Protocol, final
 
 from cloister.core.aggregated import RingVector
+from cloister.core.columns import Selection
 from cloister.core.lattice import CAP
 from cloister.core.marks import marking
 from cloister.core.questions import Round
@@ -50,6 +51,7 @@ class Joined:
     ) -> None:
         self._rows, self._party, self._line, self._told = rows, party, line, told
         self.columns, self.dimension = rows.columns, rows.dimension
+        self.selection: Selection | None = getattr(rows, "selection", None)
         self.greeted = False
 
     @property

@@ -3,7 +3,7 @@ draws them.
 
 A map shows d columns in a plane: two of the columns, or a public projection. That is the projection in which the tree's
 cells live, where the result has one, or else the two principal axes of the released centres (post-processing of public
-values).
+values), in the units that the run took distances in.
 
 Entries of a result's ``details`` that pictures use:
 
@@ -11,6 +11,8 @@ Entries of a result's ``details`` that pictures use:
 * ``projection`` (d, p): orthonormal columns. Then the cells are (m, 2, p) and live at (x - the domain's middle) @
   projection.
 * ``costs`` (k_max,): the tree program's cost with 1 .. k_max centres; ``power``: the exponent of distances in it.
+* ``curve``: a mapping with ``k`` (m,), ``costs`` (m,) per row and the ``suggested`` k; it is drawn in place of
+  ``costs``.
 * ``iterates`` (rounds, k, d): the centres after each round.
 * ``intervals`` (d, 2) and ``units`` (d,): the frame that the method worked in. Cells of a projection then live at
   ((x - the intervals' middle) / units) @ projection, and the intervals are the border.
@@ -113,22 +115,22 @@ class Map:
             Damaged: something in the result cannot be drawn.
         """
         domain, columns, d = domain_of(result), result.columns, len(result.columns)
-        centers = _checked(result.centers, (None, d), "centres")
+        centers = checked(result.centers, (None, d), "centres")
         cells, frame = _cells(result, d)
         given = _detail(result, "iterates")
-        paths = np.empty((0, *centers.shape)) if given is None else _checked(given, (None, *centers.shape), "iterates")
+        paths = np.empty((0, *centers.shape)) if given is None else checked(given, (None, *centers.shape), "iterates")
         if d == 1:  # a strip: positions across it have no meaning
             if axes is not None or project:
                 raise InvalidInput("there is one column only: there are no axes to choose")
             domain, cells = _strip(domain, cells)
             centers, paths = (np.concatenate([a, np.zeros_like(a)], axis=-1) for a in (centers, paths))
             columns = (*columns, "")
-        units = np.ones(d) if "units" not in result.details else _checked(result.details["units"], (d,), "units")
+        units = np.ones(d) if "units" not in result.details else checked(result.details["units"], (d,), "units")
         view = _view(columns, centers, domain, frame, axes, project, units)
         outlines, shades = _drawn(result, view, cells, frame)
         weights = result.weights
         if weights is not None:
-            weights = np.maximum(_checked(weights, (len(centers),), "weights"), 0.0)
+            weights = np.maximum(checked(weights, (len(centers),), "weights"), 0.0)
         return cls(
             Heading.of(result, "Released centres"), view, view.of(centers), weights, view.outline(domain), outlines,
             shades,
@@ -185,7 +187,7 @@ class Curve:
                 f"this result holds no costs: '{result.method['name']}' solved no tree program. Draw the map instead, "
                 f"or fit a range of k (-k 2..20), or by a tree, as hst-means and hst-median do"
             )
-        costs = _checked(given, (None,), "costs", most=1e300)
+        costs = checked(given, (None,), "costs", most=1e300)
         if (costs < 0).any():
             raise Damaged("the result's costs cannot be drawn: some are negative")
         costs = np.where(costs > ROUNDING * costs.max(), costs, 0.0)
@@ -201,7 +203,7 @@ class Curve:
             numbers, k = np.array(curve["k"], np.int64), int(curve["suggested"])
         except (KeyError, TypeError, ValueError) as error:
             raise Damaged(f"this result's curve cannot be drawn: {error!r}") from error
-        costs = _checked(curve.get("costs"), (len(numbers),), "costs", most=1e300)
+        costs = checked(curve.get("costs"), (len(numbers),), "costs", most=1e300)
         if not len(numbers) or (costs < 0).any():
             raise Damaged("the result's costs cannot be drawn: some are negative, or there are none")
         return cls(Heading.of(result, "Cost by number of centres"), numbers, costs, None, k, suggested=True)
@@ -248,9 +250,8 @@ def _view(
         return View(("tree axis 1", "tree axis 2"), domain.middle, frame[:, :2] / units[:, None], TREE)
     if project:
         mean = centers.mean(axis=0)
-        return View(
-            ("principal axis 1", "principal axis 2"), mean, principal(centers - mean), "principal axes of the centres"
-        )
+        plane = principal((centers - mean) / units) / units[:, None]
+        return View(("principal axis 1", "principal axis 2"), mean, plane, "principal axes of the centres")
     first, second = _two(columns, axes)
     plane = np.zeros((len(columns), 2))
     plane[first, 0] = plane[second, 1] = 1.0
@@ -274,10 +275,10 @@ def _cells(result: Result, d: int) -> tuple[Floats, Floats | None]:
     if given is None:
         return np.empty((0, 2, d)), None
     if frame is not None:
-        frame = _checked(frame, (d, None), "projection", most=2.0)
+        frame = checked(frame, (d, None), "projection", most=2.0)
         if np.abs(frame.T @ frame - np.eye(frame.shape[1])).max() > 0.001:
             raise Damaged("the result's projection cannot be drawn: its columns are not orthonormal")
-    cells = _checked(given, (None, 2, d if frame is None else frame.shape[1]), "cells")
+    cells = checked(given, (None, 2, d if frame is None else frame.shape[1]), "cells")
     if (cells[:, 0] > cells[:, 1]).any():
         raise Damaged("the result's cells cannot be drawn: some end before they begin")
     if frame is not None and frame.shape[1] < 2:
@@ -301,7 +302,7 @@ def _drawn(result: Result, view: View, cells: Floats, frame: Floats | None) -> t
     if not len(cells) or (frame is not None and view.projected != TREE):  # unbounded in any view but its own
         return np.empty((0, 4, 2)), np.empty(0)
     given = _detail(result, "cell_weights")
-    weights = np.ones(len(cells)) if given is None else _checked(given, (len(cells),), "weights of cells")
+    weights = np.ones(len(cells)) if given is None else checked(given, (len(cells),), "weights of cells")
     dimension = cells.shape[2]
     most = FLAT if dimension <= 2 else max(1, min(OVERLAPPING, CORNERS // (2 * dimension)))
     heaviest = np.argsort(-weights, kind="stable")[:most][::-1]
@@ -317,7 +318,7 @@ def _detail(result: Result, name: str) -> Any:
     return None if isinstance(given, (list, tuple, np.ndarray)) and len(given) == 0 else given
 
 
-def _checked(given: Any, shape: tuple[int | None, ...], what: str, most: float = HUGE) -> Floats:
+def checked(given: Any, shape: tuple[int | None, ...], what: str, most: float = HUGE) -> Floats:
     """Check that numbers are finite and of a shape, in which None is any length. Raises: Damaged."""
     try:
         found = np.asarray(given, np.float64)

@@ -1,4 +1,5 @@
-"""Pictures of results: a map of the released centres and tree cells, and the tree program's cost against k.
+"""Pictures of results: a map of the released centres and tree cells, parallel coordinates of the centres, and the tree
+program's cost against k.
 
 Drawn from a ``Result`` alone: nothing here can see a row. The same result gives the same file, byte for byte, under one
 version of matplotlib, whatever the user's own settings of it. The colours suit colour-blind readers (Okabe and Ito
@@ -9,16 +10,17 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from cloister.core.errors import MissingExtra
 from cloister.core.types import Floats
-from cloister.plotting.data import Curve, Heading, Map
+from cloister.plotting.data import Curve, Map
+from cloister.plotting.frame import CELL, CENTRE, GRID, INK, column, frame, printable, settings, words
+from cloister.plotting.lines import parallel_figure
+from cloister.plotting.parallel import Parallel
 from cloister.plotting.projection import rounded
 from cloister.run.result import Result, replace
 
@@ -28,18 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.patches import Polygon
 
 ENDINGS = (".png", ".svg")
-
-CENTRE, CELL, INK, FAINT, ALARM = "#D55E00", "#0072B2", "#222222", "#595959", "#A01010"
-"""Vermilion and blue of the palette; words and borders; notes (7 : 1 against white); warnings."""
-
-WIDTH = 7.2
-"""Size of a picture, in inches."""
-
-MARGINS = 1.0, 0.25, 1.05, 1.15
-"""Margins in inches: left, right, above, below."""
-
-LONGEST = 80
-"""Most characters in a line."""
 
 STEEP = 30.0
 """Costs whose ratio is larger are shown on a logarithmic scale."""
@@ -52,15 +42,6 @@ NUMBERED = 30
 
 EQUAL = 4.0
 """Both axes have the same scale, unless the domain is this many times as long as it is wide."""
-
-SETTINGS: dict[Any, Any] = {
-    "svg.hashsalt": "cloister", "svg.fonttype": "none", "font.size": 10.0, "axes.labelsize": 11.0,
-    "xtick.labelsize": 9.5, "ytick.labelsize": 9.5, "legend.fontsize": 9.5, "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.axisbelow": True, "axes.formatter.limits": (-4, 6), "figure.facecolor": "white", "axes.facecolor": "white",
-    "savefig.facecolor": "white",
-}  # fmt: skip
 
 
 def draw_map(result: Result, axes: Sequence[str] | None = None, *, project: bool = False) -> Figure:
@@ -89,10 +70,27 @@ def draw_curve(result: Result) -> Figure:
     return figure_of(Curve.of(result))
 
 
-def figure_of(picture: Map | Curve) -> Figure:
-    """The figure of these numbers, without a window or global state. Raises: MissingExtra."""
-    with _settings():
-        return _map(picture) if isinstance(picture, Map) else _curve(picture)
+def draw_parallel(result: Result) -> Figure:
+    """Draw a line per released centre over the columns, each column from its public lower to its upper bound.
+
+    Raises:
+        InvalidInput: the result has one column.
+        Damaged, MissingExtra: as ``draw_map``.
+    """
+    return figure_of(Parallel.of(result))
+
+
+def figure_of(picture: Map | Curve | Parallel, bare: bool = False) -> Figure:
+    """The figure of these numbers, without a window or global state.
+
+    Args: bare (smaller, and without words above: for a page that has them).
+
+    Raises: MissingExtra.
+    """
+    with settings():
+        if isinstance(picture, Map):
+            return _map(picture, bare)
+        return _curve(picture, bare) if isinstance(picture, Curve) else parallel_figure(picture, bare)
 
 
 def save(figure: Figure, target: Path, title: str) -> None:
@@ -100,43 +98,36 @@ def save(figure: Figure, target: Path, title: str) -> None:
 
     Raises: InvalidInput: the place cannot be written.
     """
-    image = io.BytesIO()
-    with _settings(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a glyph that the font lacks is drawn as a box
-        if target.suffix == ".svg":
-            facts: dict[str, Any] = {"Date": None, "Creator": "cloister", "Title": _printable(title)}
-            figure.savefig(image, format="svg", metadata=facts)
-        else:
-            figure.savefig(
-                image, format="png", dpi=150, metadata={"Software": "cloister", "Title": _latin(_printable(title))}
-            )
+    content = image_of(figure, target.suffix, title)
 
     def write(file: BinaryIO) -> None:
-        file.write(image.getvalue())
+        file.write(content)
 
     replace(target, write)
 
 
-@contextmanager
-def _settings() -> Iterator[None]:
-    """Apply matplotlib's defaults and ours, not the user's settings. Raises: MissingExtra."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise MissingExtra("matplotlib", "plot", "a picture") from None
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(SETTINGS)
-        yield
+def image_of(figure: Figure, ending: str, title: str) -> bytes:
+    """The figure as PNG or SVG, without dates. Args: ending (.png or .svg), title (the text alternative)."""
+    image = io.BytesIO()
+    with settings(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a glyph that the font lacks is drawn as a box
+        if ending == ".svg":
+            facts: dict[str, Any] = {"Date": None, "Creator": "cloister", "Title": printable(title)}
+            figure.savefig(image, format="svg", metadata=facts)
+        else:
+            figure.savefig(
+                image, format="png", dpi=150, metadata={"Software": "cloister", "Title": _latin(printable(title))}
+            )
+    return image.getvalue()
 
 
-def _map(shown: Map) -> Figure:
+def _map(shown: Map, bare: bool) -> Figure:
     every = np.concatenate([shown.border, shown.centers, shown.paths.reshape(-1, 2)])
     low, high = every.min(axis=0), every.max(axis=0)
     wide, tall = high - low
     strip = not shown.view.names[1]
     equal = strip or shown.view.projected is not None or 1 / EQUAL <= tall / wide <= EQUAL
-    figure, axes = _frame(min(max(tall / wide, 0.1), 1.25) if equal else 0.6)
+    figure, axes = frame(min(max(tall / wide, 0.1), 1.25) if equal else 0.6, bare)
     axes.set(xlim=(low[0] - 0.02 * wide, high[0] + 0.02 * wide), ylim=(low[1] - 0.02 * tall, high[1] + 0.02 * tall))
     if equal:
         axes.set_aspect("equal", anchor="W")
@@ -150,11 +141,11 @@ def _map(shown: Map) -> Figure:
                 *path.T, color=INK, linewidth=0.9, marker=".", markersize=3, zorder=4, label="path over the rounds"
             )
     _centers(axes, shown)
-    axes.set_xlabel(_column(shown.view.names[0]))
-    axes.set_ylabel(_column(shown.view.names[1]))
+    axes.set_xlabel(column(shown.view.names[0]))
+    axes.set_ylabel(column(shown.view.names[1]))
     if strip:
         axes.set_yticks([])
-    _words(figure, shown.heading, _note(shown))
+    words(figure, None if bare else shown.heading, _note(shown))
     return figure
 
 
@@ -168,7 +159,7 @@ def _cells(axes: Axes, shown: Map, border: Polygon) -> None:
     overlap = len(shown.cells[0]) > 4
     faces = np.tile(to_rgba(CELL), (len(shown.cells), 1))
     faces[:, 3] = shown.shade * (0.12 if overlap else 0.5)
-    name = "tree cell (darker: more rows per area)"
+    name = "tree cell (bluer: more rows per area)"
     cells = PolyCollection(
         list(shown.cells), facecolors=faces, edgecolors=to_rgba(CELL, 0.35), linewidths=0.4, zorder=1
     )
@@ -222,8 +213,8 @@ def _note(shown: Map) -> str:
     return "; ".join(parts)
 
 
-def _curve(shown: Curve) -> Figure:
-    figure, axes = _frame(0.5)
+def _curve(shown: Curve, bare: bool) -> Figure:
+    figure, axes = frame(0.5, bare)
     costs, every = shown.costs, shown.numbers
     positive = costs > 0
     logarithmic = bool(positive.any()) and float(costs[positive].max() / costs[positive].min()) > STEEP
@@ -241,53 +232,10 @@ def _curve(shown: Curve) -> Figure:
     axes.set_xlabel("number of centres")
     of_tree = {1: "rows · tree distance", 2: "rows · tree distance²"}.get(shown.power or 0, "cost on the tree")
     axes.set_ylabel("mean squared distance of a row" if shown.suggested else of_tree)
-    axes.grid(color="#DDDDDD", linewidth=0.6)
+    axes.grid(color=GRID, linewidth=0.6)
     zero = np.flatnonzero(~positive)
-    _words(figure, shown.heading, f"0 with {every[zero[0]]} and more centres" if len(zero) else "")
+    words(figure, None if bare else shown.heading, f"0 with {every[zero[0]]} and more centres" if len(zero) else "")
     return figure
-
-
-def _frame(ratio: float) -> tuple[Figure, Axes]:
-    """One pair of axes, ``ratio`` times as high as wide, in a fixed place: a layout engine would move it with text."""
-    from matplotlib.figure import Figure
-
-    left, right, above, below = MARGINS
-    wide = WIDTH - left - right
-    height = above + below + wide * ratio
-    figure = Figure(figsize=(WIDTH, height))
-    axes = figure.add_axes((left / WIDTH, below / height, wide / WIDTH, wide * ratio / height))
-    axes.spines[:].set_visible(False)
-    return figure, axes
-
-
-def _words(figure: Figure, heading: Heading, note: str) -> None:
-    """Write title, guarantee (red if nobody is protected) and note above, and a legend without duplicates below."""
-    height, margin = float(figure.get_size_inches()[1]), 0.15 / WIDTH
-    lines = ((heading.title, 0.14, 13, "bold", INK), (heading.guarantee, 0.42, 10, "normal",
-    FAINT if heading.private else ALARM),
-             (note, 0.62, 10, "normal", FAINT))  # fmt: skip
-    for text, down, size, weight, color in lines:
-        figure.text(margin, 1 - down / height, _clean(text), fontsize=size, fontweight=weight, color=color, va="top")
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    entries = dict(zip(labels, handles, strict=True))
-    figure.legend(
-        entries.values(), entries, loc="lower left", bbox_to_anchor=(0, 0.04 / height), ncols=2, frameon=False,
-        borderaxespad=0.1, borderpad=0.6,
-    )  # fmt: skip
-
-
-def _column(name: str) -> str:
-    return f"column {name}" if name.isdecimal() else _clean(name)
-
-
-def _clean(text: str) -> str:
-    """Text of limited length that every file can hold, with dollar signs escaped: they would begin a formula."""
-    shown = _printable(text)
-    return (shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + "...").replace("$", r"\$")
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _latin(text: str) -> str:

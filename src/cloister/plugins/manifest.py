@@ -134,7 +134,7 @@ def _median() -> list[Spec]:
              "k-median by noisy rounds of unit vectors from a public start", paper=COHEN, objective="k-median"),
         Spec("k-variates", "Method", "cloister.plugins.methods.k_variates:KVariates",
              "k-median seeding on noisy means of 512 nodes, no "
-             "rounds", paper="Nock, Canyasse, Boreli, Nielsen: k-variates++ (2016)"),
+             "rounds", paper="Nock, Canyasse, Boreli, Nielsen: k-variates++ (2016)", objective="k-median"),
         Spec("simhash-nodes", "TreeBuilder", f"{TREES}.simhash:SimHash", "512 nodes by nine sign bits", paper=COHEN,
         presets={"depth": 9}),
         Spec("kmedian++", "NonPrivateSolver", "cloister.plugins.solvers.kmedian:KMedianPlusPlus",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cloister.core.columns import Selection
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import UNKNOWN
@@ -19,6 +20,8 @@ HELP = (
     "ball:RADIUS; take them from what is publicly known of the columns, never from the rows, or say 'unknown'"
 )
 
+
+FILES = ".toml", ".json"
 
 UNSTATED = "unknown"
 """In place of a pair: nobody can state this column's range, and a part of the budget finds it."""
@@ -49,10 +52,49 @@ def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
     return _from_sequence(bounds, d)
 
 
+def named_in(bounds: Any) -> tuple[str, ...] | None:
+    """The columns that bounds name, in a mapping or a file of one; None for bounds that name none.
+
+    Raises: InvalidInput: the file cannot be read.
+    """
+    if isinstance(bounds, str) and bounds.endswith(FILES):
+        bounds = table_from(Path(bounds))
+    if not isinstance(bounds, Mapping) or set(bounds) in ({"lower", "upper"}, {"center", "radius"}):
+        return None
+    return tuple(str(name) for name in bounds)
+
+
+def domain_for(bounds: Any, chosen: Selection) -> Box | Ball:
+    """The domain of the features of a table's columns: as ``domain_of`` has it for numbers; [0, 1] for a category's
+    features, and for booleans that a mapping does not name.
+
+    Raises: InvalidInput: as ``domain_of``; or bounds that do not go with categories.
+    """
+    if isinstance(bounds, str) and bounds.endswith(FILES):
+        bounds = table_from(Path(bounds))
+    if bounds is None and set(chosen.numbers) <= set(chosen.booleans):
+        bounds = {}
+    if isinstance(bounds, Mapping) and set(bounds) not in ({"lower", "upper"}, {"center", "radius"}):
+        bounds = {**dict.fromkeys(chosen.booleans, (0.0, 1.0)), **bounds}
+    if not chosen.categories:
+        return domain_of(bounds, chosen.numbers)
+    if not chosen.numbers and bounds:
+        raise InvalidInput(
+            f"the bounds are for columns of numbers, and there are only categories ({', '.join(chosen.used)}): name "
+            f"the columns of numbers (--columns, columns=), or leave out the bounds"
+        )
+    box = domain_of(bounds, chosen.numbers) if chosen.numbers else None
+    if isinstance(box, Ball):
+        raise InvalidInput("categories need bounds per column, not a ball: give pairs for the columns of numbers")
+    pairs = dict(zip(chosen.numbers, zip(box.lower, box.upper, strict=True), strict=True)) if box else {}
+    every = [pairs.get(name, (0.0, 1.0)) for name in chosen.features]
+    return Box(tuple(low for low, _ in every), tuple(high for _, high in every))
+
+
 def _from_text(text: str, d: int) -> Any:
     if text.startswith("ball:"):
         return Ball((0.0,) * d, _number(text[5:]))
-    if text.endswith((".toml", ".json")):
+    if text.endswith(FILES):
         return table_from(Path(text))
     if ":" in text or UNSTATED in text:
         parts = [part.strip() for part in text.replace(";", ",").split(",")]

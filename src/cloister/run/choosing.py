@@ -33,6 +33,12 @@ from cloister.core.registry.paths import below, oracle_slots
 from cloister.core.registry.registry import registry
 from cloister.core.session import forecast
 
+HOPELESS = (
+    "that of one centre at the middle of the bounds: expect hardly better. More rows, more epsilon, fewer centres, "
+    "fewer columns or narrower bounds would help"
+)
+"""A predicted error of 1 or more."""
+
 
 @attrs.frozen
 class Candidate:
@@ -71,12 +77,7 @@ class Choice:
     @property
     def warning(self) -> str:
         """What to expect where no candidate predicts an error below that of one centre; else empty."""
-        if self.error < 1:
-            return ""
-        return (
-            "even the least predicted error is that of one centre at the middle of the bounds: expect hardly better. "
-            "More rows, more epsilon, fewer centres, fewer columns or narrower bounds would help"
-        )
+        return "" if self.error < 1 else f"even the least predicted error is {HOPELESS}"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the sentences for people."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from cloister.core.capabilities import PredictsError, predicted_error
+from cloister.core.columns import Selection
 from cloister.core.domains import Box
 from cloister.core.frames import cube
 from cloister.core.questions import OpenedQuestion, Question
@@ -123,9 +123,10 @@ class Explanation:
             yield f"WARNING: {choice.warning}."
 
 
-def explain(request: Request, columns: Sequence[str]) -> Explanation:
-    """What a request would do. Args: columns (their names). Raises: as ``prepare``."""
-    plan = prepare(request, columns)
+def explain(request: Request, columns: Sequence[str], chosen: Selection | None = None) -> Explanation:
+    """What a request would do. Args: columns (their names), chosen (how they come from a table's, if they do). Raises:
+    as ``prepare``."""
+    plan = prepare(request, columns, chosen_columns=chosen)
     seed = ANY_KEY if request.seed is None else PublicRng.from_seed(request.seed)
     session: Session[Any] = Session(plan.problem, seed, forecasting=True)
     method = plan.composed.value
@@ -137,9 +138,7 @@ def explain(request: Request, columns: Sequence[str]) -> Explanation:
         for round, questions in zip(session.rounds, session.asked, strict=True)
         for part, question in zip(round.parts, questions, strict=True)
     )
-    inner = unframed(plan.composed).value
-    error = predicted_error(inner, plan.problem) if isinstance(inner, PredictsError) else None
-    return Explanation(plan, error if plan.choice is None else plan.choice.error, asked)
+    return Explanation(plan, plan.error, asked)
 
 
 def _asked(plan: PreparedRun, number: int, part: OpenedQuestion, question: Question[Any, Any]) -> ScheduledQuestion:

@@ -17,7 +17,7 @@ from cloister.accounting.accountant import Accountant
 from cloister.accounting.ledger.run import Run
 from cloister.accounting.users import of_user
 from cloister.core.aggregated import most_rows
-from cloister.core.capabilities import Joining, MultiMessageChannel, Pooling
+from cloister.core.capabilities import Joining, MultiMessageChannel, Pooling, SelectsColumns
 from cloister.core.clustering import Clustering
 from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.lattice import CAP
@@ -29,6 +29,8 @@ from cloister.core.shuffling import refuse_few
 from cloister.core.trust import TRUSTS
 from cloister.run import centers, users
 from cloister.run.account import Account
+from cloister.run.bounds import named_in
+from cloister.run.cautions import before
 from cloister.run.framing import notes, recorded
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
@@ -41,13 +43,15 @@ V = TypeVar("V")
 def source(
     rows: Any, columns: Sequence[Any] | None, missing: str, progress: Callable[[int], None] | None = None,
     engine: str | None = None, workers: int | None = None, scheduler: str | None = None, threads: int | None = None,
-    users: Any = None,
+    users: Any = None, categories: Mapping[str, Any] | None = None, bounds: Any = None, delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> Any:  # fmt: skip
     """The population for rows in memory, or for a path, several paths or a pattern of files. Reads column names only.
 
     Args: engine ('serial', 'processes' or 'dask', for files; ``workers`` and ``scheduler`` go with it), threads (that
         work on a pass; by default as many as BLAS may take; no result depends on them), users (the column that names
-        each row's user, or for rows in memory those names).
+        each row's user, or for rows in memory those names), categories (public values by column: ``core.categories``),
+        bounds (if they name columns, those are used where ``columns`` is None), delimiter and encoding (of CSV files).
     """
     if missing not in {"refuse", "drop"}:
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
@@ -58,7 +62,12 @@ def source(
     spread: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if spread and not files:
         raise InvalidInput(f"engine, workers and scheduler apply to files only: leave out {', '.join(spread)}")
-    spread |= {"threads": threads, "users": users}
+    written = {"delimiter": delimiter, "encoding": encoding}
+    if files:
+        spread |= written
+    elif any(value is not None for value in written.values()):
+        raise InvalidInput("delimiter and encoding are for CSV files: leave them out")
+    spread |= {"threads": threads, "users": users, "categories": categories, "bounded": named_in(bounds)}
     return kind(paths if files else rows, columns=columns, missing=missing, progress=progress, **spread)
 
 
@@ -73,7 +82,9 @@ def parties(members: Mapping[str, Any]) -> Any:
 def fit(
     request: Request, population: Population[Any], *, account: Account | None = None, noise: NoiseRng | None = None,
     started: Callable[[PreparedRun, int], None] | None = None, keep: Callable[[Result], None] | None = None,
-    reserved: Callable[[str], None] | None = None,
+    reserved: Callable[[str], None] | None = None, caution: Callable[[UserWarning], None] | None = None,
+    checked: Callable[[], None] | None = None,
+    facts: Mapping[str, Any] | None = None,
 ) -> Result:  # fmt: skip
     """Cluster a population's rows.
 
@@ -84,11 +95,16 @@ def fit(
         noise: only for tests and benchmarks.
         started: called with the plan and the number of rounds before the first row is read, and once rows are counted.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
+        caution: told each warning that public figures give, before a row is read or budget reserved.
+        checked: called once everything has been checked, before anything is asked: what is reserved is given back if
+            the run ends there.
         reserved: called with the id of the ledger's run, if any, as soon as the run would count as spent if cut off.
+        facts: public details that the caller adds to the result, such as a pool's table of who learns what.
 
     Raises: CloisterError: before any row is read or budget spent, unless a row cannot be read.
     """
-    plan = prepare(request, population.columns)
+    table = population.selection if isinstance(population, SelectsColumns) else None
+    plan = prepare(request, population.columns, chosen_columns=table)
     plan = plan if account is None else account.begun(plan, request)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
     asked, accountant = _checked_forecast(plan, seed)
@@ -97,6 +113,9 @@ def fit(
     users.check(plan.total, population)
     past = None if account is None else account.finished(plan)
     if past is None:
+        for warning in before(plan):
+            if caution is not None:
+                caution(warning)
         _validate(population, asked)
     run = past
     if account is not None and past is None:
@@ -110,6 +129,8 @@ def fit(
     if run is not None:
         seed = PublicRng(run.seed)
         asked, accountant = _checked_forecast(plan, seed)
+    if checked is not None:
+        checked()
     if past is None:
         _join(population, run)
         users.keep(plan.total, population, seed)
@@ -153,15 +174,29 @@ def fit(
         recorded(plan.composed),
         plan.describe() | {"k": len(clustering.centers)},
         privacy,
-        {**clustering.details, **_ideal(session), **({} if plan.choice is None else {"auto": plan.choice.as_dict()})},
+        {
+            **clustering.details,
+            **_ideal(session),
+            **({} if plan.choice is None else {"auto": plan.choice.as_dict()}),
+            **(facts or {}),
+        },
         __version__,
     )
     if keep is not None:
         keep(result)
     if run is not None and past is None:
         paid = (of_user(event, plan.total.rows_per_user) for event in session.released)
-        run.finish(None if count_share else paid)
+        run.finish(None if count_share else paid, _text(result))
     return result
+
+
+def _text(result: Result) -> str | None:
+    """What the ledger keeps; None where a stranger's method has details that are no plain data. The run is paid for
+    and must end either way."""
+    try:
+        return result.text()
+    except (TypeError, ValueError):
+        return None
 
 
 def _counted(plan: PreparedRun, session: Session[Any], accountant: Accountant, seed: PublicRng) -> PreparedRun:

@@ -5,14 +5,17 @@ ordinary composition.
 
 * zoom: 'auto' (a share of the budget where it pays by public figures, under a curator or parties who pool), 'off', or
   the share.
-* scale: None (by bounds where widths differ by more than a factor of two, under a curator or parties who pool), 'none',
-  'bounds', or weights: a number per column, a mapping of column names to numbers, or a file of one.
+* scale: None (by bounds where widths differ by more than a factor of two or there are categories, under a curator or
+  parties who pool), 'none', 'bounds', or weights: a number per column, a mapping of column names to numbers, or a file
+  of one.
+* categories have a unit of their own: two rows of different ones are as far apart as rows at both ends of a column
+  under 'bounds', and one unit under 'none' and weights.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +46,15 @@ SCALE_HELP = "give bounds, none, a weight per column, or a .toml or .json file w
 
 @attrs.frozen
 class Framing:
-    """What was asked for. Args: zoom ('auto', 'off' or a share of the budget), scale (None, or from ``scale_of``)."""
+    """What was asked for.
+
+    Args: zoom ('auto', 'off' or a share of the budget), scale (None, or from ``scale_of``), one_hot (for each column,
+    whether it is one of a category's; empty: none is).
+    """
 
     zoom: str | float
     scale: str | None
+    one_hot: tuple[bool, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         if not (self.zoom in ("auto", "off") or _is_share(self.zoom)):
@@ -59,14 +67,20 @@ class Framing:
 
     def _units(self, domain: Box | Ball, remote: bool = False) -> str:
         """The scale as ``zoom`` takes it. Args: remote, whether nobody but the people themselves sees rows."""
-        return self.scale or ("bounds" if not remote and _apart(domain) else "none")
+        encoded = any(self.one_hot)
+        scale = self.scale or ("bounds" if not remote and (encoded or apart(domain)) else "none")
+        if not encoded:
+            return scale
+        numbers = self.one_hot.count(False)
+        others = iter({"bounds": ["bounds"] * numbers, "none": ["1.0"] * numbers}.get(scale, scale.split(",")))
+        return ",".join("category" if category else next(others) for category in self.one_hot)
 
     def of(self, composed: Composed, total: Total, k: int, domain: Box | Ball, rows: int) -> tuple[Problem, Composed]:
         """The problem, and the method in its frame; as it was composed, if it needs none.
 
         Raises: InvalidInput: a frame was asked for, or unknown bounds need one, and there can be none.
         """
-        if composed.spec.name == ZOOM and (self.zoom != "auto" or self.scale):
+        if composed.spec.name == ZOOM and (self.zoom != "auto" or self.scale or any(self.one_hot)):
             raise InvalidInput(
                 "the method 'zoom' has its own options: set share and scale, or ask for the method within"
             )
@@ -79,9 +93,11 @@ class Framing:
             return alone
         oracle = next(_counting(composed), None)
         if oracle is None or isinstance(domain, Ball):
-            if share or unknown or self.scale not in (None, "none"):
+            if share or unknown or self.scale not in (None, "none") or any(self.one_hot):
                 why = "counts no rows by itself" if oracle is None else "has a ball for its bounds, with one unit"
-                raise InvalidInput(f"'{composed.spec.name}' {why}: it takes no zoom, no scale and no unknown bounds")
+                raise InvalidInput(
+                    f"'{composed.spec.name}' {why}: it takes no zoom, no scale, no unknown bounds and no categories"
+                )
             return alone
         spec = registry().spec("Method", ZOOM)
         zoom = registry().load(spec)(method=composed.value, counts=oracle.value, share=share, scale=scale)
@@ -95,7 +111,7 @@ def _is_share(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1
 
 
-def _apart(domain: Box | Ball) -> bool:
+def apart(domain: Box | Ball) -> bool:
     """Whether columns are so differently wide that one unit does not suit them, or of unknown width."""
     if isinstance(domain, Ball) or domain.dimension == 1:
         return False
@@ -131,12 +147,13 @@ def recorded(composed: Composed) -> dict[str, Any]:
     return {**inner, "frame": config}
 
 
-def scale_of(scale: Any, columns: Sequence[str]) -> str | None:
+def scale_of(scale: Any, columns: Sequence[str], categories: Collection[str] = ()) -> str | None:
     """A caller's scale as the option of ``zoom``; None if he left it open.
 
-    Args: scale, as the module has it; text may name a file. Raises: InvalidInput: it is none of these.
+    Args: scale, as the module has it (text may name a file); columns, those of numbers; categories, the others, which
+    have a unit of their own. Raises: InvalidInput: it is none of these.
     """
-    if scale is None or scale in ("bounds", "none", "auto"):
+    if scale is None or (isinstance(scale, str) and scale in ("bounds", "none", "auto")):
         return None if scale in (None, "auto") else str(scale)
     given = scale
     if isinstance(scale, str) and scale.endswith((".toml", ".json")):
@@ -144,9 +161,13 @@ def scale_of(scale: Any, columns: Sequence[str]) -> str | None:
     elif isinstance(scale, str):
         scale = scale.split(",")
     if isinstance(scale, Mapping):
+        if weighted := [name for name in categories if name in scale]:
+            raise InvalidInput(f"'{weighted[0]}' is a category, whose unit is fixed: leave its weight out of the scale")
         check_named(scale, columns, "scale", SCALE_HELP)
         scale = [scale[name] for name in columns]
     try:
+        if any(isinstance(weight, bool) for weight in scale):
+            raise TypeError
         weights = [float(weight) for weight in scale]
     except (TypeError, ValueError):
         raise InvalidInput(f"scale is {given!r}: {SCALE_HELP}") from None

@@ -11,7 +11,9 @@ import attrs
 from cloister._version import __version__
 from cloister.accounting.total import Total
 from cloister.core.budget import Budget
+from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.clustering import Problem
+from cloister.core.columns import Selection
 from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
@@ -23,10 +25,10 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Session, forecast
 from cloister.core.trust import trust_named
 from cloister.run import users
-from cloister.run.bounds import domain_of
+from cloister.run.bounds import domain_for
 from cloister.run.centers import check_chooses, number_of_centers
-from cloister.run.choosing import Choice, Chooser, Planned
-from cloister.run.framing import Framing, price, scale_of
+from cloister.run.choosing import HOPELESS, Choice, Chooser, Planned
+from cloister.run.framing import Framing, price, scale_of, unframed
 from cloister.run.row_count import counted, shares, with_count
 
 
@@ -40,7 +42,7 @@ class Request:
         method: registry name; ``auto`` picks the one that predicts the least error.
         epsilon: nats, for the whole run.
         delta: probability, for the whole run; 0 where only pure noise is added.
-        bounds: as ``cloister.run.bounds.domain_of`` takes them.
+        bounds: as ``cloister.run.bounds.domain_for`` takes them.
         rows: the public number of rows: a round figure of the right size; None: a noisy count, paid (``row_count``).
             Where users have several rows, of those kept.
         rows_per_user: at most so many rows of each user are kept, and the guarantee is for users: a public number, for
@@ -62,7 +64,7 @@ class Request:
     bounds: Any = None
     rows: int | None = attrs.field(default=None, converter=own_number)
     rows_per_user: int | None = attrs.field(default=None, converter=own_number)
-    zoom: str | float = "auto"
+    zoom: str | float = attrs.field(default="auto", converter=own_number)
     scale: Any = None
     components: Mapping[str, str] = attrs.field(factory=dict)
     options: Mapping[str, Any] = attrs.field(factory=dict)
@@ -88,7 +90,7 @@ class PreparedRun:
 
     Args: problem (the method's), composed (the method with everything in its slots), choice (how the method was picked,
     if it was), total and budget (of the whole run), columns (their names), rows (their public or counted number; None:
-    still to be counted), planned (the plan for a number of rows).
+    still to be counted), planned (the plan for a number of rows), categories (public values by column).
     """
 
     problem: Problem
@@ -99,6 +101,7 @@ class PreparedRun:
     rows: int | None
     choice: Choice | None
     planned: Callable[[int], Planned]
+    categories: dict[str, list[str]]
 
     def digest(self) -> str:
         """A hash of the whole plan: a run is resumed only under the same one."""
@@ -122,6 +125,22 @@ class PreparedRun:
         """What finding the rows' range takes of the budget, in a sentence; empty if nothing is looked for."""
         return price(self.composed, self.problem, self.columns)
 
+    @property
+    def error(self) -> float | None:
+        """The error that the method predicts from public figures, of one centre's; None: it cannot say."""
+        if self.choice is not None:
+            return self.choice.error
+        method = unframed(self.composed).value
+        return predicted_error(method, self.problem) if isinstance(method, PredictsError) else None
+
+    @property
+    def warning(self) -> str:
+        """What to expect of a budget that buys nothing; else empty."""
+        if self.choice is not None:
+            return self.choice.warning
+        hopeless = self.error is not None and self.error >= 1
+        return f"the predicted error of '{unframed(self.composed).spec.name}' is {HOPELESS}" if hopeless else ""
+
     def describe(self) -> dict[str, Any]:
         """The problem as plain data."""
         domain = self.problem.domain
@@ -131,23 +150,21 @@ class PreparedRun:
             assert isinstance(domain, Ball)
             bounds = {"center": list(domain.center), "radius": domain.radius}
         most = self.total.rows_per_user
-        users = {} if most is None else {"rows per user": most}
-        fewest = self.problem.fewest
-        between = {} if fewest is None else {"k_range": [fewest, self.problem.k]}
-        return {
-            "k": self.problem.k,
-            **between,
-            "rows": self.rows,
-            **users,
-            "bounds": bounds,
-            "lattice unit": domain.unit,
-        }
+        more: dict[str, Any] = {} if most is None else {"rows per user": most}
+        if self.categories:
+            more["categories"] = self.categories
+        if self.problem.fewest is not None:
+            more["k_range"] = [self.problem.fewest, self.problem.k]
+        return {"k": self.problem.k, "rows": self.rows, **more, "bounds": bounds, "lattice unit": domain.unit}
 
 
-def prepare(request: Request, columns: Sequence[str], only: str | None = None) -> PreparedRun:
+def prepare(
+    request: Request, columns: Sequence[str], only: str | None = None, chosen_columns: Selection | None = None
+) -> PreparedRun:
     """Check everything that does not depend on a row, and decide what the request leaves open (``choosing``).
 
-    Args: only (the candidate of ``auto`` to take, whatever it predicts).
+    Args: only (the candidate of ``auto`` to take, whatever it predicts), chosen_columns (of a table, if the columns are
+    its: says which of them are categories and booleans).
 
     Raises: InvalidInput, UnknownName or WrongComposition, in one line that says what to do.
     """
@@ -161,10 +178,11 @@ def prepare(request: Request, columns: Sequence[str], only: str | None = None) -
             f"'{request.method}' as composed is NOT private: it releases exact answers. For a benchmark on rows that "
             f"are not secret, allow it with --not-private (not_private=True)"
         )
-    domain = domain_of(request.bounds, columns)
+    table = chosen_columns or Selection(tuple(columns))
+    domain = domain_for(request.bounds, table)
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
     users.check_trust(total, request.method, composed.trust)
-    framing = Framing(request.zoom, scale_of(request.scale, columns))
+    framing = Framing(request.zoom, scale_of(request.scale, table.numbers, table.recorded()), table.one_hot)
 
     def planned(rows: int) -> Planned:
         chooser = Chooser(
@@ -178,4 +196,4 @@ def prepare(request: Request, columns: Sequence[str], only: str | None = None) -
         return chosen, problem, choice
 
     (chosen, problem, choice), budget = with_count(planned, total, request.most, request.rows)
-    return PreparedRun(problem, chosen, total, tuple(columns), budget, request.rows, choice, planned)
+    return PreparedRun(problem, chosen, total, tuple(columns), budget, request.rows, choice, planned, table.recorded())

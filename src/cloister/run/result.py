@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import io
 import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, final
+from typing import TYPE_CHECKING, Any, BinaryIO, final
 
 import attrs
 import numpy as np
 
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.types import Floats
+from cloister.run.html import table
 from cloister.run.statement import PrivacyStatement
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 FORMAT = "cloister-result-1"
+
+MANY_COLUMNS = 20
+"""Most columns that a notebook shows; the result holds all."""
 
 
 @final
@@ -85,6 +93,50 @@ class Result:
             PrivacyStatement.from_dict(data["privacy"]),
             data["details"], data["version"],
         )  # fmt: skip
+
+    def text(self) -> str:
+        """The result as JSON, on one line: what a ledger keeps of it."""
+        return json.dumps(self.as_dict())
+
+    @classmethod
+    def from_text(cls, text: str) -> Result:
+        """Read the output of ``text``. Raises: Damaged: it is another."""
+        try:
+            return cls.from_dict(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Damaged("the kept result is damaged: restore a backup") from error
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the promise, and the centres with their noisy sizes."""
+        shown = self.columns[:MANY_COLUMNS]
+        more = [] if len(shown) == len(self.columns) else [f"... {len(self.columns) - len(shown)} more"]
+        sizes = [] if self.weights is None else ["rows (noisy)"]
+        rows = [
+            [str(i), *([] if self.weights is None else [f"{self.weights[i]:.0f}"]), *(f"{v:.6g}" for v in center)]
+            for i, center in enumerate(self.centers[:, : len(shown)])
+        ]
+        caption = f"{len(self.centers)} private centres by {self.method['name']}"
+        return f"{table(['centre', *sizes, *shown, *more], rows, caption)}{self.privacy._repr_html_()}"
+
+    def plot(self, axes: Sequence[str] | None = None, *, project: bool = False, curve: bool = False) -> Figure:
+        """A picture, which notebooks show: the map of the centres, or the curve of cost against k. Released values
+        only.
+
+        Args: axes (names of two columns), project (onto the tree's public projection, or the centres' principal axes),
+            curve (in place of the map).
+
+        Raises: InvalidInput, UnknownName: there is no such picture. MissingExtra: matplotlib is not installed.
+        """
+        if curve and (axes is not None or project):
+            raise InvalidInput("axes and project are for the map: give curve alone")
+        figures = importlib.import_module("cloister.plotting.figures")
+        figure: Figure = figures.draw_curve(self) if curve else figures.draw_map(self, axes, project=project)
+        return figure
+
+    def estimator(self) -> Any:
+        """A fitted estimator with these centres: ``cloister.KMedians`` for k-median, ``cloister.OneRound`` for a round
+        under local trust, else ``cloister.KMeans``. Raises: MissingExtra: scikit-learn is not installed."""
+        return importlib.import_module("cloister.estimators").estimator_of(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.json`` or ``.npz``, atomically: a crash leaves the old file.
@@ -161,7 +213,7 @@ def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
 
     Raises: InvalidInput: the disk is full, or the place cannot be written.
     """
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = _temporary(target)
     try:
         with temporary.open("wb") as file:
             write(file)
@@ -175,6 +227,10 @@ def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def _temporary(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}.tmp")
+
+
 def checked_target(
     path: str | os.PathLike[str], endings: Sequence[str] = (".json", ".npz"), what: str = "results"
 ) -> Path:
@@ -184,14 +240,17 @@ def checked_target(
     """
     target = Path(path)
     if target.suffix not in endings:
-        raise InvalidInput(f"{what} are saved as {' or '.join(endings)}, not '{target.name}'")
+        raise InvalidInput(f"{what} are saved as {' or '.join(endings)}, not '{target}'")
     folder = target.parent
     if not folder.is_dir():
         raise InvalidInput(f"cannot write {target}: there is no folder {folder}")
-    if (
-        target.is_dir()
-        or not os.access(target if target.exists() else folder, os.W_OK)
-        or not os.access(folder, os.W_OK)
-    ):
+    if target.exists() and not target.is_file():
+        raise InvalidInput(f"cannot write {target}: something that is no file has that name")
+    if not os.access(target if target.exists() else folder, os.W_OK) or not os.access(folder, os.W_OK):
         raise InvalidInput(f"cannot write {target}: no permission")
+    try:  # the only sure way to know that it can be made
+        _temporary(target).open("wb").close()
+        _temporary(target).unlink()
+    except OSError as error:
+        raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from error
     return target

@@ -12,6 +12,7 @@ from cloister.accounting.users import of_user
 from cloister.core.questions import Round
 from cloister.core.shuffling import min_honest_users
 from cloister.core.trust import TRUSTS
+from cloister.run.html import promise
 
 UNITS = {"pure": "epsilon", "gaussian": "mu^2", "zcdp": "rho", "exact": "unlimited"}
 
@@ -25,6 +26,10 @@ CHECKS = {
 
 MEASURED = {"gaussian": "Gaussian differential privacy", "zcdp": "zero-concentrated differential privacy"}
 """The definition of privacy behind each unit other than epsilon."""
+
+
+LARGE = 0.1
+"""Deltas above this share of 1 / rows are warned of."""
 
 
 @attrs.frozen
@@ -113,13 +118,12 @@ class PrivacyStatement:
                 f"The number of rows was not given: {self.rows:,} is a noisy count, the first round, for "
                 f"{self.count_share:.0%} of the budget."
             )
-        if self.delta * self.rows >= 1:
-            lines.append(
-                f"WARNING: delta is not below 1 / rows ({1 / self.rows:.2g}): it permits releasing some rows outright."
-            )
+        if caution := large_delta(self.delta, self.rows):
+            lines.append(f"WARNING: {caution}.")
         lines += [
             f"Rows outside the public bounds were clipped to them. {CHECKS.get(self.trust, CHECK)} only the data "
-            f"holder go or refuse; it is outside the guarantee, as are running times.",
+            f"holder go or refuse; it is outside the guarantee, as are running times, and whatever was done to the "
+            f"rows beforehand: scaling them by their own means, say, or choosing columns by what is in them.",
             *self.notes,
             "Budget, by round and question:",
         ]
@@ -162,6 +166,11 @@ class PrivacyStatement:
             f"{self.epsilon_without_shuffler:.4g}, delta = 0.",
         ]
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        simulated = " (SIMULATED: the rows were all in one place)" if self.simulated else ""
+        return promise(self.headline + simulated, self.text(), alarm=self.seeded or not self.private)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the derived sentences for readers of JSON."""
         spends = [attrs.asdict(s) for s in self.spends]
@@ -193,19 +202,40 @@ class PrivacyStatement:
         )
 
 
+def large_delta(delta: float, rows: int) -> str:
+    """A warning of a delta that is not well below 1 / rows; else empty."""
+    if delta * rows <= LARGE:
+        return ""
+    well = "" if delta * rows >= 1 else "well "
+    return f"delta is not {well}below 1 / rows ({1 / rows:.2g}): it permits releasing some rows outright"
+
+
+def alike(spends: Sequence[Spend]) -> list[tuple[Spend, list[str]]]:
+    """Lines of the budget in order, each with its question or with all questions of its round that read alike."""
+    found = dict[tuple[Any, ...], tuple[Spend, list[str]]]()
+    for s in spends:
+        key = s.round, _kind(s), s.mechanism, _cost(s)
+        found.setdefault(key, (s, []))[1].append(s.question)
+    return list(found.values())
+
+
 def _budget(spends: Sequence[Spend]) -> list[str]:
     """A line per question, in order; questions of a round that read alike share one."""
-    alike = dict[tuple[int, str, str, str], list[str]]()
-    for s in spends:
-        own = f", delta {s.delta:.3g}" if s.delta else ""
-        users = "" if s.users == 1.0 else f" of {s.users:.1%} of the users"
-        kind, cost = s.question.partition(" (")[2], f"{UNITS[s.measure]} {s.amount:.6g}{own}{users}"
-        alike.setdefault((s.round, kind, s.mechanism, cost), []).append(s.question)
     return [
-        f"  round {number + 1}, {asked[0]}: {mechanism}, {cost}" if len(asked) == 1 else
-        f"  round {number + 1}, {len(asked)} questions ({kind}: {mechanism}, each {cost}"
-        for (number, kind, mechanism, cost), asked in alike.items()
+        f"  round {s.round + 1}, {asked[0]}: {s.mechanism}, {_cost(s)}" if len(asked) == 1 else
+        f"  round {s.round + 1}, {len(asked)} questions ({_kind(s)}: {s.mechanism}, each {_cost(s)}"
+        for s, asked in alike(spends)
     ]  # fmt: skip
+
+
+def _kind(spend: Spend) -> str:
+    return spend.question.partition(" (")[2]
+
+
+def _cost(spend: Spend) -> str:
+    own = f", delta {spend.delta:.3g}" if spend.delta else ""
+    users = "" if spend.users == 1.0 else f" of {spend.users:.1%} of the users"
+    return f"{UNITS[spend.measure]} {spend.amount:.6g}{own}{users}"
 
 
 def state(

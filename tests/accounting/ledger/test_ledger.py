@@ -543,7 +543,7 @@ def test_a_ledger_of_version_1_becomes_one_of_the_newest_when_it_is_written_to(v
     assert version_of(version_1) == 1
     (old, _) = book.runs()
     run = book.resume(old.id, "people", "plan")
-    assert version_of(version_1) == 3
+    assert version_of(version_1) == 4
     assert [x.values.tolist() for x in run.record.lookups] == [[1.5, -2.0]]
     new = begun(book, **PAPER)
     book.resume(new.id, "people", "plan", rows(**PAPER))
@@ -597,7 +597,7 @@ def another_database(path: Path) -> None:
 
 
 def another_version(path: Path) -> None:
-    edit(path, "pragma user_version = 4")
+    edit(path, "pragma user_version = 5")
 
 
 def cut_off(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Who learns what: every line of docs/federated.md's tables, played by machines that use all they hold.
+"""Who learns what: every line of docs/howto/federated.md's tables, played by machines that use all they hold.
 
 An adversary of these tests has the messages that it says it has, takes off every mask that it can derive, and then sees
 either uniform words or what the table says it sees, exactly. Uniform means that each byte's chi-square is within 8
@@ -33,7 +33,7 @@ from tests.federated.protocol.played import NUMBERS, Played, cut, play
 
 ORACLES = ("skellam", "masked-gaussian")
 MODES: tuple[Masks, ...] = ("pairwise", "shared")
-PAGE = Path(__file__).parents[3] / "docs" / "federated.md"
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "federated.md"
 PLAYED = dict[str, list[str]]()
 
 

@@ -145,7 +145,7 @@ def test_the_quantile_lies_within_its_bin_as_far_as_rows_of_it_are_needed() -> N
     domain = Box((-1.0,), (1.0,))
     cells = DistanceBins(NearestCenter(np.zeros((1, 1), np.int64), REACH), 2 * REACH, number=8)
     values = np.array([0.0, 10, 70, 16, 4, 0, 0, 0])
-    found = [cells.quantile(table(values), share, 100, domain) for share in (0.1, 0.45, 0.8, 0.92, 1.0)]
+    found = [cells.quantile(values, share, 100, domain) for share in (0.1, 0.45, 0.8, 0.92, 1.0)]
     wanted = cells.edges[[1, 2, 2, 3, 4]] * 2.0 ** np.array([0, -0.5, 0, -0.25, 0])
     assert np.allclose(np.square(found) / domain.unit**2, wanted)
 
@@ -155,7 +155,7 @@ def test_the_quantile_of_any_noise_is_finite_and_positive_and_within_the_bins(sc
     domain, g = Box((-1.0, -2.0), (1.0, 2.0)), np.random.default_rng(3)
     cells = DistanceBins(near(domain, KEY), 2 * domain.max_norm, number=48)
     for _ in range(50):
-        radius = cells.quantile(table(g.standard_normal(48) * scale), 0.95, 150, domain)
+        radius = cells.quantile(g.standard_normal(48) * scale, 0.95, 150, domain)
         assert domain.unit <= radius <= 2 * domain.max_norm * domain.unit
 
 
@@ -165,7 +165,7 @@ def test_noise_in_empty_bins_hardly_moves_the_quantile() -> None:
     cells = DistanceBins(NearestCenter(np.zeros((1, 1), np.int64), REACH), 2 * REACH)
     values = np.zeros(24)
     values[10] = 1000
-    found = [cells.quantile(table(values + 30 * g.standard_normal(24)), 0.8, 1000, domain) for _ in range(1000)]
+    found = [cells.quantile(values + 30 * g.standard_normal(24), 0.8, 1000, domain) for _ in range(1000)]
     low, high = np.sqrt(cells.edges[[9, 10]]) * domain.unit
     assert sum(low < r <= high for r in found) >= 999
 

@@ -109,7 +109,7 @@ def test_a_start_that_asks_has_its_share_and_no_more() -> None:
     spent = [sum(event.spent.amount for event in round.events) for round in asked]
     assert spent == pytest.approx([problem.budget.amount * share for share in (0.6, 0.2, 0.2)])
     found = run(method, problem, clumps(100, 4))
-    assert found.details == {"asked": 1, "rounds": 2}
+    assert {name: found.details[name] for name in ("asked", "rounds")} == {"asked": 1, "rounds": 2}
 
 
 def test_without_noise_the_cost_falls_from_round_to_round() -> None:

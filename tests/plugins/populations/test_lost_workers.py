@@ -35,10 +35,10 @@ def traps(tmp_path: Path) -> Callable[[int], Halves]:
 def test_a_worker_killed_in_the_middle_of_a_part_changes_no_answer(
     name: str, shared: dict[str, Engine], many: list[Path], traps: Callable[[int], Halves], tmp_path: Path
 ) -> None:
-    expected = answers(Files(many))
-    assert answers(Files(many, engine=shared[name]), traps(1)) == expected
+    expected = answers(Files(many, "*"))
+    assert answers(Files(many, "*", engine=shared[name]), traps(1)) == expected
     assert not os.listdir(tmp_path / "traps"), "somebody was killed"
-    assert answers(Files(many, engine=shared[name])) == expected, "the engine goes on"
+    assert answers(Files(many, "*", engine=shared[name])) == expected, "the engine goes on"
 
 
 def test_a_dask_worker_killed_from_outside_changes_no_answer(shared: dict[str, Engine], many: list[Path]) -> None:
@@ -52,15 +52,15 @@ def test_a_dask_worker_killed_from_outside_changes_no_answer(shared: dict[str, E
             killed.extend(engine.client().run(os.getpid).values())
             os.kill(killed[0], signal.SIGKILL)
 
-    expected = answers(Files(many))
-    assert answers(Files(many, engine=engine, progress=kill)) == expected
+    expected = answers(Files(many, "*"))
+    assert answers(Files(many, "*", engine=engine, progress=kill)) == expected
     assert killed
 
 
 def test_a_pool_process_killed_between_rounds_changes_no_answer(shared: dict[str, Engine], many: list[Path]) -> None:
     engine = shared["processes"]
     assert isinstance(engine, Processes)
-    population = Files(many, engine=engine)
+    population = Files(many, "*", engine=engine)
     expected = answers(population)
     os.kill(next(iter(engine._started()._processes)), signal.SIGKILL)
     assert answers(population) == expected
@@ -70,7 +70,7 @@ def test_a_pool_that_breaks_twice_gives_no_answer(
     shared: dict[str, Engine], many: list[Path], traps: Callable[[int], Halves]
 ) -> None:
     with pytest.raises(InvalidInput, match="worker processes ended twice before their work was done: nothing was answ"):
-        answers(Files(many, engine=shared["processes"]), traps(24))
+        answers(Files(many, "*", engine=shared["processes"]), traps(24))
 
 
 def test_a_part_that_kills_every_dask_worker_gives_no_answer(
@@ -84,6 +84,6 @@ def test_a_part_that_kills_every_dask_worker_gives_no_answer(
     before, scheduler.allowed_failures = scheduler.allowed_failures, 0
     try:
         with pytest.raises(InvalidInput, match="Dask workers in a row ended on the same part"):
-            answers(Files(many, engine=engine), traps(1))
+            answers(Files(many, "*", engine=engine), traps(1))
     finally:
         scheduler.allowed_failures = before

@@ -29,7 +29,7 @@ def test_files_of_too_few_people_are_refused_whatever_reads_them(
         np.save(path, part)
 
     def population() -> Any:
-        return Files(paths, missing="drop", engine=shared[name])
+        return Files(paths, "*", missing="drop", engine=shared[name])
 
     def asked(planned: int) -> Request:
         return Request(

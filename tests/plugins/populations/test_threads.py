@@ -30,7 +30,7 @@ def released(given: Any, method: str, threads: int, trust: dict[str, str] | None
     request = Request(
         k=3, method=method, epsilon=2.0, delta=1e-6, bounds=(-1.0, 1.0), rows=40_000, seed=2, components=trust or {}
     )
-    population = source(given, None, "drop", told.append, threads=threads)
+    population = source(given, "*" if isinstance(given, str) else None, "drop", told.append, threads=threads)
     result = fit(request, population, noise=NoiseRng.for_tests(3))
     return json.dumps(result.as_dict()), sum(told)
 

@@ -267,7 +267,7 @@ def test_rows_in_files_keep_what_their_users_may(
     """Rows of a user are in many row groups and files, and parts end anywhere."""
     monkeypatch.setattr(sources, "STRETCH", 100)
     rows = frame()
-    population = Files(written(rows, tmp_path, *kinds), missing="drop", users="who")
+    population = Files(written(rows, tmp_path, *kinds), "*", missing="drop", users="who")
     if checked:
         population.check()
     population.keep(3, KEY)
@@ -283,7 +283,7 @@ def test_rows_in_arrays_of_files_keep_what_their_users_may(kind: str, order: Any
         np.save(path, array)
     else:
         np.savez(path, X=array)
-    population = Files(path, missing="drop", users="1")
+    population = Files(path, "*", missing="drop", users="1")
     population.keep(3, KEY)
     assert answers(population) == expected(rows)
 
@@ -295,7 +295,7 @@ def test_every_engine_keeps_the_same_rows(
     monkeypatch.setattr(sources, "STRETCH", 100)
     rows = frame()
     paths = written(rows, tmp_path, "parquet", "csv", "feather", "parquet")
-    population = Files(paths, missing="drop", users="who", engine=shared[name])
+    population = Files(paths, "*", missing="drop", users="who", engine=shared[name])
     population.check()
     population.keep(3, KEY)
     assert answers(population) == answers(population) == expected(rows)
@@ -305,14 +305,14 @@ def test_short_floats_in_files_that_may_have_met_are_refused(tmp_path: Path) -> 
     who = np.array([2.0**24, 2.0**24 + 2, np.nan], np.float32)
     pd.DataFrame({"x": [0.1, 0.2, 0.3], "who": who}).to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(InvalidInput, match="of 32 bits up to"):
-        Files([tmp_path / "rows.parquet"], users="who").check()
+        Files([tmp_path / "rows.parquet"], "*", users="who").check()
 
 
 def test_texts_name_users_in_files(tmp_path: Path) -> None:
     """Also those that look like numbers in some files: 007 is not 7."""
     rows = frame().assign(who=lambda r: "0" + r["who"].astype(str))
     for kind in ("parquet", "csv", "feather"):
-        population = Files(written(rows, tmp_path, kind), missing="drop", users="who")
+        population = Files(written(rows, tmp_path, kind), "*", missing="drop", users="who")
         population.keep(2, KEY)
         assert answers(population) == expected(rows, 2)
 
@@ -320,7 +320,7 @@ def test_texts_name_users_in_files(tmp_path: Path) -> None:
 def populations(rows: pd.DataFrame, folder: Path, **more: Any) -> Iterator[Any]:
     yield Arrays(rows, **more)
     for kind in ("parquet", "csv"):
-        yield Files(written(rows, folder, kind), **more)
+        yield Files(written(rows, folder, kind), "*", **more)
 
 
 def test_rows_of_users_are_not_read_before_somebody_says_how_many(tmp_path: Path) -> None:
@@ -353,7 +353,10 @@ def test_the_user_column_is_not_clustered_by(tmp_path: Path) -> None:
     rows = frame()
     for population in populations(rows, tmp_path, users="who"):
         assert population.columns == ("x", "y")
-    for make in (lambda **more: Arrays(rows, **more), lambda **more: Files(written(rows, tmp_path, "csv"), **more)):
+    for make in (
+        lambda **more: Arrays(rows, **more),
+        lambda **more: Files(written(rows, tmp_path, "csv"), **({"columns": "*"} | more)),
+    ):
         with pytest.raises(InvalidInput, match="column 'who' names users and is not clustered by"):
             make(users="who", columns=["x", "who"])
         with pytest.raises(UnknownName, match="no user column 'whom'"):
@@ -364,7 +367,7 @@ def test_every_file_has_the_user_column(tmp_path: Path) -> None:
     paths = written(frame(), tmp_path, "parquet", "parquet")
     pyarrow.parquet.write_table(pyarrow.parquet.read_table(paths[1]).drop_columns(["who"]), paths[1])
     with pytest.raises(InvalidInput, match="does not go with the files before it: no user column 'who'"):
-        Files(paths, users="who")
+        Files(paths, "*", users="who")
 
 
 @pytest.mark.parametrize("names", [[1], list(range(901))])
@@ -376,7 +379,7 @@ def test_there_is_one_name_per_row(names: list[int]) -> None:
 
 def test_cells_that_name_nobody_for_certain_are_not_quoted(tmp_path: Path) -> None:
     rows = frame().dropna().assign(who=lambda r: r["x"])
-    for population in (Arrays(rows, users="who"), Files(written(rows, tmp_path, "parquet"), users="who")):
+    for population in (Arrays(rows, users="who"), Files(written(rows, tmp_path, "parquet"), "*", users="who")):
         with pytest.raises(InvalidInput, match="a user is named by a whole number") as error:
             population.check()
         assert str(rows["x"].iloc[0]) not in str(error.value)

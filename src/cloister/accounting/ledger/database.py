@@ -40,9 +40,13 @@ create table marks (
 _USERS = "create table of_users (dataset text primary key references datasets (name));"
 """Data sets whose lifetime is a user's; all others' is a row's."""
 
+_RESULTS = "create table results (run text primary key references runs (id), result text not null);"
+"""What finished runs released, as text that can be printed again without the rows and the options."""
+
 LEDGER = Store(
-    "ledger", b"clst", (*_TABLES.split(";")[:-1], _MARKS, _USERS), updates=((_MARKS,), (_USERS,)), patience=60.0,
-    backup="its last run", pragmas=("pragma foreign_keys = on",),
+    "ledger", b"clst", (*_TABLES.split(";")[:-1], _MARKS, _USERS, _RESULTS),
+    updates=((_MARKS,), (_USERS,), (_RESULTS,)), patience=60.0, backup="its last run",
+    pragmas=("pragma foreign_keys = on",),
 )  # fmt: skip
 
 

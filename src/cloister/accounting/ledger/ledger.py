@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import sqlite3
 from os import PathLike
 from pathlib import Path
@@ -14,7 +15,15 @@ from cloister.accounting.ledger import comparing, database
 from cloister.accounting.ledger.database import NOW, transaction
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
 from cloister.accounting.ledger.run import Run, recorded
-from cloister.accounting.ledger.status import DatasetStatus, RunStatus, lifetime_of, lifetimes, runs_of, status_of
+from cloister.accounting.ledger.status import (
+    DatasetStatus,
+    RunStatus,
+    lifetime_of,
+    lifetimes,
+    result_of,
+    runs_of,
+    status_of,
+)
 from cloister.accounting.total import Total, Unit
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused, UnknownName
@@ -66,23 +75,15 @@ class Ledger:
             InvalidInput: figures out of range, an empty name, or ``zcdp`` with delta = 0.
             Refused: the data set was declared with other figures.
         """
-        total = Total(epsilon, delta)
-        if not dataset:
-            raise InvalidInput("a data set needs a name")
-        if composition not in ("basic", "zcdp"):
-            raise InvalidInput(f"composition is '{composition}', expected 'basic' or 'zcdp'")
-        if unit not in ("rows", "users"):
-            raise InvalidInput(f"unit is '{unit}', expected 'rows' or 'users'")
-        if composition == "zcdp" and total.delta == 0:
-            raise InvalidInput("a lifetime in zCDP needs delta > 0: pass delta, or composition 'basic'")
+        asked = checked(dataset, epsilon, delta, composition, unit)
         with transaction(self.path, "writing") as db:
             known = lifetimes(db).get(dataset)
             if known is None:
-                row = [dataset, total.epsilon, total.delta, composition]
+                row = [dataset, asked.total.epsilon, asked.total.delta, composition]
                 db.execute(f"insert into datasets values (?, ?, ?, ?, {NOW})", row)
                 if unit == "users":
                     db.execute("insert into of_users values (?)", [dataset])
-            elif known != Lifetime(dataset, total, composition, unit):
+            elif known != asked:
                 raise Refused(
                     f"data set '{dataset}' was declared with epsilon {known.total.epsilon}, delta {known.total.delta}, "
                     f"composition {known.composition}, for {known.unit}: a lifetime budget cannot be changed"
@@ -161,6 +162,27 @@ class Ledger:
             row = db.execute("select plan from runs where id = ?", [run]).fetchone()
             return None if row is None else str(row[0])
 
+    def result(self, run: str) -> str:
+        """What a finished run released, as the text that it was finished with.
+
+        Raises: UnknownName: no such run. Refused: it is not finished, or was before ledgers kept results.
+        """
+        with transaction(self.path, "reading") as db:
+            row = db.execute("select dataset, state from runs where id = ?", [run]).fetchone()
+            if row is None:
+                raise UnknownName("run", run, (str(r[0]) for r in db.execute("select id from runs")))
+            dataset, state = row
+            text = result_of(db, run)
+        again = shlex.join(["--ledger", str(self.path), "--dataset", dataset, "--resume", run])
+        if state == "open":
+            raise Refused(f"run {run} is not finished: repeat its command with {again}, which pays nothing twice")
+        if text is None:
+            raise Refused(
+                f"the ledger does not hold the result of run {run}: repeat its command with {again}, which computes it "
+                f"again for nothing"
+            )
+        return text
+
     def status(self) -> tuple[DatasetStatus, ...]:
         """All data sets, by name."""
         with transaction(self.path, "reading") as db:
@@ -171,6 +193,20 @@ class Ledger:
         """The runs on one data set, or on all, oldest first. Raises: UnknownName: no such data set."""
         with transaction(self.path, "reading") as db:
             return runs_of(db, dataset if dataset is None else lifetime_of(db, dataset).dataset)
+
+
+def checked(dataset: str, epsilon: float, delta: float, composition: Composition, unit: Unit) -> Lifetime:
+    """A lifetime that may be declared. Args, and Raises: InvalidInput: as ``Ledger.declare``."""
+    total = Total(epsilon, delta)
+    if not dataset:
+        raise InvalidInput("a data set needs a name")
+    if composition not in ("basic", "zcdp"):
+        raise InvalidInput(f"composition is '{composition}', expected 'basic' or 'zcdp'")
+    if unit not in ("rows", "users"):
+        raise InvalidInput(f"unit is '{unit}', expected 'rows' or 'users'")
+    if composition == "zcdp" and total.delta == 0:
+        raise InvalidInput("a lifetime in zCDP needs delta > 0: pass delta, or composition 'basic'")
+    return Lifetime(dataset, total, composition, unit)
 
 
 def _admit(db: sqlite3.Connection, dataset: str, budget: Budget, cost: Cost, unit: Unit) -> None:

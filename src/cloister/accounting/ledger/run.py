@@ -85,12 +85,13 @@ class Run:
                 f"insert into looks values (?1, {number}, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", [self.id, *place, *entry]
             )
 
-    def finish(self, events: Iterable[Event] | None = None) -> None:
+    def finish(self, events: Iterable[Event] | None = None, result: str | None = None) -> None:
         """End the run normally: nothing more is asked, and what it did not spend returns to the data set.
 
         Args:
             events: of every round that was asked, by this process or those it resumed (``Session.released``). Without
                 them, everything reserved stays spent.
+            result: what the run released, kept so that it can be printed again (``Ledger.result``).
 
         Raises: InvalidInput: rounds were opened, and the events are empty.
         """
@@ -108,6 +109,8 @@ class Run:
                 f"update runs set state = 'done', finished = {NOW}, epsilon = ?, delta = ?, rho = ? where id = ?",
                 [cost.epsilon, cost.delta, cost.rho, self.id],
             )
+            if result is not None:
+                db.execute("insert into results values (?, ?)", [self.id, result])
 
     @contextmanager
     def _held(self) -> Iterator[sqlite3.Connection]:

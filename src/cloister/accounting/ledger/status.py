@@ -65,7 +65,7 @@ def lifetimes(db: sqlite3.Connection) -> dict[str, Lifetime]:
     """All declared lifetimes, by name."""
     rows = db.execute("select name, epsilon, delta, composition from datasets order by name")
     users = set[str]()
-    if db.execute("select 1 from sqlite_schema where name = 'of_users'").fetchone():  # an older ledger has rows only
+    if _has(db, "of_users"):  # an older ledger has rows only
         users = {name for (name,) in db.execute("select dataset from of_users")}
     return {
         name: Lifetime(name, Total(epsilon, delta), how, "users" if name in users else "rows")
@@ -79,6 +79,16 @@ def lifetime_of(db: sqlite3.Connection, dataset: str) -> Lifetime:
     if dataset not in known:
         raise UnknownName("data set", dataset, known, "(declare its lifetime budget first: 'cloister ledger declare')")
     return known[dataset]
+
+
+def result_of(db: sqlite3.Connection, run: str) -> str | None:
+    """The text of a finished run's result; None: it was finished without one, or in an older ledger."""
+    row = db.execute("select result from results where run = ?", [run]).fetchone() if _has(db, "results") else None
+    return None if row is None else str(row[0])
+
+
+def _has(db: sqlite3.Connection, table: str) -> bool:
+    return db.execute("select 1 from sqlite_schema where name = ?", [table]).fetchone() is not None
 
 
 def runs_of(db: sqlite3.Connection, dataset: str | None) -> tuple[RunStatus, ...]:

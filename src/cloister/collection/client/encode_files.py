@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import attrs
 import numpy as np
@@ -22,9 +22,10 @@ import numpy as np
 from cloister.collection.client.encoder import BYTES, Encoded, PlanEncoder
 from cloister.collection.client.records import Records
 from cloister.collection.client.state import State
-from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, private, sync, writing
+from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, made, private, sync, writing
 from cloister.collection.wire import messages, reports as wire
 from cloister.collection.wire.user_set import UserSet
+from cloister.core.columns import Selection
 from cloister.core.errors import InvalidInput
 from cloister.core.trust import Shuffled
 from cloister.core.types import Floats, Ids
@@ -42,10 +43,10 @@ CELLS, MAX_ROWS = 2**22, 2**18
 @final
 @attrs.frozen(kw_only=True)
 class Naming:
-    """How rows get user numbers. Args: first (number of the first row; the others count on), column (takes them from
-    this column instead)."""
+    """How rows get user numbers. Args: first (number of the first row; the others count on; None: they are everybody's,
+    from 0), column (takes them from this column instead)."""
 
-    first: int = 0
+    first: int | None = None
     column: str | None = None
 
 
@@ -56,26 +57,37 @@ class RowTable:
     Args:
         encoder: encoder of the plan's open round.
         paths: files, as the population ``files`` reads them.
-        columns: names in the order of the plan's columns; default: the plan's own, or all numeric columns.
+        columns: names or patterns in the order of the plan's columns; default: the plan's own names; of files without
+            names all.
         missing: "refuse" or "drop" rows with missing or infinite cells.
         progress: called with the number of rows just read.
+        form: delimiter and encoding of CSV files.
+        checked: called with this table once all is checked, before anybody is charged.
+
+    Attributes:
+        selection: which columns are used, and which are left out.
     """
 
     def __init__(
         self, encoder: PlanEncoder, paths: Sequence[str], naming: Naming, columns: Sequence[str] | None = None,
         missing: str = "refuse", progress: Callable[[int], None] | None = None,
+        form: Mapping[str, str | None] | None = None, checked: Callable[[RowTable], None] = lambda table: None,
     ) -> None:  # fmt: skip
         self._encoder, self._naming, self._missing = encoder, naming, missing
-        self._progress = progress or (lambda n: None)
+        self._first = naming.first or 0
+        self._progress, self._checked = progress or (lambda n: None), checked
         plan = encoder.plan
-        if not 0 <= naming.first < plan.rows:
-            raise InvalidInput(f"the first user number is {naming.first}: this plan's are 0 to {plan.rows - 1}")
-        wanted = columns or plan.columns
+        if not 0 <= self._first < plan.rows:
+            raise InvalidInput(f"the first user number is {self._first}: this plan's are 0 to {plan.rows - 1}")
+        asked, form = columns or plan.columns, form or {}
+
+        def read(some: Sequence[str] | None) -> Any:
+            return source(paths, some, missing, delimiter=form.get("delimiter"), encoding=form.get("encoding"))
+
         if naming.column is not None:
-            # report an unknown name before complaining that there is one column too many
-            source(paths, [naming.column], missing)
-        if wanted is None:
-            wanted = [name for name in source(paths, None, missing).columns if name != naming.column]
+            read([naming.column])  # report an unknown name before complaining that there is one column too many
+        found: Sequence[str] = read(asked).columns
+        wanted = [name for name in found if name != naming.column or name in (asked or ())]
         if len(wanted) != plan.dimension:
             raise InvalidInput(
                 f"the plan is for {plan.dimension} columns, these are {len(wanted)} ({_few(wanted)}): choose them "
@@ -85,14 +97,15 @@ class RowTable:
             raise InvalidInput(
                 f"column '{naming.column}' holds the user numbers: it cannot be a column of the plan too"
             )
-        self._files = source(paths, [*wanted, *([] if naming.column is None else [naming.column])], missing)
+        self._files = read([*wanted, *([] if naming.column is None else [naming.column])])
+        self.selection: Selection = read(wanted).selection
 
     def chunks(self) -> Iterator[tuple[Ids, Floats]]:
         """Yield users (n,) and their usable rows (n, d); a chunk is valid until the next one is asked for. Raises:
         InvalidInput: a file or a user number cannot be used."""
         for start, cells in self._files.chunks():
             if self._naming.column is None:
-                first, rows = start + self._naming.first, cells
+                first, rows = start + self._first, cells
                 users = np.arange(first, first + len(cells), dtype=np.uint64)
                 if first + len(cells) > self._encoder.plan.rows:
                     raise InvalidInput(
@@ -119,12 +132,19 @@ class RowTable:
     def check(self) -> UserSet:
         """Read everything once. Returns: the users with rows whom this round asks. Raises: InvalidInput: some row,
         number or file is unusable, so nothing may be encoded."""
-        everybody, asked = UserSet(self._encoder.plan.rows), UserSet(self._encoder.plan.rows)
+        people = self._encoder.plan.rows
+        everybody, asked = UserSet(people), UserSet(people)
         for users, _ in self.chunks():
             everybody.add(users)
             asked.add(users[self._encoder.asked(users)])
         if not everybody.count:
             raise InvalidInput("there are no rows to use")
+        if everybody.count == 1 < people and self._naming == Naming():
+            raise InvalidInput(
+                "a single row is one person's, and nothing says whose: give her user number with --first, or the "
+                "column that holds it with --user-column"
+            )
+        self._checked(self)
         return asked
 
     def pieces(self) -> Iterator[tuple[Ids, Floats]]:
@@ -148,19 +168,27 @@ def piece_rows(dimension: int, width: int = 1) -> int:
 
 
 def collect(
-    encoder: PlanEncoder, table: RowTable, out: Path, format: Format = "parquet", state: State | None = None
+    encoder: PlanEncoder,
+    table: RowTable,
+    out: Path,
+    format: Format = "parquet",
+    state: State | None = None,
+    ready: Callable[[], None] = lambda: None,
 ) -> tuple[Path | None, int]:
     """Encode a table into a new file in the folder ``out``, which is created if missing.
+
+    Args: ready (called once everything is checked, before anybody is charged).
 
     Returns: the file (None if this round asks none of these users) and its number of reports.
     Raises: CloisterError: no report was written.
     """
     encoder.check_memory(state)
-    prepared(out)
-    roll = table.check()
-    if not roll.count:
-        return None, 0
     with ExitStack() as stack:
+        stack.enter_context(prepared(out))
+        roll = table.check()
+        ready()
+        if not roll.count:
+            return None, 0
         store = state
         if store is None and not table.ascending:  # sorted on disk, so that memory does not grow with the rows
             store = State(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "reports", durable=False)
@@ -188,13 +216,16 @@ def _batch(encoded: Encoded, schema: pa.Schema) -> pa.RecordBatch:
     return wire.to_batch(encoded.reports, encoded.users, schema)
 
 
-def prepared(folder: Path) -> None:
-    """Create a folder for reports if it is missing, readable by its owner only. Raises: InvalidInput: it cannot be
-    created or written."""
-    with writing(f"into {folder}"):
-        folder.mkdir(OWNERS_FOLDER, parents=True, exist_ok=True)
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InvalidInput(f"cannot write into {folder}: no permission")
+@contextmanager
+def prepared(folder: Path) -> Iterator[None]:
+    """A folder for reports, created if it is missing and readable by its owner only, see ``made``. Raises:
+    InvalidInput: it cannot be created or written."""
+    with ExitStack() as stack:
+        with writing(f"into {folder}"):
+            stack.enter_context(made(folder, OWNERS_FOLDER))
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InvalidInput(f"cannot write into {folder}: no permission")
+        yield
 
 
 def _drawn(encoder: PlanEncoder, table: RowTable) -> Iterator[tuple[Ids, Records]]:

@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -80,6 +80,21 @@ def writing(what: object, otherwise: str = "") -> Iterator[None]:
         yield
     except OSError as error:
         raise InvalidInput(f"cannot write {what}: {error.strerror or error}{otherwise}") from error
+
+
+@contextmanager
+def made(folder: Path, mode: int = 0o777) -> Iterator[None]:
+    """Make a folder, and those above it, unless they are there; a block that fails and puts nothing into them leaves
+    none of them. Raises: OSError: it cannot be made."""
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(mode, parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # of a folder that is not empty
+            for path in new:
+                path.rmdir()
+        raise
 
 
 def write(file: BinaryIO, text: str) -> None:

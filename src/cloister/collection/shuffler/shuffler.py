@@ -22,7 +22,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, final
 
@@ -30,7 +30,7 @@ import attrs
 import numpy as np
 
 from cloister.collection.intake.refusals import Intake
-from cloister.collection.plan.canonical_json import beside, flush, sync, writing
+from cloister.collection.plan.canonical_json import beside, flush, made, sync, writing
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.shuffler.external_shuffle import Scattered
 from cloister.collection.shuffler.intake import Senders
@@ -172,18 +172,19 @@ def _workshop(target: Path) -> Iterator[Path]:
     """A new folder beside the target for this process only, removed afterwards. Remains of killed runs are removed
     first, since they nearly reveal the order of arrival."""
     _free(target)
-    with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        for left in target.parent.glob(_workshops(target)):
-            with _held(left, target):
-                shutil.rmtree(left)
-        folder = beside(target)
-        folder.mkdir(mode=0o700)
-    try:
-        with writing(target, ". Nothing was released"), _held(folder, target):
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with ExitStack() as stack:
+        with writing(target):
+            stack.enter_context(made(target.parent))
+            for left in target.parent.glob(_workshops(target)):
+                with _held(left, target):
+                    shutil.rmtree(left)
+            folder = beside(target)
+            folder.mkdir(mode=0o700)
+        try:
+            with writing(target, ". Nothing was released"), _held(folder, target):
+                yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _workshops(target: Path) -> str:

@@ -2,8 +2,8 @@
 
 "Semi-honest" parties follow the protocol and try to learn what they can from what they see (Diaa et al. 2024, section
 3). A party that lies about its rows, or leaves out a share of noise that it promised, is outside every mode's
-guarantee. ``docs/federated.md`` says the same line by line, and ``tests/federated/protocol/test_adversaries.py`` plays
-each line.
+guarantee. ``docs/howto/federated.md`` says the same line by line, and
+``tests/federated/protocol/test_adversaries.py`` plays each line.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from cloister.core.domains import REACH, Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import BLOCK, Bound
 from cloister.core.nearest import NearestCenter
-from cloister.core.roles import Counts, Sums
+from cloister.core.roles import Sums
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.post_processing import projected
 
@@ -125,14 +125,14 @@ class DistanceBins:
         bins: Ints = np.searchsorted(self.edges[:-1], self.near.distances(rows)).astype(np.int64)
         return bins[:, None]
 
-    def quantile(self, counts: Counts, share: float, rows: int, domain: Domain) -> float:
+    def quantile(self, counts: Floats, share: float, rows: int, domain: Domain) -> float:
         """A radius, in the caller's units, within which this share of the rows lies, as far as noise lets see.
 
         Counts are moved to the nearest ones that are not negative and add up to the public number of rows, so that
         noise in empty bins hardly counts; of nothing at all, every bin holds as much. Rows of one bin are taken to be
         spread evenly over the logarithm. At least one lattice step.
         """
-        held = np.append(0.0, projected(counts.at(np.arange(self.number)), rows).cumsum())
+        held = np.append(0.0, projected(counts, rows).cumsum())
         found = min(int(np.searchsorted(held[1:], share * rows)), self.number - 1)
         inside = (share * rows - held[found]) / max(held[found + 1] - held[found], 1e-300)
         return max(1.0, float(np.sqrt(self.edges[found] * 2.0 ** (min(inside, 1.0) - 1)))) * domain.unit

@@ -19,6 +19,7 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, TreeBuilder
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.plugins.methods.post_processing import held, nearest
+from cloister.plugins.methods.stated_errors import hidden, of_points
 
 
 @attrs.frozen
@@ -34,8 +35,14 @@ class GridCounts(Generic[T]):
         (counts,) = session.ask(count(grid, oracle=self.counts, budget=problem.budget))
         cells = grid.grow(counts)
         centers = self.solver.solve(session.release(cells), problem.k, rng.child("solve"))
-        weights = held(nearest(cells.points, centers), cells.weights, problem.k)
-        return Clustering(problem.domain.truncate(centers), weights, {"leaves": len(cells.weights)})
+        weights, domain = held(nearest(cells.points, centers), cells.weights, problem.k), problem.domain
+        details = {"leaves": len(cells.weights)}
+        if cells.errors is not None:
+            inner = attrs.evolve(cells, points=cells.points - domain.middle)
+            missing = hidden(weights, problem.rows)
+            details |= of_points(inner, centers - domain.middle, domain.truncate(centers), domain, missing)
+            del details["centers_error"]  # nothing says how rows lie in a cell
+        return Clustering(domain.truncate(centers), weights, details)
 
     def expected_error(self, problem: Problem) -> float:
         """That of the noise of all cells, each within the domain's radius of its centre."""

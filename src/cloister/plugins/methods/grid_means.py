@@ -55,6 +55,7 @@ from cloister.plugins.methods.clipping import ClippedOffsets
 from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.occupied_cells import occupied
 from cloister.plugins.methods.post_processing import filled, held, known, means, nearest, pooled_james_stein
+from cloister.plugins.methods.stated_errors import of_steps, sizes_of
 from cloister.plugins.methods.suggesting import suggested
 from cloister.plugins.trees.grid_cells import GridCells
 
@@ -116,8 +117,11 @@ class GridMeans(Generic[T]):
         offsets = ClippedOffsets.around(near, filled(radii, problem.k), domain)
         (sums,) = session.ask(vector_sum(offsets, oracle=self.sums, budget=per_sum))
         totals, errors = offsets.read(sums)
-        centers = domain.truncate(centers + stepped(totals[:k], errors[:k], sizes, radii))
-        return Clustering(centers, sizes, details)
+        steps = stepped(totals[:k], errors[:k], sizes, radii)
+        centers = domain.truncate(centers + steps)
+        weights, weight_errors = sizes_of(cells.value, centers, left_out(grid, cells.value))
+        stated = of_steps(weights, weights, weight_errors, centers, steps, STEP * errors[:k] / sizes, 2 * radii)
+        return Clustering(centers, weights, details | stated | {"weights_error": weight_errors})
 
     @property
     def chooses_k(self) -> bool:
@@ -177,8 +181,15 @@ def stepped(sums: Floats, errors: Floats, sizes: Floats, radii: Floats) -> Float
     return np.asarray(STEP * np.minimum(pooled, longest)[:, None] * steps, np.float64)
 
 
+def left_out(grid: GridCells, cells: Coreset) -> Floats:
+    """Middles (m, d) of the cells that were not kept."""
+    assert cells.leaves is not None  # ``occupied`` says which cells they are
+    return grid.middles(np.setdiff1d(grid.possible, cells.leaves.ids))
+
+
 def pictured(cells: Coreset) -> dict[str, Any]:
     """Details for pictures: the heaviest cells."""
     assert cells.cells is not None  # ``occupied`` says where they are
     drawn = np.sort(np.argsort(-cells.weights, kind="stable")[:DRAWN])
-    return {"leaves": len(cells.points), "cells": cells.cells[drawn], "cell_weights": cells.weights[drawn]}
+    found = {"leaves": len(cells.points), "cells": cells.cells[drawn], "cell_weights": cells.weights[drawn]}
+    return found if cells.errors is None else found | {"cell_errors": cells.errors.weights[drawn]}

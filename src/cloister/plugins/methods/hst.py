@@ -43,6 +43,7 @@ from cloister.core.trust import T
 from cloister.core.types import Bools, Floats, Ints
 from cloister.plugins.methods.post_processing import filled, held, nearest, placed
 from cloister.plugins.methods.radius import equal_cells, nearest_within, offsets_from
+from cloister.plugins.methods.stated_errors import hidden, of_points
 from cloister.plugins.methods.suggesting import suggested
 
 DRAWN = 4096
@@ -90,7 +91,9 @@ class HST(Generic[T]):
             chosen = suggested(session.release(lifted), extents, problem, self.merge, rng.child("suggest"))
             k, details = chosen.k, details | chosen.details
         found = self.merge.solve(session.release(lifted), k, rng.child("merge"))
-        return Clustering(*placed(found, lifted, problem.domain), details)
+        placed_at, weights = placed(found, lifted, problem.domain)
+        stated = of_points(lifted, found, placed_at, problem.domain, hidden(weights, problem.rows))
+        return Clustering(placed_at, weights, details | stated)
 
     @property
     def chooses_k(self) -> bool:
@@ -115,6 +118,8 @@ class HST(Generic[T]):
         if coreset.cells is not None:
             drawn = np.sort(np.argsort(-coreset.weights, kind="stable")[:DRAWN])
             details |= {"cells": coreset.cells[drawn], "cell_weights": coreset.weights[drawn]}
+            if coreset.errors is not None:
+                details["cell_errors"] = coreset.errors.weights[drawn]
         if coreset.frame is not None:
             details["projection"] = coreset.frame
         if isinstance(self.solver, HasCostCurve):

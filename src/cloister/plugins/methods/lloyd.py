@@ -42,6 +42,7 @@ from cloister.plugins.methods.lloyd_schedule import ErrorAnalysis, Radius, Sched
 from cloister.plugins.methods.post_processing import filled, james_stein, towards_middle
 from cloister.plugins.methods.radius import nearest_within, offsets_from, shortened
 from cloister.plugins.methods.start import begun, share_option
+from cloister.plugins.methods.stated_errors import limits, of_steps, unseen
 
 FROM_TREE, FROM_PACKED = ErrorLaw(1.88, 1.34, 0.6, -0.08), ErrorLaw(0.41, 0.76, 0.31, 0.22)
 """Fitted to hst-means and to fastlloyd, whose public start stays wrong however much budget there is."""
@@ -108,7 +109,7 @@ class Lloyd(Generic[T]):
         domain, every = problem.domain, np.arange(len(start.centers))
         schedule = self.schedule(problem)
         centers, weights, iterates = start.centers, np.zeros(len(every)), list[Floats]()
-        errors = np.zeros((len(every), 1))
+        errors, count_errors, before, within = np.zeros((len(every), 1)), np.zeros(len(every)), centers, math.inf
         for radius in schedule.radii:
             near = nearest_within(radius, filled(centers, problem.k), domain)  # line 7: the assignment step
             vectors, origin = offsets_from(near, domain, relative=self.updates == "relative")
@@ -116,8 +117,10 @@ class Lloyd(Generic[T]):
                 count(near, oracle=self.counts, budget=schedule.per_count),
                 vector_sum(vectors, oracle=self.sums, budget=schedule.per_sum),
             )
-            centers, weights = domain.real(near.centers)[every], counts.at(every)
-            size = np.maximum(weights, np.maximum(self.floor * counts.standard_error(every), 1e-9))[:, None]
+            before, within = domain.real(near.centers)[every], radius
+            centers, weights = before, counts.at(every)
+            count_errors = counts.standard_error(every)
+            size = np.maximum(weights, np.maximum(self.floor * count_errors, 1e-9))[:, None]
             means = sums.at(every) / size + origin[every]  # line 19, or S / C for absolute updates
             errors = sums.standard_error(every)[:, None] / size
             means = self._shrunk(centers, means, errors)
@@ -125,10 +128,14 @@ class Lloyd(Generic[T]):
             centers = np.where(stay[:, None], centers, self._inside(centers, means, radius, domain))  # line 20: fold
             iterates.append(centers)
         found = np.mean(iterates[-self.average :], axis=0)
+        found = towards_middle(found, math.sqrt(self.shrink) * errors[:, 0], domain)
+        sizes = np.maximum(weights, 0.0)
+        stated = of_steps(
+            sizes, weights, np.hypot(count_errors, unseen(sizes, problem.rows, within)), found,
+            found - before, errors[:, 0], limits(within, len(every)),
+        )  # fmt: skip
         return Clustering(
-            towards_middle(found, math.sqrt(self.shrink) * errors[:, 0], domain),
-            np.maximum(weights, 0.0),
-            {**start.details, "rounds": schedule.rounds, "iterates": np.array(iterates)},
+            found, sizes, {**start.details, "rounds": schedule.rounds, "iterates": np.array(iterates), **stated}
         )
 
     @property

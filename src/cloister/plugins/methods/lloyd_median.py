@@ -26,7 +26,7 @@ Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn,
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 
@@ -39,10 +39,11 @@ from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.plugins.methods.error_law import ErrorLaw
-from cloister.plugins.methods.median_step import STEPS, Pulls, weiszfeld
+from cloister.plugins.methods.median_step import STEPS, Pulls, step_noise, weiszfeld
 from cloister.plugins.methods.post_processing import filled
 from cloister.plugins.methods.radius import equal_cells, nearest_within, shortened, steps
 from cloister.plugins.methods.start import begun, share_option
+from cloister.plugins.methods.stated_errors import SMOOTHED, count_error, limits, of_steps, unseen
 
 FROM_TREE, FROM_PACKED = ErrorLaw(0.75, 2.05, 1.25, -0.23), ErrorLaw(0.11, 1.14, 0.47, 0.14)
 FROM_GRID = ErrorLaw(0.48, 2.13, 0.46, -0.28)
@@ -85,21 +86,26 @@ class LloydMedian(Generic[T]):
         # the oracle takes lattice steps for lengths in the caller's units; these are steps of unit vectors
         scale = 1 / (domain.unit * STEPS)
         centers, weights = start.centers, np.zeros(len(every))
+        count_errors, stated = count_error(self.counts, problem.k, per_count, problem), dict[str, Any]()
         for _ in range(self.rounds):
             near = nearest_within(radius, filled(centers, problem.k), domain)
             counts, pulls = session.ask(
                 count(near, oracle=self.counts, budget=per_count),
                 vector_sum(Pulls(near, smoothing), oracle=self.sums, budget=per_pull),
             )
-            moves = weiszfeld(
-                pulls.at(every) * scale, pulls.standard_error(every) * scale, smoothing=smoothing * domain.unit,
-                stretch=self.stretch, shrink=self.shrink,
+            totals, errors = pulls.at(every) * scale, pulls.standard_error(every) * scale
+            length, before = smoothing * domain.unit, domain.real(near.centers)[every]
+            moves = weiszfeld(totals, errors, smoothing=length, stretch=self.stretch, shrink=self.shrink)
+            centers = domain.truncate(before + shortened(moves, min(radius, domain.diameter / 2)))
+            counted = counts.at(every)
+            weights = np.maximum(counted, 0.0)
+            noise = step_noise(totals, errors, smoothing=length, stretch=self.stretch)
+            noise = np.hypot(noise, SMOOTHED * length)
+            stated = of_steps(
+                weights, counted, np.hypot(count_errors, unseen(weights, problem.rows, radius)),
+                centers, centers - before, noise, limits(radius, len(every)),
             )  # fmt: skip
-            centers = domain.truncate(
-                domain.real(near.centers)[every] + shortened(moves, min(radius, domain.diameter / 2))
-            )
-            weights = np.maximum(counts.at(every), 0.0)
-        return Clustering(centers, weights, start.details | {"rounds": self.rounds})
+        return Clustering(centers, weights, start.details | {"rounds": self.rounds} | stated)
 
     @property
     def chooses_k(self) -> bool:

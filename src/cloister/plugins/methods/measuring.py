@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Generic, final
+from typing import Any, Generic, final
 
 import attrs
 import numpy as np
 
 from cloister.core.budget import Budget
 from cloister.core.clustering import Coreset, Errors, Problem
+from cloister.core.domains import Domain
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows, count, vector_sum
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
@@ -20,6 +21,7 @@ from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
 from cloister.plugins.methods.post_processing import empirical_bayes, james_stein
 from cloister.plugins.methods.radius import nearest_within, shortened
+from cloister.plugins.methods.stated_errors import count_error, of_steps
 
 
 @final
@@ -70,6 +72,11 @@ class Moved:
         order = np.argsort(-self.sizes, kind="stable")
         return order[: max(least, int((self.sizes > errors * self.size_errors).sum()))]
 
+    def stated(self, sizes: Floats, centers: Floats) -> dict[str, Any]:
+        """Standard errors of these released sizes (k,), and of centres (k, d) that went ``steps``."""
+        noise = np.sqrt(self.noise / self.means.shape[1])
+        return of_steps(sizes, self.sizes, self.size_errors, centers, self.steps, noise, self.radii)
+
     def counted(self, ids: Ints, points: Floats) -> Coreset:
         """Points (m, d) of these groups with their rows as they were counted, and standard errors of both."""
         sizes, d = np.maximum(self.sizes[ids], 0.0), points.shape[1]
@@ -84,6 +91,25 @@ class Moved:
 
 def _squares(vectors: Floats) -> Floats:
     return np.asarray(np.einsum("ij,ij->i", vectors, vectors), np.float64)
+
+
+@final
+@attrs.frozen(eq=False)
+class Distances:
+    """Noisy rows (m,) of the bins of distances from the nearest centre, and their standard errors (m,)."""
+
+    bins: DistanceBins
+    counts: Floats
+    errors: Floats
+
+    def within(self, share: float, problem: Problem) -> float:
+        """The distance within which this share of the rows has a centre, in the caller's units."""
+        return self.bins.quantile(self.counts, share, problem.rows, problem.domain)
+
+    def details(self, domain: Domain) -> dict[str, Any]:
+        """As a result holds them: outer edges of the bins, in units of the frame that the run worked in."""
+        edges = np.sqrt(self.bins.edges) * domain.unit
+        return {"distances": {"edges": edges.tolist(), "counts": self.counts.tolist(), "errors": self.errors.tolist()}}
 
 
 @final
@@ -112,9 +138,15 @@ class Measuring(Generic[T]):
 
     def radius(self, near: NearestCenter, share: float) -> float:
         """The distance within which this share of the rows has a centre, in the caller's units."""
+        return self.distances(near).within(share, self.problem)
+
+    def distances(self, near: NearestCenter) -> Distances:
+        """Rows by their distance from the nearest centre."""
         bins = DistanceBins(near, 2 * self.problem.domain.max_norm)
-        (counts,) = self.session.ask(count(bins, oracle=self.counts, budget=next(self.spend)))
-        return bins.quantile(counts, share, self.problem.rows, self.problem.domain)
+        budget = next(self.spend)
+        (counts,) = self.session.ask(count(bins, oracle=self.counts, budget=budget))
+        error = count_error(self.counts, bins.number, budget, self.problem)
+        return Distances(bins, counts.at(np.arange(bins.number)), np.full(bins.number, error))
 
     def moved(self, vectors: ClippedOffsets) -> Moved:
         """Rows per bucket, and the means of their clipped offsets."""

@@ -96,3 +96,9 @@ def weiszfeld(sums: Floats, errors: Floats, *, smoothing: float, stretch: float,
     worth = james_stein((pulls**2).sum(axis=1), shrink * pulls.shape[1] * errors**2)
     moves: Floats = pulls * (worth * stretch * smoothing * (TOP / STEPS) / weights)[:, None]
     return moves
+
+
+def step_noise(sums: Floats, errors: Floats, *, smoothing: float, stretch: float) -> Floats:
+    """The standard error (k,) of a coordinate of these steps, before noise shortens them. Args: as ``weiszfeld``."""
+    weights = np.maximum(sums[:, -1], np.maximum(FLOOR * errors, 1e-9))
+    return np.asarray(errors * stretch * smoothing * (TOP / STEPS) / weights, np.float64)

@@ -54,6 +54,7 @@ from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.grid_counts import GridCounts
 from cloister.plugins.methods.post_processing import nearest, placed
+from cloister.plugins.methods.stated_errors import hidden, of_points
 
 FEW_ERRORS = 0.1
 """Expected error below which two partitions are better than one (k = 8, d = 10 and 100, wide and tight clusters)."""
@@ -117,7 +118,10 @@ class OneRound(Generic[T]):
         if self.centers == "groups":
             centers = cells.of_groups(groups, k)
         found, weights = placed(centers, leaves, domain)
-        return Clustering(found, weights / len(trees), {"leaves": len(groups), "partitions": len(trees)})
+        missing = hidden(weights, len(trees) * problem.rows)
+        stated = of_points(leaves, centers, found, domain, missing)
+        stated["weights_error"] = stated["weights_error"] / len(trees)
+        return Clustering(found, weights / len(trees), {"leaves": len(groups), "partitions": len(trees), **stated})
 
     @property
     def on_grid(self) -> GridCounts[T]:

@@ -97,14 +97,16 @@ class RadiusMeans(Generic[T]):
             suggestion = suggested(heavy, np.full(len(sure), reach**2), problem, self.solver, rng.child("suggest"))
             k, chosen = suggestion.k, suggestion.details
         centers = self.solver.solve(session.release(lifted.coreset(kept, points)), k, rng.child("solve")) + mean
-        weights = np.full(k, problem.rows / k)
+        weights, stated = np.full(k, problem.rows / k), dict[str, Any]()
         for _ in range(self.rounds):  # 6.
             near = ask.near(filled(centers, problem.k))
-            reach = min(radius, ask.radius(near, WITHIN_ROUND))
+            distances = ask.distances(near)
+            reach = min(radius, distances.within(WITHIN_ROUND, problem))
             moved = ask.moved(ClippedOffsets.around(near, np.full(problem.k, reach), domain)).first(k)
             centers, weights = domain.real(near.centers[:k]) + moved.steps, projected(moved.sizes, problem.rows)
+            stated = moved.stated(weights, centers) | distances.details(domain)
         details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)} | chosen
-        return Clustering(domain.truncate(centers), weights, details)
+        return Clustering(domain.truncate(centers), weights, details | stated)
 
     @property
     def chooses_k(self) -> bool:

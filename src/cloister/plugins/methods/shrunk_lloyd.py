@@ -24,7 +24,7 @@ Source: Diaa et al. 2024 (relative updates); James and Stein 1961; Efron and Mor
 from __future__ import annotations
 
 import math
-from typing import Generic
+from typing import Any, Generic
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from cloister.plugins.methods.error_law import ErrorLaw
 from cloister.plugins.methods.post_processing import believed, denoised, projected
 from cloister.plugins.methods.radius import nearest_within
 from cloister.plugins.methods.start import begun, share_option
+from cloister.plugins.methods.stated_errors import count_error, of_steps
 
 WELL_KNOWN = 25.0
 """q from which smaller groups than the average one are believed."""
@@ -75,6 +76,7 @@ class ShrunkLloyd(Generic[T]):
         start, problem = begun(self.start, self.start_share, problem, session, rng)
         per_count, per_sum = self.per_round(problem)
         centers, weights = domain.middle + self.extent * (start.centers - domain.middle), np.zeros(problem.k)
+        stated, count_errors = dict[str, Any](), count_error(self.counts, problem.k, per_count, problem)
         for number in range(self.rounds):
             radius = (self.radius if number else self.first_radius) * domain.diameter / 2
             near = nearest_within(math.inf, centers, domain)
@@ -82,11 +84,16 @@ class ShrunkLloyd(Generic[T]):
             counts, sums = session.ask(
                 count(near, oracle=self.counts, budget=per_count), vector_sum(offsets, oracle=self.sums, budget=per_sum)
             )
-            weights = projected(counts.at(every), problem.rows)
+            counted = counts.at(every)
+            weights = projected(counted, problem.rows)
             (totals, errors), sizes = offsets.read(sums), np.maximum(weights, self.least_rows(problem))
             steps = believed(errors / sizes, domain) * denoised(totals, errors) / sizes[:, None]
             centers = domain.truncate(domain.real(near.centers) + self.stretch * steps)
-        return Clustering(centers, weights, {**start.details, "rounds": self.rounds})
+            stated = of_steps(
+                weights, counted, count_errors, centers, self.stretch * steps,
+                self.stretch * errors / sizes, np.full(problem.k, radius),
+            )  # fmt: skip
+        return Clustering(centers, weights, {**start.details, "rounds": self.rounds, **stated})
 
     def per_round(self, problem: Problem) -> tuple[Budget, Budget]:
         """What a round's counts, of use for the largest groups only, and its sums may spend."""

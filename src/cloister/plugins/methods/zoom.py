@@ -70,6 +70,9 @@ FEW, MANY = 3, 10_000
 NEARLY = 0.8
 """An interval of at least this part of the declared range is not worth clipping rows for."""
 
+CATEGORY = "category"
+"""In place of a weight: this column is one of a category's, 0 or 1."""
+
 NOWHERE = -1.0, 1.0
 """Of a column that nobody knows, and whose counts are no more than noise."""
 
@@ -88,7 +91,7 @@ class Zoom(Generic[T]):
     scale: str = option(
         default="none",
         help="units of distances: none (the caller's), bounds (each column's width), or a weight per column, as in "
-        "1,0.5,2",
+        "1,0.5,2; 'category' for each one-hot column of a category, beside weights or 'bounds' for each of the others",
     )  # fmt: skip
 
     def __attrs_post_init__(self) -> None:
@@ -100,9 +103,12 @@ class Zoom(Generic[T]):
             return self.method.cluster(problem, session, rng.child("method"))
         look, rest = problem.split(share)
         intervals = self._found(look, domain, session) if share else np.column_stack([domain.lower, domain.upper])
+        intervals[self._one_hot] = np.column_stack([domain.lower, domain.upper])[self._one_hot]
         half = intervals[:, 1] / 2 - intervals[:, 0] / 2
         weights = self._weights(len(half))
-        units = half if weights is None else (weights * half).max() / weights
+        units = half.copy() if weights is None else (weights * half).max() / weights
+        if weights is None:
+            units[self._one_hot] *= math.sqrt(2)
         frame, inner = Reframed.of(intervals, units), attrs.evolve(rest, domain=cube(len(half)))
         found = self.method.cluster(inner, session.framed(frame, inner.domain), rng.child("method"))
         details = _returned(found.details, frame) | {"intervals": intervals, "units": units}
@@ -125,6 +131,8 @@ class Zoom(Generic[T]):
                 )
             return 0.0
         unknown = unknown_columns(problem.domain)
+        if self.share is None and len(self._one_hot) == problem.domain.dimension:
+            return 0.0
         if self.share is not None and not (unknown and not self.share):
             return self.share
         if self.share == 0:
@@ -181,15 +189,25 @@ class Zoom(Generic[T]):
         None to check the option alone."""
         if self.scale in ("bounds", "none"):
             return None if self.scale == "bounds" else np.ones(dimension or 1)
+        parts: list[str] = self.scale.split(",")
+        if dimension not in (None, len(parts)):
+            raise InvalidInput(f"scale has weights for {len(parts)} columns, the bounds are for {dimension}")
+        if CATEGORY in parts and set(parts) <= {CATEGORY, "bounds"}:
+            return None
         try:
-            weights = np.array([float(part) for part in self.scale.split(",")])
+            weights = np.array([math.sqrt(0.5) if part == CATEGORY else float(part) for part in parts])
         except ValueError:
             weights = np.zeros(1)
         if not (np.isfinite(weights).all() and (weights > 0).all()):
             raise InvalidInput(f"scale is '{self.scale}': give bounds, none, or a positive number per column")
-        if dimension not in (None, len(weights)):
-            raise InvalidInput(f"scale has weights for {len(weights)} columns, the bounds are for {dimension}")
         return weights
+
+    @property
+    def _one_hot(self) -> list[int]:
+        """Positions of the one-hot columns. Their range is known whatever the rows are. In rows of two categories two
+        of them differ, each by 1, which is a distance of sqrt(2): in a unit of sqrt(2) it is 1, and in one of sqrt(2)
+        half widths it is that of the ends of any other column."""
+        return [j for j, part in enumerate(self.scale.split(",")) if part == CATEGORY]
 
 
 def _columns(problem: Problem) -> Columns:
@@ -224,6 +242,8 @@ def _returned(details: dict[str, Any], frame: Reframed) -> dict[str, Any]:
     for name in ("iterates", "cells"):
         if name in found and not (name == "cells" and "projection" in found):
             found[name] = frame.real(np.asarray(found[name]))
+    if "centers_error" in found:
+        found["centers_error"] = np.asarray(found["centers_error"]) * np.array(frame.scale)
     if len(set(frame.scale)) > 1:
         return found
     if "costs" in found:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.categories import Category
+from cloister.core.columns import Kind, Selection, TableColumn, select
 from cloister.core.domains import Lattice
 from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge, merge_summaries, summarise_lattice
 from cloister.core.errors import InvalidInput
@@ -19,14 +21,12 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.threads import Threads
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.plugins.populations.reading import (
-    Known,
     Missing,
     Piece,
     as_first,
     as_missing,
-    besides,
-    chosen,
     collected,
+    encoded,
     finite,
     fit,
     piece_rows,
@@ -78,18 +78,22 @@ class Arrays:
 
     Args:
         rows: an array (n, d), or a data frame of pandas, polars or pyarrow.
-        columns: names (of a frame) or positions (in an array) to use, in this order; by default all, each of which must
-            then hold numbers, by its declared type: objects never do. A frame's types may come from its cells, as those
-            of a CSV file that a library has read, and a column that is passed over would tell that one row's cell is no
-            number.
+        columns: names (of a frame) or positions (in an array) to use, in this order; by default those that ``bounded``
+            and ``categories`` name, or else all, each of which must hold numbers or categories, by its declared type:
+            objects are no numbers. A frame's types may come from its cells, as those of a CSV file that a library has
+            read, and a column that is passed over for its type would tell that one row's cell is no number.
         missing: 'refuse' or 'drop'.
         first: number of the first user.
         progress: told how many more rows of a round are done.
         threads: how many work on a pass; by default as many as BLAS may take.
         users: names of the rows' users (n,), or the column that names them, by whole numbers or text (``users``).
+        categories: public values by column, as ``core.categories`` takes them.
+        bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
 
     Attributes:
-        columns: names of the columns in use; those of an array are called '0', '1', ...
+        columns: names of the features: the columns in use (those of an array are called '0', '1', ...), and the values
+            of categories, as in 'ward=A'.
+        selection: which columns they are made of, and which were left out, and why.
         dimension: how many they are.
         has_users: whether rows name their users: then ``keep`` comes before ``gather``.
 
@@ -102,6 +106,7 @@ class Arrays:
         self, rows: AnyArray | IntoDataFrame, columns: Sequence[str | int] | str | None = None,
         missing: Missing = "refuse",
         first: int = 0, progress: Progress | None = None, threads: int | None = None, users: Any = None,
+        categories: Mapping[str, Any] | None = None, bounded: Sequence[str] | None = None,
     ) -> None:  # fmt: skip
         self._threads = Threads(threads)
         self._table = _Array(rows) if isinstance(rows, np.ndarray) else _Frame(rows)
@@ -109,7 +114,8 @@ class Arrays:
         self._owners: Owners | None = None
         self._kept: Bools | None = None
         column = users if isinstance(users, str) else None
-        self.columns = chosen(columns, besides(column, columns, self._table.known))
+        self.selection = select(self._table.known, columns, categories, bounded, column, everything=True)
+        self.columns = self.selection.features
         self._missing: Missing = as_missing(missing)
         self._first, self._progress = as_first(first), progress
         self._people: int | None = None
@@ -166,6 +172,11 @@ class Arrays:
         """The usable rows (n, d) themselves, for the data holder. NOT private."""
         return collected(self._chunks(), self.dimension)
 
+    def features(self) -> Floats:
+        """All rows (n, d) as they would be clustered, those that cannot be used too, for the data holder. NOT
+        private."""
+        return np.concatenate([np.empty((0, self.dimension)), *self._chunks()])
+
     def marks(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again: ``core.marks``."""
         columns = (np.ascontiguousarray(chunk.T) for chunk in self._chunks())
@@ -218,7 +229,7 @@ class Arrays:
         self._lattice, self._parts, self._domain = lattice, parts or [_Chunk(0, 0, 0, 0, None)], domain
 
     def _chunks(self) -> Iterator[Floats]:
-        return regroup(self._table.pieces(self.columns), self.dimension, chunk_rows(self.dimension))
+        return regroup(self._table.pieces(self.selection), self.dimension, chunk_rows(self.dimension))
 
 
 class _Array:
@@ -235,12 +246,12 @@ class _Array:
                 f"rows are an array of {rows.dtype.name}: convert it to numbers, as in rows.astype(float)"
             )
         self._rows, self.length = np.asarray(rows), len(rows)
-        self.known: Known = [(str(j), True) for j in range(rows.shape[1])]
+        self.known = [TableColumn(str(j), "numbers") for j in range(rows.shape[1])]
 
-    def pieces(self, columns: Sequence[str]) -> Iterable[Piece]:
-        if list(columns) == [name for name, _ in self.known]:
-            return [self._rows.T]
-        return [[self._rows[:, int(name)] for name in columns]]
+    def pieces(self, chosen: Selection) -> Iterable[Piece]:
+        if list(chosen.used) == [column.name for column in self.known]:
+            return [encoded(self._rows.T, chosen)]
+        return [encoded([self._rows[:, int(name)] for name in chosen.used], chosen)]
 
     def names(self, column: str) -> Iterable[Names]:
         return [self._rows[:, int(column)]]
@@ -263,18 +274,33 @@ class _Frame:
             ) from None
         self.length = len(self._frame)
         self._names = {str(name): name for name in schema}
-        self.known: Known = [
-            (str(name), kind.is_numeric() or kind in (nw.Boolean, nw.Decimal) or None) for name, kind in schema.items()
-        ]
+        self.known = [TableColumn(str(name), _kind(kind), declared=False) for name, kind in schema.items()]
 
-    def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
-        size = piece_rows(len(columns))
+    def pieces(self, chosen: Selection) -> Iterator[Piece]:
+        size = piece_rows(len(chosen.used))
         for start in range(0, self.length, size):
             some = self._frame[start : start + size]
-            yield [_numbers(some.get_column(self._names[name])) for name in columns]
+            yield chosen.spread([self._read(some, name, chosen.category(name)) for name in chosen.used])
+
+    def _read(self, some: Any, name: str, category: Category | None) -> Floats:
+        column = some.get_column(self._names[name])
+        return _numbers(column) if category is None else category.codes(column.to_list())
 
     def names(self, column: str) -> Iterable[Names]:
         return [_listed(self._frame.get_column(self._names[column]).to_native())]
+
+
+def _kind(kind: Any) -> Kind:
+    """What a data frame's type holds."""
+    import narwhals as nw
+
+    if kind == nw.Boolean:
+        return "booleans"
+    if kind.is_numeric() or kind == nw.Decimal:
+        return "numbers"
+    if kind.is_temporal():
+        return "dates"
+    return "text" if kind in (nw.String, nw.Categorical, nw.Enum) else "untyped"
 
 
 def _listed(users: Any) -> Names:

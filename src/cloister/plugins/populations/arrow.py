@@ -6,22 +6,31 @@ MB more than importing pyarrow; without it the whole row group is loaded.
 
 from __future__ import annotations
 
+import json
 import mmap
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
+import attrs
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
+from cloister.core.categories import MISSING, Category, canonical
+from cloister.core.columns import Kind, Selection, TableColumn, not_numbers
 from cloister.core.errors import InvalidInput
-from cloister.core.types import AnyArray
-from cloister.plugins.populations.reading import Known, Piece, piece_rows
+from cloister.core.types import AnyArray, Floats
+from cloister.plugins.populations.csv_form import Form, check_encoding, not_unicode
+from cloister.plugins.populations.reading import Piece, piece_rows
 from cloister.plugins.populations.users import Names
+
+Reads: TypeAlias = Sequence[tuple[str, Callable[[Any], Any]]]
+"""Columns, each with what makes of an Arrow array what is wanted of it."""
 
 BUFFERS = 2**25
 """Bytes of all columns' buffers together."""
@@ -36,17 +45,37 @@ NUMBER = re.compile(r" *[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *")
 """A cell that holds a number."""
 
 
-def _number(kind: Any) -> bool | None:
-    """Whether a type in a file's schema is one of numbers; the null type is what writers put where no cell told them a
-    type."""
+NULLS = frozenset(pyarrow.csv.ConvertOptions().null_values)
+"""Cells of a CSV file that stand for a missing one."""
+
+
+def _kind(kind: Any) -> Kind:
+    """What a type in a file's schema holds; the null type is what writers put where no cell told them a type."""
     is_a = pa.types
     if is_a.is_null(kind):
-        return None
-    return bool(is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_boolean(kind) or is_a.is_decimal(kind))
+        return "untyped"
+    if is_a.is_boolean(kind):
+        return "booleans"
+    if is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_decimal(kind):
+        return "numbers"
+    if is_a.is_temporal(kind):
+        return "dates"
+    texts = is_a.is_string, is_a.is_large_string, is_a.is_string_view, is_a.is_dictionary
+    return "text" if any(is_text(kind) for is_text in texts) else "other"
 
 
-def _known(schema: Any) -> Known:
-    return [(field.name, _number(field.type)) for field in schema]
+def _known(schema: Any) -> list[TableColumn]:
+    index = _pandas_index(schema)
+    return [TableColumn(field.name, _kind(field.type), index=field.name in index) for field in schema]
+
+
+def _pandas_index(schema: Any) -> set[str]:
+    """The columns in which pandas wrote a frame's index, as it says beside the schema."""
+    try:
+        said = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        return {name for name in said.get("index_columns", ()) if isinstance(name, str)}
+    except (ValueError, AttributeError, TypeError):
+        return set()
 
 
 def _numbers(column: Any) -> AnyArray:
@@ -66,26 +95,62 @@ def _cells(column: Any) -> Any:
     return column.to_numpy(zero_copy_only=False) if plain else column.to_pylist()
 
 
-def _pieces(batches: Iterable[Any], columns: Sequence[str], read: Callable[[Any], Any]) -> Iterator[Any]:
-    size = piece_rows(len(columns))
+def _as_is(column: Any) -> Any:
+    return column
+
+
+@attrs.frozen
+class _Codes:
+    """Reads an Arrow column as a category's codes. Args: category, texts (whether ``NULLS`` are missing cells)."""
+
+    category: Category
+    texts: bool
+
+    def __call__(self, column: Any) -> Floats:
+        packed = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        cells, listed = packed.dictionary.to_pylist(), self.category.values
+        if self.texts:  # a value that is listed is itself, whatever it looks like: "NA" may be Namibia
+            cells = [None if cell in NULLS and canonical(cell) not in listed else cell for cell in cells]
+        codes = np.append(self.category.codes(cells), MISSING)
+        places: Any = packed.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return np.asarray(codes[places], np.float64)
+
+
+def _pieces(batches: Iterable[Any], reads: Reads) -> Iterator[list[Any]]:
+    size = piece_rows(len(reads))
     for batch in batches:
         for start in range(0, batch.num_rows, size):
             some = batch.slice(start, size)
-            yield [read(some.column(name)) for name in columns]
+            yield [read(some.column(name)) for name, read in reads]
 
 
 class _Reader(ABC):
     """What the formats share."""
 
-    @abstractmethod
-    def _read(self, columns: Sequence[str], only: range | None, read: Callable[[Any], Any]) -> Iterator[Any]:
-        """Pieces of these columns, each read as numbers, or as cells."""
+    by_name = True
+    texts = False
 
-    def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
-        return self._read(columns, only, _numbers)
+    @abstractmethod
+    def _read(self, reads: Reads, only: range | None) -> Iterator[list[Any]]:
+        """Pieces of these columns, each read as numbers, as a category, or as it is."""
+
+    def pieces(self, chosen: Selection, only: range | None = None) -> Iterator[Piece]:
+        return (chosen.spread(piece) for piece in self._read(self._reads(chosen), only))
 
     def names(self, column: str, only: range | None = None) -> Iterator[Names]:
-        return (piece[0] for piece in self._read([column], only, _cells))
+        return (piece[0] for piece in self._read([(column, _cells)], only))
+
+    def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
+        used = len(chosen.used)
+        reads = [*self._reads(chosen), *((name, _as_is) for name in kept)]
+        return ((chosen.spread(piece[:used]), piece[used:]) for piece in self._read(reads, None))
+
+    def _reads(self, chosen: Selection) -> Reads:
+        def read(column: str) -> Callable[[Any], Any]:
+            category = chosen.category(column)
+            return _numbers if category is None else _Codes(category, self.texts)
+
+        return [(column, read(column)) for column in chosen.used]
 
 
 @final
@@ -99,14 +164,15 @@ class Parquet(_Reader):
             groups = range(file.metadata.num_row_groups)
             self.blocks = tuple(file.metadata.row_group(i).num_rows for i in groups)
 
-    def _read(self, columns: Sequence[str], only: range | None, read: Callable[[Any], Any]) -> Iterator[Any]:
+    def _read(self, reads: Reads, only: range | None) -> Iterator[list[Any]]:
+        columns = _named(reads)
         buffer = max(2**14, min(2**20, BUFFERS // len(columns)))
         options = {"pre_buffer": False, "buffer_size": buffer, "page_checksum_verification": True}
         with pyarrow.parquet.ParquetFile(self._path, **options) as file:
-            size = piece_rows(len(columns))
+            size = piece_rows(len(reads))
             groups = list(range(len(self.blocks)) if only is None else only)
-            batches = file.iter_batches(size, row_groups=groups, columns=list(columns), use_threads=False)
-            yield from _pieces(batches, columns, read)
+            batches = file.iter_batches(size, row_groups=groups, columns=columns, use_threads=False)
+            yield from _pieces(batches, reads)
 
 
 @final
@@ -123,16 +189,16 @@ class Ipc(_Reader):
         self._path, memory = path, _mapped(path)
         reader = _ipc(memory, None)
         self.known = _known(reader.schema)
-        self._position = {name: i for i, (name, _) in enumerate(self.known)}
+        self._position = {column.name: i for i, column in enumerate(self.known)}
         self._packed = _outside(next(_batches(reader), None), memory)
 
-    def _read(self, columns: Sequence[str], only: range | None, read: Callable[[Any], Any]) -> Iterator[Any]:
+    def _read(self, reads: Reads, only: range | None) -> Iterator[list[Any]]:
         memory, seen = _mapped(self._path), 0
         # a choice of fields makes pyarrow copy the batch, which is a loss unless it spares unpacking the others
-        reader = _ipc(memory, [self._position[name] for name in columns] if self._packed else None)
-        for piece in _pieces(_batches(reader), columns, read):
+        reader = _ipc(memory, [self._position[name] for name in _named(reads)] if self._packed else None)
+        for piece in _pieces(_batches(reader), reads):
             yield piece
-            seen += 8 * len(piece[0]) * len(columns)
+            seen += 8 * len(piece[0]) * len(reads)
             if seen >= BUFFERS and hasattr(memory, "madvise"):
                 memory.madvise(mmap.MADV_DONTNEED)  # give pages back that were read; the file still has them
                 seen = 0
@@ -174,12 +240,18 @@ class Csv(_Reader):
     """
 
     blocks = None
+    texts = True
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, form: Form) -> None:
+        self._path, self._form = path, form
+        check_encoding(path, form)
         with self._reader(None) as reader:
             self._schema = reader.schema
-        self.known: Known = [(name, True) for name in self._schema.names]
+        self.known = [TableColumn(name, "cells") for name in self._schema.names]
+        if len(self.known) == 1 and (others := re.findall(r"[;\t|]", self.known[0].name)):
+            raise InvalidInput(
+                f"the first line of '{path}' is parted by {others[0]!r}: say so with --delimiter (delimiter=)"
+            )
         positions = [str(i) for i in range(len(self._schema.names))]  # what frames without names write
         if self._schema.names != positions and any(NUMBER.fullmatch(name) for name in self._schema.names):
             raise InvalidInput(
@@ -187,39 +259,50 @@ class Csv(_Reader):
                 f"no numbers"
             )
 
-    def _read(self, columns: Sequence[str], only: range | None, read: Callable[[Any], Any]) -> Iterator[Any]:
-        kinds = {name: self._kind(name) if read is _numbers else pa.string() for name in columns}
-        options = {"include_columns": list(columns), "strings_can_be_null": True}
+    def _read(self, reads: Reads, only: range | None) -> Iterator[list[Any]]:
+        kinds = {name: pa.string() for name, _ in reads}
+        kinds |= {name: self._kind(name) for name, read in reads if read is _numbers}
+        null_texts = not any(isinstance(read, _Codes) for _, read in reads)  # which cells are missing is theirs to say
+        options = {"include_columns": _named(reads), "strings_can_be_null": null_texts}
         with self._reader(pyarrow.csv.ConvertOptions(column_types=kinds, **options)) as reader:
-            yield from _pieces(reader, columns, read)
+            yield from _pieces(reader, reads)
 
     @contextmanager
     def _reader(self, convert: Any) -> Iterator[Any]:
-        options = pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK)
+        options = pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK, encoding=self._form.encoding)
+        parsing = pyarrow.csv.ParseOptions(delimiter=self._form.delimiter)
         packing = "gzip" if self._path.lower().endswith(".gz") else None
         try:
             with (
                 pa.input_stream(self._path, compression=packing) as stream,
-                pyarrow.csv.open_csv(stream, read_options=options, convert_options=convert) as reader,
+                pyarrow.csv.open_csv(stream, options, parsing, convert) as reader,
             ):
                 yield reader
         except pa.ArrowInvalid as error:
-            raise InvalidInput(f"'{self._path}' {_advice(str(error))}") from None
+            raise InvalidInput(f"'{self._path}' {self._advice(str(error))}") from None
 
     def _kind(self, name: str) -> Any:
         kind = self._schema.field(name).type
         return kind if pa.types.is_boolean(kind) else pa.float64()
 
+    def _advice(self, error: str) -> str:
+        """What is wrong with a CSV file, without the line that pyarrow quotes."""
+        if "invalid UTF8" in error:
+            return not_unicode("has cells")
+        if "conversion error" in error:
+            column = re.match(r"In CSV column #(\d+)", error)
+            name = self._schema.names[int(column[1])] if column else "?"
+            return f"cannot be used as it is: {not_numbers(name)}"
+        if "straddling" in error:
+            return f"has a line of more than {BLOCK} bytes"
+        if "CSV parse error" in error:
+            return "has lines with more or fewer cells than its header"
+        return "cannot be read as CSV: it is damaged, or something else"
 
-def _advice(error: str) -> str:
-    """What is wrong with a CSV file, without the line that pyarrow quotes."""
-    if "conversion error" in error:
-        return "has a cell that is not a number: choose the columns of numbers (--columns), or mend the file"
-    if "straddling" in error:
-        return f"has a line of more than {BLOCK} bytes"
-    if "CSV parse error" in error:
-        return "has lines with more or fewer cells than its header"
-    return "cannot be read as CSV: it is damaged, or something else"
+
+def _named(reads: Reads) -> list[str]:
+    """Names of the columns that are read, each once."""
+    return list(dict.fromkeys(name for name, _ in reads))
 
 
 __all__ = ["Csv", "Ipc", "Parquet"]

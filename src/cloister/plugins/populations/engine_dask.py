@@ -15,13 +15,14 @@ import distributed
 from distributed.client import FutureCancelledError
 
 from cloister.core.errors import InvalidInput
-from cloister.plugins.populations.engine_tasks import GUARD, attempt, packed, settled
+from cloister.core.processes import GUARD
+from cloister.plugins.populations.engine_tasks import attempt, packed, settled
 
 P = TypeVar("P")
 V = TypeVar("V")
 
-PATIENCE = 30
-"""Seconds to wait for a scheduler, and for its first worker."""
+PATIENCE, GREETING = 30, 2
+"""Seconds to wait for a scheduler's first worker, and for the scheduler to answer at all."""
 
 CLUSTER: dict[str, Any] = {
     "distributed.scheduler.http.routes": [],  # pages over HTTP ask for no key
@@ -128,7 +129,7 @@ async def _greeted(address: str) -> None:
     from distributed.comm.core import connect
 
     arguments = distributed.Security().get_connection_args("client")
-    await (await connect(address, timeout=PATIENCE, **arguments)).close()
+    await (await connect(address, timeout=GREETING, **arguments)).close()
 
 
 def _fetched(future: Any) -> Any:

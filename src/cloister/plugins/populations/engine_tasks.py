@@ -13,8 +13,6 @@ import attrs
 
 from cloister.core.errors import CloisterError, InvalidInput
 
-GUARD = "a script that starts workers does so under if __name__ == '__main__'"
-
 
 @attrs.frozen
 class Failure:

@@ -7,17 +7,13 @@ to the curator.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
+from cloister.core.processes import GUARD, pool_of, starting
 from cloister.core.threads import cores
-from cloister.plugins.populations.engine_tasks import GUARD, attempt, packed, settled
+from cloister.plugins.populations.engine_tasks import attempt, packed, settled
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -140,7 +136,7 @@ class Processes:
         from concurrent.futures import as_completed
 
         pool = self._started()
-        with _single_threaded(), _undisturbed():
+        with starting():
             futures = {pool.submit(attempt, work, part): number for number, part in left.items()}
         try:
             for future in as_completed(list(futures)):
@@ -152,50 +148,11 @@ class Processes:
                 future.cancel()
 
     def _started(self) -> ProcessPoolExecutor:
-        from concurrent.futures import ProcessPoolExecutor
-
         if self._pool is None:
-            # spawned, not forked: a copy of threads' locks and of secret state has no place in a worker
-            fresh = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._workers, fresh, initializer=_end_quietly)
+            self._pool = pool_of(self._workers)
         return self._pool
 
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
-
-
-@contextmanager
-def _single_threaded() -> Iterator[None]:
-    """Processes that start meanwhile do linear algebra on one core each, unless the user said otherwise: numerical
-    libraries look at the environment when they are loaded, which is before anything can be told to a worker."""
-    unset = [name for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS") if name not in os.environ]
-    os.environ.update(dict.fromkeys(unset, "1"))
-    try:
-        yield
-    finally:
-        for name in unset:
-            del os.environ[name]
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """The keyboard interrupts what this block did only after it; processes that it starts, only once they can end
-    quietly."""
-    if os.name != "posix":
-        yield
-        return
-    resource_tracker.ensure_running()  # which would let interrupts through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _end_quietly() -> None:
-    """A worker that the keyboard interrupts ends without a traceback of its own."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if os.name == "posix":
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

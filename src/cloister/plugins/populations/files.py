@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, Self, TypeAlias, TypeVar, final
 
@@ -12,22 +12,22 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.columns import Selection, select
 from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge, merge_summaries, summarise_rows
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.lattice import CAP
 from cloister.core.marks import mark, mark_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.threads import Threads, allowed
 from cloister.core.types import Floats
+from cloister.plugins.populations.csv_form import Form
 from cloister.plugins.populations.engines import Engine, engine_of
 from cloister.plugins.populations.listing import Path, listed
 from cloister.plugins.populations.reading import (
     Missing,
     as_first,
     as_missing,
-    besides,
-    chosen,
     collected,
     finite,
     fit,
@@ -38,7 +38,7 @@ from cloister.plugins.populations.reading import (
     usable,
     user_numbers,
 )
-from cloister.plugins.populations.sources import File
+from cloister.plugins.populations.sources import File, is_csv
 from cloister.plugins.populations.users import Owners
 
 V = TypeVar("V")
@@ -60,9 +60,9 @@ class Files:
     Args:
         paths: a file, a glob pattern (sorted), or several of them; .parquet, .arrow, .feather, .csv, .csv.gz, .npy,
             .npz (the array 'X' or the only two-dimensional one).
-        columns: names to use, in this order; by default all that hold numbers, by the file's schema; a column whose
-            type no cell has told its writer (the null type of Arrow) is not passed over, but refused. CSV has no
-            schema: by default all its columns must hold numbers. Columns of NPY and NPZ are called '0', '1', ...
+        columns: names or patterns to use, in this order. Files that name their columns use those alone, or else those
+            that ``bounded`` and ``categories`` name: ``core.columns`` has the rule. Columns of NPY and NPZ are called
+            '0', '1', ...; by default all are used.
         missing: 'refuse' or 'drop'.
         first: number of the first user.
         progress: told how many more rows of a round are done; where workers read them, part by part.
@@ -71,15 +71,19 @@ class Files:
         scheduler: address of a running Dask scheduler, for engine 'dask'.
         threads: how many of engine 'serial' work on a pass; by default as many as BLAS may take.
         users: name of the column that names each row's user, by whole numbers or text (``users``); CSV's are text.
+        categories: public values by column, as ``core.categories`` takes them.
+        bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
+        delimiter, encoding: of CSV files; by default a comma, and UTF-8.
 
     Attributes:
-        columns: names of the columns in use.
+        columns: names of the features: the columns in use, and the values of categories, as in 'ward=A'.
+        selection: which columns they are made of, and which were left out, and why.
         dimension: how many they are.
         has_users: whether rows name their users: then ``keep`` comes before ``gather``.
 
     Raises:
-        UnknownName, InvalidInput: there is no such file, column or engine, or it cannot be used; no message quotes a
-            row.
+        UnknownName, InvalidInput: there is no such file, column or engine, it cannot be used, or nothing says which
+            columns to use; no message quotes a row.
         MissingExtra: pyarrow or Dask is needed and not installed.
     """
 
@@ -88,6 +92,8 @@ class Files:
         missing: Missing = "refuse",
         first: int = 0, progress: Progress | None = None, engine: str | Engine = "serial", workers: int | None = None,
         scheduler: str | None = None, threads: int | None = None, users: str | None = None,
+        categories: Mapping[str, Any] | None = None, bounded: Sequence[str] | None = None,
+        delimiter: str | None = None, encoding: str | None = None,
     ) -> None:  # fmt: skip
         self._missing: Missing = as_missing(missing)
         self._first, self._progress = as_first(first), progress
@@ -100,10 +106,15 @@ class Files:
         self._owners: dict[_Place, Owners] | None = None
         self._kept: dict[_Place, NDArray[np.uint8]] = {}
         found = listed(paths)
-        self._files = [File(os.path.abspath(path) if self._engine.elsewhere else path) for path in found]
-        self.columns = chosen(columns, besides(users, columns, self._files[0].known))
+        if (delimiter, encoding) != (None, None) and not any(is_csv(path) for path in found):
+            raise InvalidInput("delimiter and encoding are for CSV files: leave them out")
+        form = Form(delimiter or ",", encoding or "utf-8")
+        self._files = [File(os.path.abspath(path) if self._engine.elsewhere else path, form) for path in found]
+        first_file = self._files[0]
+        self.selection = select(first_file.known, columns, categories, bounded, users, not first_file.by_name)
+        self.columns = self.selection.features
         for file in self._files[1:]:
-            file.match(self.columns, columns is None, users)
+            file.match(self.selection, columns, bounded, users)
 
     @property
     def dimension(self) -> int:
@@ -166,7 +177,7 @@ class Files:
         fit(round.domain, self.columns)
         tell = None if self._engine.apart else self._progress
         summed = partial(
-            _summed, columns=self.columns, round=round, rng=rng, first=self._first, tell=tell, threads=self._threads
+            _summed, chosen=self.selection, round=round, rng=rng, first=self._first, tell=tell, threads=self._threads
         )
         return self._over_all(self._parts(numbered=True), summed, merge_summaries)
 
@@ -174,6 +185,26 @@ class Files:
         """All rows for their holder's own use, each chunk with the position of its first; gone when the next one is
         asked for."""
         return self._chunks()
+
+    @property
+    def paths(self) -> list[str]:
+        """The files, in order."""
+        return [file.path for file in self._files]
+
+    def beside(self, kept: Sequence[str]) -> Iterator[tuple[Floats, list[Any]]]:
+        """All rows for their holder's own use, a bounded number at a time, with the cells of other columns as they are:
+        Arrow's arrays, or NumPy's.
+
+        Raises: UnknownName, InvalidInput: there is no such column in some file.
+        """
+        for file in self._files:
+            names = [column.name for column in file.known]
+            for name in kept:
+                if names.count(name) != 1:
+                    raise UnknownName("column", name, names)
+        for file in self._files:
+            for features, cells in file.beside(self.selection, kept):
+                yield np.column_stack([np.asarray(feature, np.float64) for feature in features]), cells
 
     def close(self) -> None:
         """End the workers of an engine that is not shared. They are started again when they are needed."""
@@ -187,12 +218,12 @@ class Files:
         self.close()
 
     def _counted(self, missing: Missing) -> int:
-        whole = partial(_usable, columns=self.columns, missing=missing)
+        whole = partial(_usable, chosen=self.selection, missing=missing)
         add: Callable[[int, int], int] = operator.add
         return self._over_all(self._parts(numbered=False), whole, add)
 
     def _owned(self, missing: Missing) -> dict[_Place, Owners]:
-        read = partial(_owned, columns=self.columns, users=self._users or "", missing=missing)
+        read = partial(_owned, chosen=self.selection, users=self._users or "", missing=missing)
         add: Callable[[dict[_Place, Owners], dict[_Place, Owners]], dict[_Place, Owners]] = operator.or_
         return self._over_all(self._parts(numbered=False), read, add)
 
@@ -229,14 +260,14 @@ class Files:
 
     def _rows(self, file: File) -> int:
         if file.rows < 0:
-            for _ in file.chunks(self.columns, chunk_rows(self.dimension)):
+            for _ in file.chunks(self.selection, chunk_rows(self.dimension)):
                 pass
         return file.rows
 
     def _chunks(self) -> Iterator[tuple[int, Floats]]:
         """All rows, each chunk with the position of its first; at least one chunk, which may be empty."""
         for part in self._parts(numbered=True):
-            yield from part.chunks(self.columns)
+            yield from part.chunks(self.selection)
 
 
 @final
@@ -258,15 +289,15 @@ class Part:
     start: int
     kept: NDArray[np.uint8] | None = None
 
-    def chunks(self, columns: Sequence[str]) -> Iterator[tuple[int, Floats]]:
+    def chunks(self, chosen: Selection) -> Iterator[tuple[int, Floats]]:
         """The rows, each chunk with the position of its first; at least one chunk, which may be empty."""
-        start = self.start
-        for rows in self.file.chunks(columns, chunk_rows(len(columns)), self.only):
+        start, dimension = self.start, len(chosen.features)
+        for rows in self.file.chunks(chosen, chunk_rows(dimension), self.only):
             refuse_too_many(start + len(rows))
             yield start, rows
             start += len(rows)
         if start == self.start:
-            yield start, np.empty((0, len(columns)))
+            yield start, np.empty((0, dimension))
 
 
 @final
@@ -290,10 +321,10 @@ def _place(number: int, only: range | None) -> _Place:
     return number, only.start if only else 0
 
 
-def _owned(part: Part, columns: Sequence[str], users: str, missing: Missing) -> Done[dict[_Place, Owners]]:
+def _owned(part: Part, chosen: Selection, users: str, missing: Missing) -> Done[dict[_Place, Owners]]:
     """In a worker: whose the usable rows of a part are, and the validation pass over them."""
     keep_memory()
-    usable = np.concatenate([finite(rows) for _, rows in part.chunks(columns)])
+    usable = np.concatenate([finite(rows) for _, rows in part.chunks(chosen)])
     owners = part.file.owners(users, part.only).counted(usable)
     if missing == "refuse" and owners.rows < len(usable):
         refuse_missing()
@@ -304,14 +335,14 @@ def _joined(one: Done[V], other: Done[V], merge: Callable[[V, V], V]) -> Done[V]
     return Done(-1, None, one.rows + other.rows, merge(one.value, other.value), False)
 
 
-def _usable(part: Part, columns: Sequence[str], missing: Missing) -> Done[int]:
+def _usable(part: Part, chosen: Selection, missing: Missing) -> Done[int]:
     """In a worker: the validation pass over a part."""
     keep_memory()
     seen = 0
 
     def counted() -> Iterator[Floats]:
         nonlocal seen
-        for _, rows in part.chunks(columns):
+        for _, rows in part.chunks(chosen):
             seen += len(rows)
             yield rows
 
@@ -320,7 +351,7 @@ def _usable(part: Part, columns: Sequence[str], missing: Missing) -> Done[int]:
 
 
 def _summed(
-    part: Part, columns: Sequence[str], round: Round[Any], rng: NoiseRng, first: int, tell: Progress | None,
+    part: Part, chosen: Selection, round: Round[Any], rng: NoiseRng, first: int, tell: Progress | None,
     threads: Threads,
 ) -> Done[tuple[Any, ...]]:  # fmt: skip
     """In a worker: a part's rows encoded and added up, a chunk at a time."""
@@ -343,7 +374,7 @@ def _summed(
                 tell(done.rows)
             yield done
 
-    chunks = part.chunks(columns)
+    chunks = part.chunks(chosen)
     if threads.many != 1:  # the next chunk takes the memory of this one
         chunks = ((start, rows.copy(order="K")) for start, rows in chunks)
     total = map_merge(chunks, encoded, partial(_joined, merge=merge_summaries), told)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import IO, final
+from typing import IO, Any, final
 
 import attrs
 import numpy as np
 
+from cloister.core.columns import Selection, TableColumn
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
-from cloister.plugins.populations.reading import Piece
+from cloister.plugins.populations.reading import Piece, encoded
 from cloister.plugins.populations.users import Names
 
 PIECE = 2**20
@@ -45,13 +46,13 @@ class _Header:
             raise ValueError("an array of numbers needs no other version")
         return cls(shape, by_columns, dtype, file.tell())
 
-    def known(self, path: str) -> list[tuple[str, bool]]:
+    def known(self, path: str) -> list[TableColumn]:
         if len(self.shape) != 2 or self.dtype.kind not in "biuf":
             raise InvalidInput(
                 f"'{path}' holds an array of {self.dtype.name} with {len(self.shape)} dimensions: "
                 "save numbers of shape (rows, columns)"
             )
-        return [(str(j), True) for j in range(self.shape[1])]
+        return [TableColumn(str(j), "numbers") for j in range(self.shape[1])]
 
     def pieces(self, files: Sequence[IO[bytes]], columns: Sequence[int]) -> Iterator[Piece]:
         """Args: files, one handle per column (they may be the same), and the columns' positions."""
@@ -101,9 +102,16 @@ def _names(pieces: Iterator[Piece]) -> Iterator[Names]:
     return (piece[0] for piece in pieces)
 
 
+def _beside(pieces: Iterator[Piece], chosen: Selection) -> Iterator[tuple[Piece, list[Any]]]:
+    used = len(chosen.used)
+    return ((encoded(piece[:used], chosen), [np.array(cells) for cells in piece[used:]]) for piece in pieces)
+
+
 @final
 class Npy:
     """One NPY file. Columns are called '0', '1', ..."""
+
+    by_name = False
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -112,12 +120,18 @@ class Npy:
         self.known = self._header.known(path)
         self.blocks = (self._header.shape[0],)
 
-    def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
-        with open(self._path, "rb") as file:
-            yield from self._header.pieces([file] * len(columns), [int(name) for name in columns])
+    def pieces(self, chosen: Selection, only: range | None = None) -> Iterator[Piece]:
+        return (encoded(piece, chosen) for piece in self._pieces(chosen.used))
 
     def names(self, column: str, only: range | None = None) -> Iterator[Names]:
-        return _names(self.pieces([column]))
+        return _names(self._pieces([column]))
+
+    def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
+        return _beside(self._pieces([*chosen.used, *kept]), chosen)
+
+    def _pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+        with open(self._path, "rb") as file:
+            yield from self._header.pieces([file] * len(columns), [int(name) for name in columns])
 
 
 @final
@@ -126,6 +140,8 @@ class Npz:
 
     An array that was saved column by column (Fortran order) is unpacked once per column.
     """
+
+    by_name = False
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -145,12 +161,18 @@ class Npz:
         self.known = self._header.known(path)
         self.blocks = (self._header.shape[0],)
 
-    def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
+    def pieces(self, chosen: Selection, only: range | None = None) -> Iterator[Piece]:
+        return (encoded(piece, chosen) for piece in self._pieces(chosen.used))
+
+    def names(self, column: str, only: range | None = None) -> Iterator[Names]:
+        return _names(self._pieces([column]))
+
+    def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
+        return _beside(self._pieces([*chosen.used, *kept]), chosen)
+
+    def _pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
         with ExitStack() as stack:
             archive = stack.enter_context(zipfile.ZipFile(self._path))
             streams = len(columns) if self._header.by_columns else 1
             files = [stack.enter_context(archive.open(self._member)) for _ in range(streams)]
             yield from self._header.pieces(files, [int(name) for name in columns])
-
-    def names(self, column: str, only: range | None = None) -> Iterator[Names]:
-        return _names(self.pieces([column]))

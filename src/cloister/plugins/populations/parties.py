@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, final
 
 from cloister.core.aggregated import RingVector
+from cloister.core.columns import Selection
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
 from cloister.core.marks import inside, marking
@@ -58,6 +59,7 @@ class Parties:
                 raise InvalidInput(
                     f"'{name}' has the columns {list(member.columns)}, the first party {list(self.columns)}"
                 )
+        self.selection: Selection | None = getattr(self._members[0], "selection", None)
         private = [new_private_key() if masks == "pairwise" else None for _ in named]
         secret, own = new_secret() if masks == "shared" else None, new_private_key()
         agreement = Agreement(

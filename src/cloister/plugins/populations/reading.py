@@ -1,4 +1,4 @@
-"""What all populations that hold rows share: choosing columns, cutting them into chunks, and the validation pass."""
+"""What all populations that hold rows share: cutting them into chunks, and the validation pass."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Literal, NoReturn, TypeAlias
 
 import numpy as np
 
+from cloister.core.columns import Selection
 from cloister.core.domains import Lattice
-from cloister.core.errors import InvalidInput, Refused, UnknownName
+from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 
@@ -19,72 +20,16 @@ Piece: TypeAlias = Sequence[AnyArray] | AnyArray
 """Some rows, column by column: d numeric arrays (m,), or one array (d, m). A missing cell is NaN."""
 
 
-Known: TypeAlias = Sequence[tuple[str, bool | None]]
-"""Each column's name, and whether it holds numbers: by a declared type alone, never by what cells there are. None for
-no, by a type that somebody may have made from the cells, as readers of CSV do: one other row, and the column would be
-one of numbers.
-"""
+def encoded(piece: Piece, chosen: Selection) -> Piece:
+    """The features of rows whose columns in use are arrays of plain numbers."""
+    if not chosen.categories:
+        return piece
 
+    def read(column: str, cells: AnyArray) -> AnyArray:
+        category = chosen.category(column)
+        return cells if category is None else category.codes(cells.tolist())
 
-def chosen(asked: Sequence[str | int] | str | None, known: Known) -> tuple[str, ...]:
-    """The columns to use: those that were asked for, in that order, or all that hold numbers.
-
-    Which columns a result has is released, so that no row may decide it: what is passed over says so by a declared
-    type.
-
-    Args:
-        asked: names, or positions in a table without names.
-
-    Raises:
-        UnknownName, InvalidInput: there is no such column, it holds no numbers, or it is not the only one of that name;
-            or nothing was asked for, and a column that is not one of numbers might have been with other cells.
-    """
-    names = [name for name, _ in known]
-    if asked is None:
-        wanted = [name for name, number in known if number]
-    else:
-        wanted = [asked] if isinstance(asked, str) else [str(name) for name in asked]
-    if not wanted:
-        raise InvalidInput(
-            f"no column was asked for: choose from {', '.join(names)}" if asked is not None
-            else f"no column holds numbers: there are {', '.join(names) or 'no columns'}"
-        )  # fmt: skip
-    for name, number in known if asked is None else ():
-        if number is None:
-            raise InvalidInput(
-                f"column '{name}' does not hold numbers, and its type may follow from its cells, so that it is not "
-                f"passed over: choose the columns of numbers (--columns, columns=), or encode it as numbers"
-            )
-    numbers = dict(known)
-    for name in wanted:
-        if name not in numbers:
-            raise UnknownName("column", name, names)
-        if not numbers[name]:
-            raise InvalidInput(f"column '{name}' does not hold numbers: encode it as numbers, or choose other columns")
-        if names.count(name) > 1:
-            raise InvalidInput(f"more than one column is called '{name}': rename them")
-        if wanted.count(name) > 1:
-            raise InvalidInput(f"column '{name}' was asked for more than once")
-    return tuple(wanted)
-
-
-def besides(users: str | None, asked: Sequence[str | int] | str | None, known: Known) -> Known:
-    """The columns that ``chosen`` chooses from: all but the one that names users, if there is one.
-
-    Raises: UnknownName, InvalidInput: there is no such column, more than one, or it was asked for.
-    """
-    if users is None:
-        return known
-    names = [name for name, _ in known]
-    if users not in names:
-        raise UnknownName("user column", users, names)
-    if names.count(users) > 1:
-        raise InvalidInput(f"more than one column is called '{users}': rename them")
-    if users in ([asked] if isinstance(asked, str) else [str(name) for name in asked or ()]):
-        raise InvalidInput(
-            f"column '{users}' names users and is not clustered by: leave it out of --columns (columns=)"
-        )
-    return [(name, number) for name, number in known if name != users]
+    return chosen.spread([read(column, cells) for column, cells in zip(chosen.used, piece, strict=True)])
 
 
 def refuse_missing() -> NoReturn:

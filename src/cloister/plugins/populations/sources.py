@@ -7,9 +7,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeVar, final
 
+from cloister.core.columns import Asked, Selection, TableColumn, select
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
 from cloister.core.types import Floats
-from cloister.plugins.populations.reading import Known, Piece, besides, chosen, regroup
+from cloister.plugins.populations.csv_form import Form
+from cloister.plugins.populations.reading import Piece, regroup
 from cloister.plugins.populations.users import Names, Owners
 
 V = TypeVar("V")
@@ -19,6 +21,16 @@ FORMATS = {
     ".csv.gz": "arrow:Csv", ".npy": "npy:Npy", ".npz": "npy:Npz",
 }  # fmt: skip
 """What reads files of each extension: a module of this folder, imported when it is needed, and its class."""
+
+READERS = {
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), "pandas.read_excel('{}')"),
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "pandas.read_sql('SELECT ...', sqlite3.connect('{}'))"),
+    ".duckdb": "duckdb.connect('{}').sql('SELECT ...').df()",
+    ".sas7bdat": "pandas.read_sas('{}')", ".xpt": "pandas.read_sas('{}')", ".dta": "pandas.read_stata('{}')",
+    ".sav": "pandas.read_spss('{}')", ".orc": "pandas.read_orc('{}')",
+    ".jsonl": "pandas.read_json('{}', lines=True)", ".h5": "pandas.read_hdf('{}')",
+}  # fmt: skip
+"""How files of other formats become data frames, by extension."""
 
 STRETCH = 2**20
 """Rows that are worth a task of their own: blocks of a file are put together until there are so many."""
@@ -30,10 +42,11 @@ ENDS = 2**16
 class Source(Protocol):
     """One file of one format. It stays closed between passes, and pickles."""
 
+    by_name: bool
+    """Whether the file itself names its columns."""
+
     @property
-    def known(self) -> Known:
-        """Each column's name, and whether it holds numbers."""
-        ...
+    def known(self) -> Sequence[TableColumn]: ...
 
     @property
     def blocks(self) -> tuple[int, ...] | None:
@@ -41,8 +54,9 @@ class Source(Protocol):
         read."""
         ...
 
-    def pieces(self, columns: Sequence[str], only: range | None = None) -> Iterator[Piece]:
-        """The rows in the file's order, a bounded number at a time. A piece is gone when the next one is asked for.
+    def pieces(self, chosen: Selection, only: range | None = None) -> Iterator[Piece]:
+        """The rows' features in the file's order, a bounded number of rows at a time. A piece is gone when the next one
+        is asked for.
 
         Args:
             only: which blocks, if the file has more than one; by default all.
@@ -51,6 +65,10 @@ class Source(Protocol):
 
     def names(self, column: str, only: range | None = None) -> Iterator[Names]:
         """The cells of a column that names users, as they are, in the file's order; a missing one is None."""
+        ...
+
+    def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
+        """As ``pieces``, with the cells of other columns as they are: Arrow's arrays, or NumPy's."""
         ...
 
 
@@ -63,22 +81,27 @@ class File:
         InvalidInput: there is no such file, or it cannot be used. MissingExtra: pyarrow is needed and not installed.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, form: Form | None = None) -> None:
         self.path = path
         self._stamp: tuple[int, ...] = _stamp(path)
         self._rows = -1
         if not self._stamp[0]:
             raise InvalidInput(f"'{path}' is empty")
         try:
-            self._source = _source(path)
+            self._source = _source(path, form or Form())
         except CloisterError:
             raise
         except Exception as error:  # a foreign decoder: whatever it raises may quote the file, so it goes no further
             raise InvalidInput(_unreadable(path, error)) from None
 
     @property
-    def known(self) -> Known:
+    def known(self) -> Sequence[TableColumn]:
         return self._source.known
+
+    @property
+    def by_name(self) -> bool:
+        """Whether it names its columns itself."""
+        return self._source.by_name
 
     @property
     def rows(self) -> int:
@@ -101,17 +124,19 @@ class File:
         except OSError as error:
             raise InvalidInput(f"'{self.path}' cannot be opened: {error.strerror}") from None
 
-    def match(self, columns: Sequence[str], strict: bool, users: str | None = None) -> None:
-        """Raises: InvalidInput unless this file has these columns, in numbers (and no others, when ``strict``), besides
-        the one that names users."""
+    def match(self, chosen: Selection, asked: Asked, bounded: Sequence[str] | None, users: str | None = None) -> None:
+        """Raises: InvalidInput unless the same columns are chosen of this file as of the first, whatever their order.
+
+        Args: as of ``core.columns.select``.
+        """
         try:
-            mine = chosen(None if strict else columns, besides(users, columns, self.known))
+            mine = select(self.known, asked, chosen.categories, bounded, users, not chosen.by_name)
         except InvalidInput as error:
             raise InvalidInput(f"'{self.path}' does not go with the files before it: {error}") from None
-        if sorted(mine) != sorted(columns):
+        if sorted(mine.used) != sorted(chosen.used):
             raise InvalidInput(
-                f"'{self.path}' has the columns of numbers {', '.join(mine)}, the files before it "
-                f"{', '.join(columns)}: say which columns to use"
+                f"'{self.path}' has the columns {', '.join(mine.used)}, the files before it "
+                f"{', '.join(chosen.used)}: say which columns to use"
             )
 
     def stretches(self) -> Iterator[tuple[range | None, int]]:
@@ -127,11 +152,11 @@ class File:
                 yield range(first, i + 1), before
                 first, before, held = i + 1, before + held, 0
 
-    def chunks(self, columns: Sequence[str], size: int, only: range | None = None) -> Iterator[Floats]:
+    def chunks(self, chosen: Selection, size: int, only: range | None = None) -> Iterator[Floats]:
         """The rows of one pass, or of some blocks. Raises: InvalidInput before the last one if the file is not what it
         was."""
         rows = 0
-        for chunk in self._guarded(regroup(self._source.pieces(columns, only), len(columns), size)):
+        for chunk in self._guarded(regroup(self._source.pieces(chosen, only), len(chosen.features), size)):
             rows += len(chunk)
             yield chunk
         self.learn(rows, only)
@@ -140,6 +165,10 @@ class File:
         """Whose the rows are, by a column that names users. Raises: InvalidInput: as ``chunks``, or it names none."""
         named = self._guarded(self._source.names(column, only))
         return Owners.joined([Owners.read([]), *(Owners.read(names) for names in named)])
+
+    def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
+        """All rows, a bounded number at a time, with cells of other columns. Raises: InvalidInput: as ``chunks``."""
+        return self._guarded(self._source.beside(chosen, kept))
 
     def _guarded(self, pieces: Iterator[V]) -> Iterator[V]:
         """What is read of the file. Raises: InvalidInput before the end if it is not what it was."""
@@ -193,14 +222,34 @@ def _unreadable(path: str, error: Exception) -> str:
     return f"'{path}' cannot be read: it is damaged, cut short, or not what its extension says"
 
 
-def _source(path: str) -> Source:
+def is_csv(path: str) -> bool:
+    """Whether a file is one of CSV, by its name."""
+    return path.lower().endswith((".csv", ".csv.gz"))
+
+
+def _source(path: str, form: Form) -> Source:
     extension = next((e for e in sorted(FORMATS, key=len, reverse=True) if path.lower().endswith(e)), None)
     if extension is None:
-        raise InvalidInput(f"'{path}' has an extension that is not known: {', '.join(FORMATS)}")
+        raise InvalidInput(_elsewhere(path))
     module, _, name = FORMATS[extension].partition(":")
     try:
         found = importlib.import_module(f"cloister.plugins.populations.{module}")
     except ImportError as error:
         raise MissingExtra("pyarrow", "files", "reading Parquet, Arrow and CSV") from error
-    source: Source = getattr(found, name)(path)
+    kind = getattr(found, name)
+    source: Source = kind(path, form) if is_csv(path) else kind(path)
     return source
+
+
+def _elsewhere(path: str) -> str:
+    """What to do with a file of another format."""
+    extension = os.path.splitext(path.lower())[1]
+    if extension == ".tsv":
+        return f"'{path}' has an extension that is not known: call it .csv, and give --delimiter tab"
+    if extension not in READERS:
+        return f"'{path}' has an extension that is not known: {', '.join(FORMATS)}"
+    name, reader = os.path.basename(path), READERS[extension]
+    return (
+        f"'{path}' is read by pandas or polars first: {reader.format(name)}.to_parquet('rows.parquet') makes a file of "
+        f"it, and cloister.KMeans takes the data frame itself"
+    )

@@ -202,7 +202,7 @@ def test_noise_of_an_average_is_in_proportion_to_the_radius_not_to_the_domain() 
 def test_what_is_published_is_plain_data_of_a_public_length() -> None:
     result = run(mixture(20_000, 3, 2, 625, 0.02)[0], 3, 4.0)
     assert set(result.details) >= {"candidates", "weighted"}
-    assert json.loads(json.dumps(result.details))["weighted"] >= 3
+    assert json.loads(json.dumps(result.as_dict()["details"]))["weighted"] >= 3
     spaces = [part.cells.space for asked in plan().forecast(SEED)[1:] for part in asked.parts]
     assert all(len(space.sizes) == 1 for space in spaces)
     assert math.prod(spaces[0].sizes) == plan().composed.value.max_hash_values

@@ -6,12 +6,12 @@ lists have a public length. What a user works out in a round, she works out from
 (``buckets``). By default every user answers one question of all rounds, with all of epsilon (Local); deltas are for the
 step whose oracle spends one.
 
-Constants. What the paper hides in O() is an option; docs/rounds_accuracy.md has the curves. In short: thresholds are in
-standard errors of the count that they judge, since t is proportional to that; radii and repetitions are as many as
-leave a cluster of n / k rows ``min_signal`` standard errors of an interval's count, since each has only its share of
-the users. Boxes are 2.5 r / sqrt(d) wide per interval, not 2 r c sqrt(ln(d n / beta) / d): with its c of 18 and more
-(thirty projections, n = 1e6) that is never smaller than the domain. Vectors are clipped to 0.7 r, since noise is in
-proportion to the bound and a cluster tighter than r sits near the middle.
+Constants. What the paper hides in O() is an option; docs/explanation/rounds_accuracy.md has the curves. In short:
+thresholds are in standard errors of the count that they judge, since t is proportional to that; radii and repetitions
+are as many as leave a cluster of n / k rows ``min_signal`` standard errors of an interval's count, since each has only
+its share of the users. Boxes are 2.5 r / sqrt(d) wide per interval, not 2 r c sqrt(ln(d n / beta) / d): with its c of
+18 and more (thirty projections, n = 1e6) that is never smaller than the domain. Vectors are clipped to 0.7 r, since
+noise is in proportion to the bound and a cluster tighter than r sits near the middle.
 
 Corrections to the paper: R radii at (eps / R, delta / R), where floor(log2 n) + 1 radii at delta / log n overspend;
 sharing by users; a user who created no centre is assigned to the nearest; the list L is *found*, by a search over
@@ -43,6 +43,7 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Bools, Floats, Ints
 from cloister.plugins.methods.post_processing import placed
+from cloister.plugins.methods.stated_errors import hidden, of_points
 from cloister.plugins.methods.weighted_centers.boxes import Intervals
 from cloister.plugins.methods.weighted_centers.buckets import (
     AxisIntervals,
@@ -180,7 +181,9 @@ class WeightedCenters(Generic[T]):
             "radii": radii, "repetitions": repetitions, "candidates": len(y.points), "weighted": int(kept.sum()),
             "c": PStable(1.0, self.near_chance, self.far_chance, self.projections).c,
         }  # fmt: skip
-        return Clustering(*placed(centers, coreset, problem.domain), details)
+        found, weights = placed(centers, coreset, problem.domain)
+        stated = of_points(coreset, centers, found, problem.domain, hidden(weights, problem.rows))
+        return Clustering(found, weights, details | stated)
 
     def good_centers(
         self, domain: Domain, rank: int, repetitions: int, groups: Sequence[Group], seed: PublicRng

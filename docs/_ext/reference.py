@@ -1,0 +1,130 @@
+"""The generated part of the reference: a page per command, per component and per part of the Python interface.
+
+Everything is read off the program itself: the commands' own help, what ``cloister describe`` says, the docstrings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+import typer
+from prose import escaped, rst
+
+from cloister.cli import app as program
+from cloister.core.registry.components import ANY_TRUST
+from cloister.core.registry.describe import describe
+from cloister.core.registry.registry import registry
+
+PYTHON = {
+    "estimators": ("Estimators", "cloister", ()),
+    "running": (
+        "Runs, results and statements", "",
+        ("cloister.run.fit.fit", "cloister.run.fit.source", "cloister.run.request.Request",
+         "cloister.run.result.Result", "cloister.run.statement.PrivacyStatement", "cloister.run.account.Account",
+         "cloister.run.bounds.domain_of"),
+    ),
+    "pictures": ("Pictures", "", ("cloister.plotting.figures.draw_map", "cloister.plotting.figures.draw_curve")),
+    "metrics": (
+        "Measures of raw rows, which are not private", "",
+        ("cloister.metrics.labels", "cloister.metrics.distances", "cloister.metrics.cost"),
+    ),
+    "encoder": ("A person's side of a plan", "cloister.encoder", ()),
+    "testing": ("The conformance kit", "cloister.testing", ()),
+    "plugin": ("What plugins import", "cloister.plugin", ()),
+}  # fmt: skip
+"""Page: title, a module whose public names it lists (or ''), further names."""
+
+
+def write(folder: Path) -> None:
+    """All pages, into a folder of their own. Those that have not changed are left alone, and others taken away."""
+    pages = {folder / f"{name}.rst": text for name, text in _pages()}
+    for old in set(folder.rglob("*.rst")) - set(pages):
+        old.unlink()
+    for path, text in pages.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text("utf-8") != text:
+            path.write_text(text, "utf-8")
+
+
+def _pages() -> Iterator[tuple[str, str]]:
+    command: Any = typer.main.get_command(program)
+    for name, each in command.commands.items():
+        yield f"cli/{name}", "\n".join(_command(each, f"cloister {name}"))
+    for spec in registry().specs():
+        facts = describe(registry(), spec)
+        yield f"components/{spec.role}/{spec.name}", "\n".join(_component(facts))
+    for name, (title, module, more) in PYTHON.items():
+        names = [f"{module}.{each}" for each in _public(module)] if module else []
+        yield f"python/{name}", "\n".join(_python(title, module, [*names, *more]))
+
+
+def _title(text: str, line: str = "=") -> list[str]:
+    return [text, line * len(text), ""]
+
+
+def _command(command: Any, name: str, line: str = "=") -> Iterator[str]:
+    """A command's help and options; those of a group, one after the other."""
+    context = click.Context(command, info_name=name)
+    yield from _title(name, line)
+    yield from rst(command.help or "")
+    if hasattr(command, "commands"):
+        for inner, each in command.commands.items():
+            yield from _command(each, f"{name} {inner}", "-")
+        return
+    yield from ("::", "", f"    {' '.join([name, *command.collect_usage_pieces(context)])}", "")
+    yield from (f".. program:: {name}", "")
+    for parameter in command.get_params(context):
+        left, text = parameter.get_help_record(context) or (parameter.make_metavar(context), parameter.help or "")
+        yield from (f".. option:: {left}", "", f"    {escaped(' '.join(text.split()))}", "")
+
+
+def _component(facts: dict[str, Any]) -> Iterator[str]:
+    yield from _title(facts["name"])
+    yield from (f"{escaped(facts['summary'])}.", "")
+    yield f":Role: {facts['role']}"
+    yield f":Trust: {facts['trust'] or ANY_TRUST}"
+    yield f":Runs under: {', '.join(facts['runs under'])}"
+    yield f":Class: ``{facts['target']}``"
+    if facts["paper"]:
+        yield f":Source: {escaped(facts['paper'])}"
+    if not facts["private"]:
+        yield ":NOT private: gives no guarantee; refused without ``--not-private``"
+    if facts["biased"]:
+        yield ":Biased: released values may be off on average; their standard error is a root mean squared error"
+    yield from ("", *_title("Guarantee and how it works", "-"), *rst(facts["documentation"]))
+    if facts["slots"]:
+        yield from (*_title("Slots", "-"), "What fills one has options of its own: ``--set slot.option=value``.", "")
+    for slot in facts["slots"]:
+        takes = ", ".join(f"``{name}``" for name in slot["takes"])
+        yield from (f"``--with {slot['name']}={slot['default']}``",)
+        yield from (f"    {escaped(slot['help'])}. {slot['role']}, one of: {takes}", "")
+    if facts["options"]:
+        yield from _title("Options", "-")
+    for option in facts["options"]:
+        limits = "; ".join(filter(None, (option["range"], option["unit"])))
+        yield f"``--set {option['name']}={option['default']}``"
+        yield from (f"    {escaped(option['help'])}" + (f" ({escaped(limits)})" if limits else ""), "")
+
+
+def _public(module: str) -> list[str]:
+    found: Any = import_module(module)
+    return [name for name in getattr(found, "__all__", dir(found)) if not name.startswith("_")]
+
+
+def _python(title: str, module: str, names: list[str]) -> Iterator[str]:
+    yield from _title(title)
+    if module:
+        yield from rst(import_module(module).__doc__ or "")
+    for name in names:
+        home, _, last = name.rpartition(".")
+        value = getattr(import_module(home), last)
+        if isinstance(value, type):
+            yield from (f".. autoclass:: {name}", "   :members:", "")
+        elif callable(value):
+            yield from (f".. autofunction:: {name}", "")
+        else:
+            yield from (f".. autodata:: {name}", "   :no-value:", "")

@@ -1,0 +1,137 @@
+"""``cloister data``: rows that are not secret, to try things on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cloister.commands.common import AsJson, print_json, show, whole
+from cloister.commands.progress import bar
+from cloister.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cloister.datasets.tables import NamedTable
+
+data_app = typer.Typer(no_args_is_help=True, help="Public data sets by name, and generated tables.")
+
+Rows = Annotated[int, typer.Option("--rows", parser=whole, metavar="<int>", help="How many rows.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same table.")]
+Out = Annotated[Path, typer.Option("-o", "--out", help="The table: .csv, .parquet, .npy or .npz; the first two keep "
+    "names of columns and have a file of bounds beside them.")]  # fmt: skip
+Labels = Annotated[Path | None, typer.Option(help="Save the group of each row too: .npy.")]
+
+
+@data_app.command("list")
+def list_sets(as_json: AsJson = False) -> None:
+    """Which public sets are known, with size, licence and source. Reads nothing from the network."""
+    from cloister.datasets.catalogue import catalogue
+
+    if as_json:
+        print_json([entry.as_dict() for entry in catalogue().values()])
+        return
+    for entry in catalogue().values():
+        show(f"{entry.name}: {entry.title}. {entry.rows:,} rows, {entry.columns} columns, k = {entry.k}")
+        show(f"  licence: {entry.licence}\n  source: {entry.where}")
+
+
+@data_app.command()
+def get(
+    sets: Annotated[list[str], typer.Argument(help="Names of sets, as 'cloister data list' prints them.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder to save to; made if it is not there.")] = Path(),
+    form: Annotated[Literal["npz", "csv", "parquet"], typer.Option("--format", help="Form of the files.")] = "npz",
+) -> None:  # fmt: skip
+    """Get public sets from their sources, and check that they are what they were. Tells a server that you asked."""
+    from cloister.datasets.catalogue import entry_of
+    from cloister.datasets.getting import rows_of
+    from cloister.datasets.tables import NamedTable
+    from cloister.run.result import checked_target
+
+    entries = [entry_of(name) for name in sets]
+    if not out.exists():
+        out.mkdir(parents=True)
+    targets = [checked_target(out / f"{entry.name}.{form}", (f".{form}",), "sets") for entry in entries]
+    for entry, target in zip(entries, targets, strict=True):
+        if target.exists():
+            show(f"{entry.name}: {target} is there already, and was left as it is")
+            continue
+        with bar(f"{entry.name} (bytes)") as advance:
+            rows = rows_of(entry, advance)
+        NamedTable.plain(rows).save(target)
+        show(f"{entry.name}: {len(rows):,} rows, {entry.columns} columns, k = {entry.k}, saved to {target}")
+        show(f"  licence: {entry.licence}\n  source: {entry.where}\n  SHA-256 of the rows checked: {entry.sha256}")
+
+
+make_app = typer.Typer(no_args_is_help=True, help="Generate a table with known groups.")
+data_app.add_typer(make_app, name="make")
+
+
+@make_app.command("blobs")
+def make_blobs(
+    out: Out,
+    k: Annotated[int, typer.Option("-k", "--k", help="How many groups; at least 2.")] = 8,
+    rows: Rows = 10_000,
+    columns: Annotated[int, typer.Option(help="How many columns; at least 2.")] = 2,
+    separation: Annotated[float, typer.Option(help="Of each group from its nearest neighbour, between -1 and 1: 0.01 "
+        "is close, 0.21 separated, 0.34 well separated.")] = 0.21,
+    unequal: Annotated[bool, typer.Option("--unequal", help="Sizes as 1 : 2 : ... : k.")] = False,
+    outliers: Annotated[int, typer.Option(help="So many rows more, far and near.")] = 0,
+    seed: Seed = 0,
+    labels: Labels = None,
+) -> None:  # fmt: skip
+    """Gaussian groups in [-1, 1]."""
+    from cloister.datasets.made import blobs
+
+    targets = _targets(out, labels)
+    made = blobs(rows, columns, k, separation=separation, unequal=unequal, outliers=outliers, seed=_seed(seed))
+    _saved(made, *targets)
+
+
+@make_app.command("moons")
+def make_moons(out: Out, rows: Rows = 1000, seed: Seed = 0, labels: Labels = None) -> None:
+    """Two half circles in the plane, which no centres can tell apart."""
+    from cloister.datasets.made import moons
+
+    targets = _targets(out, labels)
+    _saved(moons(rows, seed=_seed(seed)), *targets)
+
+
+@make_app.command("hospital")
+def make_hospital(out: Out, rows: Rows = 20_000, seed: Seed = 0, labels: Labels = None) -> None:
+    """An invented hospital's table: id, date, ward, emergency, and eight numbers of seven groups of patients."""
+    from cloister.datasets.hospital import table
+
+    targets = _targets(out, labels)
+    if rows < 1:
+        raise InvalidInput(f"--rows is {rows}: give at least 1")
+    _saved(table(rows, _seed(seed)), *targets)
+
+
+def _seed(seed: int) -> int:
+    if seed < 0:
+        raise InvalidInput(f"--seed is {seed}: give 0 or more")
+    return seed
+
+
+def _targets(out: Path, labels: Path | None) -> tuple[Path, Path | None]:
+    """The places to save to, checked before anything is made."""
+    from cloister.datasets.tables import ENDINGS
+    from cloister.run.result import checked_target
+
+    target = checked_target(out, ENDINGS, "tables")
+    return target, None if labels is None else checked_target(labels, (".npy",), "labels")
+
+
+def _saved(made: NamedTable, target: Path, labels: Path | None) -> None:
+    from cloister.datasets.tables import NAMED
+
+    made.save(target)
+    show(f"{len(made.labels):,} rows of {len(made.columns)} columns saved to {target}")
+    if target.suffix in NAMED:
+        bounds = target.with_suffix(".bounds.toml")
+        made.save_bounds(bounds)
+        show(f"their public bounds saved to {bounds}")
+    if labels is not None:
+        made.save_labels(labels)
+        show(f"the group of each row saved to {labels}")

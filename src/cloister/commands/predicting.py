@@ -1,0 +1,188 @@
+"""Labels of rows by the centres of a result, a bounded number of rows at a time. NOT private."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, final
+
+import attrs
+import numpy as np
+
+from cloister import metrics
+from cloister.core.columns import table_columns
+from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
+from cloister.core.types import Floats, Ints
+from cloister.run.fit import source
+from cloister.run.result import Result, replace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ENDINGS = ".parquet", ".csv", ".npy"
+
+UNUSED = -1
+"""Label of a row that cannot be used: some cell is missing or infinite."""
+
+
+def rows_of(
+    result: Result, rows: Sequence[str], columns: list[str] | None = None, missing: str = "drop", **form: str | None
+) -> Any:
+    """The population of rows that a result's centres are compared with: the columns that it was made of, and its
+    categories.
+
+    Args: columns (what they are called in these rows, in the result's order; default: as the result calls them; of a
+    result without names those of files without names), form (delimiter and encoding of CSV files).
+    Raises: CloisterError: there are no such columns, or another number of them.
+    """
+    categories = result.problem.get("categories", {})
+    wanted = columns or table_columns(result.columns, categories)
+    try:
+        found = source(rows, wanted, missing, categories=categories, **form)  # type: ignore[arg-type]  # texts, by name
+    except UnknownName:
+        if columns or list(result.columns) != [str(i) for i in range(len(result.columns))]:
+            raise
+        found = source(rows, None, missing, **form)  # type: ignore[arg-type]  # files that name columns: which, is asked
+    named = tuple(found.columns)
+    if len(named) != len(result.columns) or (categories and named != result.columns):
+        raise InvalidInput(
+            f"the result is of the columns {', '.join(result.columns[:8])}{', ...' if len(result.columns) > 8 else ''} "
+            f"({len(result.columns)}), these are {len(named)}: name them in that order (--columns)"
+        )
+    return found
+
+
+@final
+@attrs.frozen
+class LabelCounts:
+    """How many rows got which label. NOT private.
+
+    Args: rows (all), unused (without a label), sizes (rows of each centre).
+    """
+
+    rows: int
+    unused: int
+    sizes: tuple[int, ...]
+
+
+@final
+@attrs.define
+class Labels:
+    """Labels of rows that are read a piece at a time, with what is written beside them.
+
+    Args: result, population (from ``rows_of``), kept (columns that are copied along), distances (whether to add those
+    to the rows' centres, in the run's units where it scaled columns), missing ('refuse' or 'drop'), advance (told the
+    number of rows just read).
+    """
+
+    result: Result
+    population: Any
+    kept: Sequence[str] = ()
+    distances: bool = False
+    missing: str = "refuse"
+    advance: Callable[[int], None] = lambda n: None
+    _sizes: Ints = attrs.field(init=False)
+    _unused: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._sizes = np.zeros(len(self.result.centers), np.int64)
+        for name in ("cluster", *(["distance"] if self.distances else [])):
+            if name in self.kept:
+                raise InvalidInput(f"a column '{name}' cannot be kept: the labels' file has one of its own")
+
+    def save(self, target: Path) -> LabelCounts:
+        """Write all labels into a file, which is there whole or not at all.
+
+        Raises: CloisterError: it is one of the rows' files, ends otherwise, or rows cannot be read; nothing is written.
+        """
+        for path in self.population.paths:
+            if target.exists() and os.path.samefile(path, target):
+                raise InvalidInput(f"{target} holds the rows themselves: give the labels another file")
+        if target.suffix == ".npy":
+            if self.kept or self.distances:
+                raise InvalidInput("an .npy file holds labels alone: give .parquet or .csv to have more beside them")
+            replace(target, self._as_npy)
+        else:
+            replace(target, self._as_parquet if target.suffix == ".parquet" else self._as_csv)
+        return LabelCounts(int(self._sizes.sum()) + self._unused, self._unused, tuple(self._sizes.tolist()))
+
+    def _pieces(self) -> Iterator[tuple[Ints, Floats, list[Any]]]:
+        """Labels, distances and other cells of some rows after others."""
+        units = 1.0 if self.result.units is None else self.result.units
+        centers = self.result.centers / units
+        for rows, cells in self.population.beside(self.kept):
+            whole = np.isfinite(rows).all(axis=1)
+            if self.missing == "refuse" and not whole.all():
+                raise InvalidInput(
+                    "some cells are missing or infinite: fill them in, or give such rows the label -1 with --missing "
+                    "drop"
+                )
+            labels, away = np.full(len(rows), UNUSED), np.full(len(rows), np.nan)
+            if whole.any():
+                own = rows[whole] / units
+                labels[whole] = metrics.labels(own, centers)
+                away[whole] = np.linalg.norm(own - centers[labels[whole]], axis=1)
+            self._sizes += np.bincount(labels[whole], minlength=len(centers))
+            self._unused += int((~whole).sum())
+            yield labels, away, cells
+            self.advance(len(rows))
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """At least one, which may be empty."""
+        arrow, schema = _pyarrow(), None
+        names = [*self.kept, "cluster", *(["distance"] if self.distances else [])]
+        for labels, away, cells in self._pieces():
+            found = [*(arrow.array(c) if isinstance(c, np.ndarray) else c for c in cells)]
+            found.append(arrow.array(labels, arrow.int32()))
+            found += [arrow.array(away, from_pandas=True)] if self.distances else []
+            if schema is None:
+                schema = arrow.schema(list(zip(names, (column.type for column in found), strict=True)))
+            try:
+                columns = [column.cast(field.type) for column, field in zip(found, schema, strict=True)]
+            except arrow.ArrowInvalid:
+                raise InvalidInput("a column that is kept has another type in a later file: keep another") from None
+            yield arrow.record_batch(columns, schema=schema)
+        if schema is None:
+            raise InvalidInput("there are no rows to label")
+
+    def _as_parquet(self, file: IO[bytes]) -> None:
+        _pyarrow()
+        import pyarrow.parquet
+
+        self._written(lambda schema: pyarrow.parquet.ParquetWriter(file, schema))
+
+    def _as_csv(self, file: IO[bytes]) -> None:
+        _pyarrow()
+        import pyarrow.csv
+
+        self._written(lambda schema: pyarrow.csv.CSVWriter(file, schema))
+
+    def _written(self, writer: Callable[[Any], Any]) -> None:
+        batches = self._batches()
+        first = next(batches)
+        with writer(first.schema) as sink:
+            sink.write_batch(first)
+            for batch in batches:
+                sink.write_batch(batch)
+
+    def _as_npy(self, file: IO[bytes]) -> None:
+        """The header leaves room for the number of rows, which is known at the end."""
+        form = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False}
+        np.lib.format.write_array_header_1_0(file, {**form, "shape": (0,)})
+        start, n = file.tell(), 0
+        for labels, _, _ in self._pieces():
+            file.write(labels.astype(np.int32).tobytes())
+            n += len(labels)
+        file.seek(0)
+        np.lib.format.write_array_header_1_0(file, {**form, "shape": (n,)})
+        assert file.tell() == start
+        file.seek(0, os.SEEK_END)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise MissingExtra("pyarrow", "files", "writing Parquet and CSV") from error
+    return pyarrow

@@ -1,0 +1,42 @@
+"""``cloister report``: a result as one page for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from cloister.commands.common import AsJson, print_json, show
+from cloister.commands.endings import printing
+
+
+def report(
+    result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The page: .html.")],
+    opened: Annotated[bool, typer.Option("--open", help="Also open the page in a browser.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a result as one page of HTML: the promise, the clusters, maps, what was spent. Released values only: reads
+    no rows, and the page asks no network."""
+    from cloister.report import html_of
+    from cloister.run.result import Result, checked_target, replace
+
+    target = checked_target(out, (".html",), "reports")
+    loaded = Result.load(result)
+    page = html_of(loaded).encode()
+
+    def write(file: BinaryIO) -> None:
+        file.write(page)
+
+    replace(target, write)
+    with printing(lambda: f"the report is in {target}"):
+        if as_json:
+            facts = {"report": str(target), "clusters": len(loaded.centers), "columns": len(loaded.columns)}
+            print_json({**facts, "privacy": loaded.privacy.headline, "bytes": len(page)})
+        else:
+            show(f"saved to {target}: open it in a browser")
+    if opened:
+        import webbrowser
+
+        webbrowser.open(target.absolute().as_uri())

@@ -1,0 +1,73 @@
+"""Rivals from other packages, if they are installed. Neither is private."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from cloister.core.domains import Box, Domain
+from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
+from cloister.core.types import Floats
+
+FLAWS: Final = MappingProxyType({
+    "sklearn": "NOT private: scikit-learn's k-means of a single k-means++ start",
+    "diffprivlib": "NOT private: it spends more epsilon than asked with 5 columns or more, and an empty cluster breaks "
+    "its guarantee",
+})  # fmt: skip
+"""Rivals by name, and why they protect nobody."""
+
+
+def rival_centers(name: str, rows: Floats, k: int, epsilon: float, domain: Domain, units: Floats) -> Floats:
+    """A rival's centres (k, d). Raises: CloisterError: it is not installed, or it fails.
+
+    Args: rows (n, d) and domain in the caller's units; units (d,) of distances.
+    """
+    fit = _diffprivlib if name == "diffprivlib" else _sklearn
+    with threadpool_limits(1):
+        return fit(rows / units, k, epsilon, domain, units) * units
+
+
+def check_rival(name: str, domain: Domain) -> None:
+    """Raises: CloisterError: it cannot run here."""
+    _kmeans(name)
+    if name == "diffprivlib" and not isinstance(domain, Box):
+        raise InvalidInput("diffprivlib takes bounds per column, not a ball")
+
+
+def _kmeans(name: str) -> Callable[..., Any]:
+    module = {"sklearn": "sklearn.cluster", "diffprivlib": "diffprivlib.models"}[name]
+    try:
+        found: Callable[..., Any] = importlib.import_module(module).KMeans
+    except ModuleNotFoundError:
+        if name == "sklearn":
+            raise MissingExtra("scikit-learn", "sklearn", "a comparison") from None
+        raise CloisterError("the rival diffprivlib is not installed: pip install diffprivlib") from None
+    except Exception as error:  # a stranger's module may raise anything
+        raise CloisterError(
+            f"the rival {name} is installed but cannot be loaded beside the other packages here: "
+            f"{str(error).partition(' (')[0]}"
+        ) from error
+    return found
+
+
+def _sklearn(rows: Floats, k: int, epsilon: float, domain: Domain, units: Floats) -> Floats:
+    return np.asarray(_kmeans("sklearn")(n_clusters=k, n_init=1).fit(rows).cluster_centers_, np.float64)
+
+
+def _diffprivlib(rows: Floats, k: int, epsilon: float, domain: Domain, units: Floats) -> Floats:
+    check_rival("diffprivlib", domain)
+    assert isinstance(domain, Box)
+    bounds = np.array(domain.lower) / units, np.array(domain.upper) / units
+    try:
+        model = _kmeans("diffprivlib")(n_clusters=k, epsilon=epsilon, bounds=bounds)
+        found = np.asarray(model.fit(rows).cluster_centers_, np.float64)
+    except Exception as error:  # a stranger's code may raise anything, and quote rows
+        raise CloisterError(f"diffprivlib failed with {type(error).__name__}") from error
+    if not np.isfinite(found).all():
+        raise CloisterError("diffprivlib returned centres that are not finite")
+    return found

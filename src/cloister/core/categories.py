@@ -1,0 +1,129 @@
+"""Columns of categories: public values, one-hot.
+
+A column with m listed values becomes m features, each 1 in rows that hold its value and 0 in all others.
+
+**Sensitivity.** A row's features are a function of that row's cell and of the listed values, which are public: no other
+row enters, and no value is ever learned from the data. At most one of the m is not 0, and all lie in the public box
+[0, 1]^m whatever the cell is. So they are columns like any others: what bounds a row's influence is the box that every
+row is clipped to, and a list of values that suits the rows badly costs accuracy, never privacy.
+
+**Cells that are not listed** are like rows outside the bounds: none of the values, so that all m features are 0. They
+never decide whether a run goes or is refused. A *missing* cell makes its row one that cannot be used, as in columns of
+numbers.
+
+**What is equal.** Values may be texts, whole numbers and booleans, and are compared as text: 3, 3.0, "3" and "3.0" are
+one value, and so are True, "True" and "true"; "03" is another than 3, and "A" than "a".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import InvalidInput
+from cloister.core.types import Floats
+
+UNLISTED, MISSING = -1.0, math.nan
+"""Codes of a cell whose value is not listed, and of one that is missing; those of others are their values' places."""
+
+WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0*")
+"""Text of a whole number that was written as a float."""
+
+HELP = "list the column's public values, as in --category ward=A,B,C (categories={'ward': ['A', 'B', 'C']})"
+
+
+@final
+@attrs.frozen
+class Category:
+    """A column of categories. Args: column, values (as ``canonical`` writes them, in the order of the features)."""
+
+    column: str
+    values: tuple[str, ...]
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features, as in 'ward=A'."""
+        return tuple(f"{self.column}={value}" for value in self.values)
+
+    def codes(self, cells: Iterable[Any]) -> Floats:
+        """The place of each cell's value (n,), or ``UNLISTED`` or ``MISSING``: each a function of that cell alone."""
+        listed = {value: float(place) for place, value in enumerate(self.values)}
+        known = dict[tuple[type, Any], float]()
+
+        def code(cell: Any) -> float:
+            try:
+                found = known.get((type(cell), cell))
+            except TypeError:  # it has no hash: a list, say
+                return UNLISTED
+            if found is None:
+                found = MISSING if _missing(cell) else listed.get(canonical(cell), UNLISTED)
+                if len(known) < REMEMBERED:
+                    known[(type(cell), cell)] = found
+            return found
+
+        return np.array([code(cell) for cell in cells], np.float64)
+
+    def one_hot(self, codes: Floats) -> list[Floats]:
+        """The features (n,) of cells with these codes, one by one; all NaN for a missing cell."""
+        missing = np.isnan(codes)
+        return [np.where(missing, np.nan, codes == place) for place in range(len(self.values))]
+
+
+REMEMBERED = 2**16
+"""Most different cells of a piece that are not looked at twice: memory stays bounded."""
+
+
+def _missing(cell: Any) -> bool:
+    if isinstance(cell, Real):
+        return not math.isfinite(cell)
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def canonical(value: Any) -> str:
+    """A value as text, by which values are compared."""
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value)).lower()
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real) and math.isfinite(value) and float(value).is_integer():
+        return str(int(float(value)))
+    text = str(value)
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    whole = WHOLE.fullmatch(text)
+    return text if whole is None else "0" if whole[1] == "-0" else whole[1]
+
+
+def categories_of(given: Mapping[str, Any] | Sequence[Category] | None) -> tuple[Category, ...]:
+    """Categories as callers give them: the public values of each column.
+
+    Args: given, sequences of texts, whole numbers or booleans by column, as in ``{"ward": ["A", "B"]}``.
+    Raises: InvalidInput: no values, values that are equal, or of another kind.
+    """
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        given = {category.column: category.values for category in given}
+    return tuple(_category(str(column), values) for column, values in given.items())
+
+
+def _category(column: str, values: Any) -> Category:
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise InvalidInput(f"the values of category '{column}' are {values!r}: {HELP}")
+    listed = list(values)
+    for value in listed:
+        if not (isinstance(value, (str, Integral, np.bool_)) and str(value)):
+            raise InvalidInput(f"a value of category '{column}' is {value!r}: give texts, whole numbers or booleans")
+    texts = [canonical(value) for value in listed]
+    if not texts:
+        raise InvalidInput(f"category '{column}' has no values: {HELP}")
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise InvalidInput(f"category '{column}' lists '{twice}' more than once: {HELP}")
+    return Category(column, tuple(texts))

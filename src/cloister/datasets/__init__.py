@@ -1,0 +1,1 @@
+"""Rows that are not secret: public sets by name, and generated ones."""

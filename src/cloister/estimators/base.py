@@ -1,0 +1,260 @@
+"""What the estimators share: parameters, a fit with its warnings and progress, and measures of the caller's rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from cloister import metrics
+from cloister.core.errors import InvalidInput, PrivacyWarning
+from cloister.core.types import AnyArray, Bools, Floats, Ints
+from cloister.estimators.parameters import columns_of, parameters_of
+from cloister.estimators.rows import frame_of, picked, refuse_names, refuse_others, refusing, table
+from cloister.estimators.telling import run_named, warn
+from cloister.run.account import Account
+from cloister.run.bounds import named_in
+from cloister.run.cautions import after
+from cloister.run.fit import fit, source
+from cloister.run.progress import progress
+from cloister.run.request import Request
+from cloister.run.result import Result
+from cloister.run.statement import large_delta
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from matplotlib.figure import Figure
+
+SOON = 2.0
+"""Seconds of work after which progress is shown."""
+
+
+class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
+    """What the estimators share; ``KMeans`` says it for callers. Laws: fitted attributes hold released values only."""
+
+    n_features_in_: int
+    feature_names_in_: Any
+
+    _power: ClassVar[int] = 2
+    """The exponent of distances in the cost that ``score`` takes."""
+
+    _defaults: ClassVar[Mapping[str, str]] = {}
+    """What 'auto' means as the method, and None as the trust."""
+
+    _by_names: bool = False
+    """Whether columns of a data frame were chosen by name, so that others may stand beside them."""
+
+    def __init__(
+        self, n_clusters: int = 8, *, method: str = "auto", epsilon: float = 1.0, delta: float = 0.0,
+        bounds: Any = None,
+        rows: int | None = None, zoom: str | float = "auto", scale: Any = None,
+        components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
+        missing: str = "refuse", ledger: str | None = None, dataset: str | None = None, not_private: bool = False,
+        random_state: int | None = None, threads: int | None = None, user_column: str | None = None,
+        rows_per_user: int | None = None, trust: str | None = None, progress: bool | None = None,
+        columns: Sequence[str] | None = None, categories: Mapping[str, Sequence[Any]] | None = None,
+    ) -> None:  # fmt: skip
+        self.n_clusters = n_clusters
+        self.method = method
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.rows = rows
+        self.zoom = zoom
+        self.scale = scale
+        self.components = components
+        self.options = options
+        self.missing = missing
+        self.ledger = ledger
+        self.dataset = dataset
+        self.not_private = not_private
+        self.random_state = random_state
+        self.threads = threads
+        self.user_column = user_column
+        self.rows_per_user = rows_per_user
+        self.trust = trust
+        self.progress = progress
+        self.columns = columns
+        self.categories = categories
+
+    def fit(self, X: Any, y: Any = None, users: Any = None, resume: str | None = None, **others: Any) -> Self:  # noqa: N803
+        """Release centres of X (n, d), spending epsilon and delta.
+
+        Args:
+            users: names (n,) of the rows' users, whole numbers or texts, in place of ``user_column``.
+            resume: id of a run in the ledger that was cut off, to go on with it, or of a finished one, to have its
+                result again. What cuts a run off says its id.
+
+        Raises: InvalidRows (a ValueError): unusable input, or weights of rows. CloisterError: any other refusal. No
+            budget is spent then.
+
+        Warns: PrivacyWarning, UtilityWarning: before anything is spent if public figures say it, so that a filter that
+            makes errors of them costs nothing.
+        """
+        refuse_others(others, "fit")
+        said = set[str]()
+        with refusing():
+            result = self._fitted(X, users, resume, partial(warn, said))
+        self._take(result)  # first: a filter that makes an error of what follows must not lose what was paid for
+        late = large_delta(result.privacy.delta, result.privacy.rows) if result.privacy.count_share else ""
+        for warning in (*([PrivacyWarning(late)] if late else []), *after(result)):
+            warn(said, warning)
+        return self
+
+    def _take(self, result: Result) -> None:
+        self.result_ = result
+        self.cluster_centers_: Floats = result.centers
+        self.cluster_weights_ = result.weights
+        self.privacy_ = result.privacy
+        self._n_features_out = len(result.centers)
+
+    def _fitted(
+        self, rows: Any, users: Any, resume: str | None, caution: Callable[[UserWarning], None]
+    ) -> Result:  # fmt: skip
+        if self.user_column is not None and users is not None:
+            raise InvalidInput("users are named twice: give user_column, or users, not both")
+        with progress(self.progress, 0.0 if self.progress else SOON) as (advance, started), run_named() as reserved:
+            return fit(
+                self._request(), self._population(rows, users, advance), started=started, reserved=reserved,
+                account=Account.of(self.ledger, self.dataset, resume), caution=caution,
+            )  # fmt: skip
+
+    def _request(self) -> Request:
+        method = self._defaults.get("method", self.method) if self.method == "auto" else self.method
+        return Request(
+            k=self.n_clusters, method=method, epsilon=self.epsilon, delta=self.delta, bounds=self.bounds,
+            rows=self.rows, zoom=self.zoom, scale=self.scale,
+            components=self.components or {}, options=self.options or {}, not_private=self.not_private,
+            seed=self.random_state, rows_per_user=self.rows_per_user, trust=self.trust or self._defaults.get("trust"),
+        )  # fmt: skip
+
+    def _population(self, rows: Any, users: Any, advance: Any) -> Any:
+        """The rows of a fit, and their features as scikit-learn knows them. A data frame keeps its names."""
+        users = users if self.user_column is None else self.user_column
+        frame = frame_of(rows)
+        if frame is None:
+            refuse_names(self.columns, self.categories, self.user_column)
+            rows = table(self, rows, reset=True, drop=self.missing == "drop")
+        found = source(
+            rows, self.columns, self.missing, advance, threads=self.threads, users=users, categories=self.categories,
+            bounds=self.bounds,
+        )  # fmt: skip
+        if frame is not None:
+            validate_data(self, picked(frame, found.selection.used), reset=True, skip_check_array=True)
+            named = (self.columns, self.categories or None, named_in(self.bounds))
+            self._by_names = any(names is not None for names in named)
+        return found
+
+    def predict(self, X: Any) -> Ints:  # noqa: N803
+        """Index (n,) of the nearest released centre of each row of X; -1 for rows that cannot be used, if ``missing``
+        is 'drop'. NOT private: it tells about the rows you pass."""
+        with refusing():
+            rows, used, centers = self._measured(X)
+            labels = np.full(len(used), -1)
+            if used.any():
+                labels[used] = metrics.labels(rows, centers, self.threads)
+        return labels
+
+    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Ints:  # noqa: N803
+        """``fit`` and then ``predict`` on the same rows. The labels are NOT private; only the centres are."""
+        return self.fit(X, y, **kwargs).predict(X)
+
+    def transform(self, X: Any) -> Floats:  # noqa: N803
+        """Distances (n, n_clusters) to the released centres, in the run's units where columns are scaled; NaN for rows
+        that cannot be used, if ``missing`` is 'drop'. NOT private: it tells about the rows you pass."""
+        with refusing():
+            rows, used, centers = self._measured(X)
+            found = np.full((len(used), len(centers)), np.nan)
+            if used.any():
+                found[used] = metrics.distances(rows, centers, self.threads)
+        return found
+
+    def score(self, X: Any, y: Any = None, **others: Any) -> float:  # noqa: N803
+        """Minus the cost of the rows of X that can be used: the sum of squared distances to the nearest centre, for
+        k-median of distances. NOT private: it tells about the rows you pass."""
+        refuse_others(others, "score")
+        with refusing():
+            rows, used, centers = self._measured(X)
+            if not used.any():
+                raise InvalidInput("no row can be used: each has a missing or infinite cell")
+            return -metrics.cost(rows, centers, self._power, self.threads)
+
+    def _measured(self, rows: Any) -> tuple[AnyArray, Bools, Floats]:
+        """Rows that can be used, which ones they are, and the centres, each column in the run's unit of distance."""
+        check_is_fitted(self)
+        checked, units = self._features(rows), self.result_.units
+        used: Bools = np.ones(len(checked), bool)
+        if self.missing == "drop":
+            np.isfinite(checked).all(axis=1, out=used)
+        checked = checked if used.all() else checked[used]
+        if units is None:
+            return checked, used, self.cluster_centers_
+        return checked / units.astype(checked.dtype), used, self.cluster_centers_ / units
+
+    def _features(self, rows: Any) -> AnyArray:
+        """New rows (n, d) as they were clustered. Data frames whose columns were chosen by name may have others."""
+        frame, drop, categories = frame_of(rows), self.missing == "drop", self.result_.problem.get("categories")
+        if frame is None:
+            if categories:
+                raise InvalidInput(f"rows have categories: give a data frame with {', '.join(self.feature_names_in_)}")
+            return table(self, rows, reset=False, drop=drop)
+        if self._by_names:
+            wanted = self.feature_names_in_
+        else:
+            wanted = [str(name) for name in frame.columns if name != self.user_column]
+        chosen = source(rows, list(wanted), self.missing, threads=self.threads, categories=categories)
+        validate_data(self, picked(frame, wanted), reset=False, skip_check_array=True)
+        if not drop:
+            chosen.check()
+        features: AnyArray = chosen.features()
+        return features
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """A fitted estimator from a saved result (``Result.save``, ``cloister fit --out``).
+
+        Raises: InvalidInput: no such file. Damaged: it is no result, or not what was saved.
+        """
+        return cls.of(Result.load(path))
+
+    @classmethod
+    def of(cls, result: Result) -> Self:
+        """A fitted estimator with a result's centres. Its parameters are those of the run, as far as the result has
+        them: a clone of it fits alike, where it is given the rows' users or the ledger again."""
+        made = cls(**parameters_of(result))
+        names = columns_of(result)
+        made.n_features_in_ = len(result.columns) if names is None else len(names)
+        if names is not None:
+            made.feature_names_in_, made._by_names = np.array(names, dtype=object), True
+        made._take(result)
+        return made
+
+    def plot(self, axes: Sequence[str] | None = None, *, project: bool = False, curve: bool = False) -> Figure:
+        """A picture of the released centres, or of cost against k: as ``result_.plot``. Reads no row."""
+        check_is_fitted(self)
+        with refusing():
+            return self.result_.plot(axes, project=project, curve=curve)
+
+    def _repr_html_inner(self) -> str:
+        return f"{super()._repr_html_inner()}{self._promise()}"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._promise()
+        return bundle
+
+    def _promise(self) -> str:
+        """What stands below scikit-learn's own diagram, once fitted."""
+        return self.privacy_._repr_html_() if hasattr(self, "privacy_") else ""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "drop"
+        return tags

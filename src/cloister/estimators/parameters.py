@@ -1,0 +1,70 @@
+"""The parameters of an estimator that would run as a result says it was run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cloister.core.categories import categories_of
+from cloister.core.columns import table_columns
+from cloister.core.domains import Ball
+from cloister.run.result import Result
+
+
+def parameters_of(result: Result) -> dict[str, Any]:
+    """Parameters by name. Each component and option is named, so that no later default changes what they mean."""
+    privacy, problem, method = result.privacy, result.problem, result.method
+    frame = method.get("frame", {"options": {"share": 0.0, "scale": "none"}})["options"]
+    return {
+        "n_clusters": problem["k"],
+        "method": method["name"],
+        "epsilon": privacy.epsilon,
+        "delta": privacy.delta,
+        "bounds": _bounds(result),
+        "rows": None if privacy.count_share else problem["rows"],
+        "zoom": "auto" if frame["share"] is None else frame["share"],
+        "scale": _scale(frame["scale"]),
+        "components": _components(method),
+        "options": _options(method),
+        "not_private": not privacy.private,
+        "rows_per_user": privacy.rows_per_user,
+        "columns": columns_of(result),
+        "categories": problem.get("categories"),
+    }
+
+
+def columns_of(result: Result) -> list[str] | None:
+    """The columns of a table that a result's features were made of; None for those of an array, which has no names."""
+    if result.columns == tuple(str(j) for j in range(len(result.columns))):
+        return None
+    return table_columns(result.columns, result.problem.get("categories", {}))
+
+
+def _bounds(result: Result) -> Any:
+    """In a form that no column's name can change the meaning of; those of categories are known."""
+    bounds = result.problem["bounds"]
+    if "radius" in bounds:
+        return Ball(tuple(bounds["center"]), bounds["radius"])
+    encoded = {f for category in categories_of(result.problem.get("categories")) for f in category.features}
+    pairs = zip(result.columns, bounds["lower"], bounds["upper"], strict=True)
+    return [(low, high) for name, low, high in pairs if name not in encoded] or None
+
+
+def _scale(scale: str) -> str | None:
+    """As a caller gives it: without the units of categories, which are fixed."""
+    units = [unit for unit in scale.split(",") if unit != "category"]
+    return units[0] if set(units) == {"bounds"} else ",".join(units) or None
+
+
+def _components(config: Mapping[str, Any], path: str = "") -> dict[str, str]:
+    found = dict[str, str]()
+    for name, inner in config["slots"].items():
+        found |= {f"{path}{name}": inner["name"], **_components(inner, f"{path}{name}.")}
+    return found
+
+
+def _options(config: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    found = {f"{path}{name}": value for name, value in config["options"].items()}
+    for name, inner in config["slots"].items():
+        found |= _options(inner, f"{path}{name}.")
+    return found

@@ -1,0 +1,87 @@
+"""What scikit-learn's callers hand over as rows: arrays, lists, data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from cloister.core.errors import InvalidInput
+from cloister.core.types import AnyArray
+
+
+class InvalidRows(InvalidInput, ValueError):
+    """An input error of cloister that is also a ValueError, as callers of scikit-learn expect."""
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turn every refusal of an input into a ValueError. Raises: InvalidRows."""
+    try:
+        yield
+    except InvalidInput as error:
+        if isinstance(error, ValueError):
+            raise
+        raise InvalidRows(str(error)) from error
+
+
+def frame_of(rows: Any) -> Any:
+    """Rows as a data frame of narwhals; None if they are none."""
+    import narwhals as nw
+
+    found = nw.from_native(rows, eager_only=True, pass_through=True)
+    return found if isinstance(found, nw.DataFrame) else None
+
+
+def picked(frame: Any, columns: Sequence[str]) -> Any:
+    """A data frame of these columns alone, as its own library has it. Args: frame (of narwhals)."""
+    own = {str(name): name for name in frame.columns}
+    return frame.select([own[name] for name in columns]).to_native()
+
+
+def refuse_names(columns: Any, categories: Any, users: Any) -> None:
+    """Raises: InvalidInput: an array has no columns that could be meant by name."""
+    if users is not None:
+        raise InvalidInput(
+            f"there is no column '{users}' that could name users: give a data frame that has it, or users=names"
+        )
+    if columns is not None or categories:
+        raise InvalidInput("columns and categories are named in data frames: of an array take X[:, [0, 2]], say")
+
+
+def table(estimator: Any, rows: Any, reset: bool, drop: bool = False) -> AnyArray:
+    """Rows (n, d) by scikit-learn's own validation: shape, names of features, numbers, and finite ones unless rows with
+    other cells are to be dropped.
+
+    Args: estimator (that the rows are for), reset (it is being fitted), drop.
+
+    Raises: ValueError.
+    """
+    if isinstance(rows, np.ma.MaskedArray):
+        raise InvalidRows("rows are a masked array: fill masked cells with NaN, as in rows.filled(numpy.nan)")
+    try:
+        checked: Any = validate_data(
+            estimator, rows, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=not drop
+        )
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise InvalidRows("some cells are not numbers: encode them as numbers, or leave their columns out") from None
+    return np.asarray(checked)
+
+
+def refuse_others(given: Mapping[str, Any], where: str) -> None:
+    """Refuse arguments that a method does not take. Args: given (by name), where (the method's name).
+
+    Raises: InvalidRows: weights of rows. TypeError: any other.
+    """
+    if given.get("sample_weight") is not None:
+        raise InvalidRows(
+            "sample_weight is refused: a weight would let one row count as many, and the noise hides one row that "
+            "counts once. Leave it out"
+        )
+    if unknown := [name for name in given if name != "sample_weight"]:
+        raise TypeError(f"{where}() got an unexpected keyword argument '{unknown[0]}'")

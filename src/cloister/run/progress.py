@@ -1,0 +1,127 @@
+"""How far a run has come, on a terminal or in a notebook: for the command line and for Python."""
+
+from __future__ import annotations
+
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cloister.run.request import PreparedRun
+
+OFTEN = 0.1
+"""Least seconds between two drawings in a notebook."""
+
+
+@contextmanager
+def progress(
+    wanted: bool | None = None, after: float = 0.0
+) -> Iterator[tuple[Callable[[int], None] | None, Callable[[PreparedRun, int], None] | None]]:
+    """A bar that passes over rows move, in every round. It vanishes at the end, but for a last state in a file.
+
+    Args: wanted (None: on a terminal or in a notebook, and nowhere else), after (seconds before it is shown: short work
+        shows nothing).
+
+    Yields: what to tell of rows that are done, and of the plan and its number of rounds. The bar's length is rounds
+        times the public number of rows.
+    """
+    notebook = _in_notebook()
+    if not (notebook or _on_terminal() if wanted is None else wanted):
+        yield None, None
+        return
+    bar: _Bar = _NotebookBar(after) if notebook else _TerminalBar(after)
+    try:
+        yield bar.advance, bar.started
+    finally:
+        bar.close()
+
+
+def _on_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _in_notebook() -> bool:
+    """Whether a notebook shows what this process displays; without IPython nothing is imported to find out."""
+    if "IPython" not in sys.modules:
+        return False
+    from rich.console import Console
+
+    return Console().is_jupyter
+
+
+class _Bar(ABC):
+    """What is known of a run's progress. Args: after (seconds)."""
+
+    def __init__(self, after: float) -> None:
+        self._from = time.monotonic() + after
+        self._done, self._total, self._words = 0, 0, "reading"
+
+    def advance(self, rows: int) -> None:
+        self._done += rows
+        self._drawn()
+
+    def started(self, plan: PreparedRun, rounds: int) -> None:
+        """The bar's length: rounds times the public number of rows, once that is known."""
+        self._words = "1 round" if rounds == 1 else f"{rounds} rounds"
+        self._total = 0 if plan.rows is None else rounds * plan.rows
+        self._drawn()
+
+    def _drawn(self) -> None:
+        if time.monotonic() >= self._from:
+            self._draw()
+
+    @abstractmethod
+    def _draw(self) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+class _TerminalBar(_Bar):
+    """On stderr."""
+
+    _bar: Any = None
+
+    def _draw(self) -> None:
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=_on_terminal())
+            self._task = self._bar.add_task(self._words, total=None)
+            self._bar.start()
+        self._bar.update(self._task, description=self._words, completed=self._done, total=self._total or None)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+class _NotebookBar(_Bar):
+    """The browser's own progress bar: needs no widgets."""
+
+    _shown: Any = None
+
+    def _draw(self) -> None:
+        self._from = time.monotonic() + OFTEN
+        far = f'value="{self._done}" max="{self._total}"' if self._total else ""
+        share = f"{min(self._done / self._total, 1):.0%}" if self._total else f"{self._done:,} rows"
+        self._show(f"{self._words}: {share}", f"<progress {far}></progress> {self._words}")
+
+    def _show(self, text: str, html: str) -> None:
+        bundle = {"text/plain": text, "text/html": html}
+        if self._shown is None:
+            from IPython.display import display
+
+            show: Any = display  # untyped
+            self._shown = show(bundle, raw=True, display_id=True)
+        else:
+            self._shown.update(bundle, raw=True)
+
+    def close(self) -> None:
+        if self._shown is not None:
+            self._show("", "")

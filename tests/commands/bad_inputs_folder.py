@@ -1,0 +1,187 @@
+"""A folder with good files of every kind that commands take, and damaged ones of each."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cloister.accounting.ledger.ledger import Ledger
+from tests.in_process import cloister
+
+GOOD = {
+    "fit": "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000",
+    "fast": "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000 --method fastlloyd",
+    "paid": "--ledger budget.db --dataset mine",
+    "explain": "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000 --dimension 2",
+    "plan": "-k 2 --epsilon 2 --rows 1000 --bounds ball:1 --dimension 2 --out new",
+    "north": "--party north --data rows.csv --cert certs/north.pem --unsigned --patience 0.1",
+    "coordinator": "--listen 127.0.0.1:0 --cert certs/coordinator.pem --unsigned --patience 0.1 --timeout 0.1",
+}
+"""Good options, which a bad one that follows them overrides."""
+
+POOL = 'k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = 3000\nseed = 5\ncolumns = ["x", "y"]\nbounds = [[-1, 1], [-1, 1]]\n'
+
+
+def made(folder: Path) -> Path:
+    """The folder, filled."""
+    _rows(folder)
+    _texts(folder)
+    _results_and_ledgers(folder)
+    _collections(folder)
+    _pools(folder)
+    (folder / "out").mkdir()
+    (folder / "folder.json").mkdir()
+    os.mkfifo(folder / "pipe.json")
+    (folder / "loop.csv").symlink_to("loop.csv")
+    return folder
+
+
+def run(folder: Path, line: str) -> str:
+    """What a good command prints."""
+    done = cloister(*line.split(), folder=folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _rows(folder: Path) -> None:
+    rows = np.random.default_rng(0).normal(0, 0.3, (1000, 2))
+    np.save(folder / "rows.npy", rows)
+    np.save(folder / "wide.npy", np.hstack([rows, rows]))
+    np.save(folder / "one.npy", rows[:1])
+    np.save(folder / "complex.npy", rows.astype(complex))
+    np.save(folder / "words.npy", np.array([["a", "b"]]))
+    np.save(folder / "flat.npy", rows[:, 0])
+    np.save(folder / "none.npy", rows[:0])
+    np.save(folder / "cube.npy", rows.reshape(10, 100, 2))
+    np.save(folder / "objects.npy", np.array([[1, None]], object), allow_pickle=True)
+    np.savez(folder / "two.npz", a=rows, b=rows)
+    np.savez(folder / "nothing.npz")
+    x, y = rows.T
+    table = {"x": x, "y": y, "name": ["a"] * 1000, "id": np.arange(1000)}
+    pq.write_table(pa.table(table), folder / "rows.parquet")
+    pq.write_table(pa.table({"a": ["x"], "b": ["y"]}), folder / "text.parquet")
+    pq.write_table(pa.table({"x": pa.array([], pa.float64()), "y": pa.array([], pa.float64())}), folder / "0.parquet")
+    for name, value in (("holes", np.nan), ("infinite", np.inf)):
+        bad = rows.copy()
+        bad[7, 1] = value
+        np.save(folder / f"{name}.npy", bad)
+    for kind in ("rows.npy", "rows.parquet"):
+        content = (folder / kind).read_bytes()
+        (folder / f"cut.{kind.partition('.')[2]}").write_bytes(content[: len(content) // 2])
+    (folder / "cut.npz").write_bytes((folder / "two.npz").read_bytes()[:200])
+    (folder / "bomb.npy").write_bytes(pickle.dumps([[1.0, 2.0]]))
+
+
+def _texts(folder: Path) -> None:
+    texts = {
+        "rows.csv": "x,y\n" + "0.1,0.2\n" * 50, "empty.csv": "", "header.csv": "x,y\n", "text.csv": "a,b\nx,y\nz,w\n",
+        "ragged.csv": "a,b\n1,2\n3\n4,5\n", "twice.csv": "a,a\n1,2\n", "rows.xls": "?", "rows.parquet.txt": "?",
+        "text.npy": "this is text\n", "text.npz": "this is text\n", "text.arrow": "this is text\n",
+        "odd.toml": "epsilonn = 1\n", "broken.toml": "= = =\n",
+        "columns.toml": "columns = 3\n", "out.toml": "out = 3\n",
+        "parts.toml": "k = 2.5\n", "endless.toml": "k = inf\n", "flag.toml": 'pooled = "yes"\n',
+        "set.toml": "set = 3\n",
+        "k.toml": 'k = "three"\n', "many.toml": "columns = [1, 2]\n", "no.toml": "", "list.json": "[1, 2]",
+        "config.json": '{"k": 3', "workers.toml": 'workers = "two"\n', "with.toml": "with = [1]\n",
+        "twice.json": '{"x": [-1, 1], "y": [-1, 1], "x": [-2, 2]}', "nan.json": '{"x": [NaN, 1], "y": [-1, 1]}',
+        "bounds.toml": "x = [-1, 1]\ny = [-1, 1]\n", "one.toml": "x = [-1, 1]\n",
+        "third.toml": "x=[0,1]\ny=[0,1]\nz=[0,1]\n",
+        "reversed.toml": "x = [1, -1]\ny = [-1, 1]\n", "words.toml": 'x = ["a", "b"]\ny = [-1, 1]\n',
+        "single.toml": "x = [1]\ny = [-1, 1]\n", "zero.toml": "x = 0\ny = 1\n", "minus.toml": "x = -1\ny = 1\n",
+        "flags.toml": "x = true\ny = 1\n",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    (folder / "latin.csv").write_bytes("größe,y\n1,2\n".encode("latin-1"))
+    (folder / "wide.csv").write_bytes("x,y\n1,2\n".encode("utf-16"))
+    (folder / "latin.toml").write_bytes(b'method = "gr\xf6\xdfe"\n')
+    (folder / "zeros.csv").write_bytes(bytes(100))
+
+
+def _results_and_ledgers(folder: Path) -> None:
+    run(folder, f"fit rows.npy {GOOD['fast']} --out result.json")
+    run(folder, f"fit rows.npy {GOOD['fast']} --out result.npz")
+    text = (folder / "result.json").read_text()
+    sealed = json.loads(text)
+    damaged = {
+        "cut.json": text[:-200], "changed.json": text.replace('"k": 3', '"k": 4'), "nothing.json": "{}",
+        "bare.json": json.dumps({**sealed["result"], "format": "cloister-result-0"}), "number.json": "3",
+        "shape.json": json.dumps({**sealed["result"], "columns": ["x"]}), "null.json": "null", "void.json": "",
+        "names.json": json.dumps({**sealed["result"], "columns": [1, 2]}),
+        "unsaid.json": json.dumps({**sealed["result"], "privacy": {}}),
+        "centers.json": json.dumps({**sealed["result"], "centers": [["a", "b"]]}),
+    }  # fmt: skip
+    for name, content in damaged.items():
+        (folder / name).write_text(content)
+    (folder / "damaged.npz").write_bytes((folder / "result.npz").read_bytes()[:-100])
+    (folder / "text.db").write_text("not a ledger\n" * 100)
+    (folder / "damaged.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 5000)
+    (folder / "void.db").write_bytes(b"")
+    with sqlite3.connect(folder / "other.db") as other:
+        other.execute("create table t (x)")
+    other.close()
+    run(folder, "ledger declare budget.db mine --epsilon 2 --delta 1e-5")
+    run(folder, "ledger declare budget.db people --epsilon 2 --delta 1e-5 --unit users")
+    run(folder, "ledger declare budget.db pure --epsilon 2 --delta 0")
+    run(folder, f"fit rows.npy {GOOD['fast']} {GOOD['paid']} --epsilon 0.5")
+    (done,) = Ledger.open(folder / "budget.db").runs()
+    with sqlite3.connect(folder / "budget.db") as db:  # names that a table of inputs can hold
+        db.execute("pragma foreign_keys = off")
+        for table, column in (
+            ("runs", "id"),
+            ("rounds", "run"),
+            ("looks", "run"),
+            ("marks", "run"),
+            ("results", "run"),
+        ):
+            db.execute(f"update {table} set {column} = 'd0ne' where {column} = ?", [done.id])
+        db.execute(
+            "insert into runs select '0pen', dataset, measure, 0.25, 1e-7, rho, plan, seed, owner, 'open', started, "
+            "null from runs"
+        )
+    db.close()
+    content = (folder / "budget.db").read_bytes()
+    (folder / "cut.db").write_bytes(content[: len(content) // 2])
+    (folder / "later.db").write_bytes(content)
+    with sqlite3.connect(folder / "later.db") as later:
+        later.execute("pragma user_version = 99")
+    later.close()
+
+
+def _collections(folder: Path) -> None:
+    run(folder, "plan -k 2 --epsilon 2 --rows 1000 --bounds ball:1 --dimension 2 --seed 1 --out plan")
+    run(folder, "encode plan rows.npy --out reports --state mine.state")
+    rounds = "--method su-lloyd --set rounds=2 --with counts=optimised-local-hashing --with sums=hadamard-vector"
+    run(folder, f"plan -k 3 --epsilon 4 --rows 1000 --bounds=-1:1 --dimension 2 --seed 1 {rounds} --out rounds")
+    mixed = "--with counts=amplified-counts --with sums=amplified-vectors --delta 1e-6"
+    run(folder, f"plan -k 2 --epsilon 1 --rows 1000 --bounds ball:1 --dimension 2 --seed 1 {mixed} --out crowd")
+    for name, changed in (("cut", lambda t: t[:-50]), ("changed", lambda t: t.replace("1000", "1001"))):
+        copy = folder / f"plan-{name}"
+        copy.mkdir()
+        for path in (folder / "plan").iterdir():
+            (copy / path.name).write_text(changed(path.read_text()) if path.suffix == ".json" else path.read_text())
+    (folder / "bad-reports").mkdir()
+    (report,) = (folder / "reports").iterdir()
+    (folder / "bad-reports" / "part-0.parquet").write_bytes(report.read_bytes()[:500])
+
+
+def _pools(folder: Path) -> None:
+    keys = run(folder, "test-certificates certs --party north --party south")
+    (folder / "pool.toml").write_text(POOL + keys)
+    (folder / "keyless.toml").write_text(POOL)
+    (folder / "alone.toml").write_text(POOL + keys[: keys.rindex("[[party]]")])
+    for name, old, new in (
+        ("pool-k", "k = 3", "k = 0"), ("pool-epsilon", "epsilon = 1.0", "epsilon = -1.0"),
+        ("pool-word", "k = 3", "kk = 3"),
+        ("pool-text", "k = 3", 'k = "three"'), ("pool-delta", "delta = 1e-6", "delta = 2.0"),
+        ("pool-bounds", "[[-1, 1], [-1, 1]]", "[[1, -1], [-1, 1]]"), ("pool-key", 'key = "', 'key = "zz'),
+    ):  # fmt: skip
+        (folder / f"{name}.toml").write_text((POOL + keys).replace(old, new))
+    (folder / "other.pem").write_text("no certificate\n")

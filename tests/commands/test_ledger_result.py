@@ -1,0 +1,93 @@
+"""A finished run's result is in the ledger: it is printed and saved again without the rows, for nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.run.result import Result
+from tests.in_process import cloister
+
+FIT = ("fit", "rows.npy", "-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000")
+PAID = ("--ledger", "budget.db", "--dataset", "mine")
+BEFORE = Path(__file__).parents[1] / "written_before"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (1000, 2)))
+    Ledger.open(tmp_path / "budget.db", create=True).declare("mine", 3.0, 1e-4)
+    return tmp_path
+
+
+def the_run(folder: Path) -> Any:
+    return Ledger.open(folder / "budget.db").runs()[-1]
+
+
+def test_a_finished_run_is_printed_and_saved_again_without_rows_or_options(folder: Path) -> None:
+    first = cloister(*FIT, *PAID, folder=folder)
+    (folder / "rows.npy").unlink()
+    before, run = (folder / "budget.db").read_bytes(), the_run(folder)
+    again = cloister("ledger", "result", "budget.db", run.id, folder=folder)
+    assert (again.returncode, again.stdout, again.stderr) == (0, first.stdout, "")
+    saved = cloister("ledger", "result", "budget.db", run.id, "--json", "--out", "again.npz", folder=folder)
+    assert json.loads(saved.stdout) == Result.load(folder / "again.npz").as_dict()
+    assert (folder / "budget.db").read_bytes() == before
+
+
+def test_a_counted_run_and_one_without_weights_are_kept_too(folder: Path) -> None:
+    first = cloister(*FIT[:-2], *PAID, "--method", "hst-means", "--json", folder=folder)
+    assert first.returncode == 0, first.stderr
+    again = cloister("ledger", "result", "budget.db", the_run(folder).id, "--json", folder=folder)
+    assert json.loads(again.stdout) == json.loads(first.stdout)
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        ("update runs set state = 'open'", "is not finished: repeat its command with --ledger budget.db --dataset mine "
+            "--resume "),
+        ("delete from results", "does not hold the result of run"),
+        ("drop table results", "which computes it again for nothing"),
+        ("update results set result = '{}'", "the kept result is damaged"),
+        ("update results set result = '[1'", "the kept result is damaged"),
+    ],
+)  # fmt: skip
+def test_what_the_ledger_does_not_hold_is_said_in_one_line(damage: str, says: str, folder: Path) -> None:
+    cloister(*FIT, *PAID, folder=folder)
+    with sqlite3.connect(folder / "budget.db") as db:
+        db.execute(damage)
+    db.close()
+    done = cloister("ledger", "result", "budget.db", the_run(folder).id, folder=folder)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert says in done.stderr
+
+
+def test_a_run_of_an_older_ledger_says_how_it_is_computed_again(tmp_path: Path) -> None:
+    shutil.copy(BEFORE / "budget.db", tmp_path)
+    (run,) = Ledger.open(tmp_path / "budget.db").runs()
+    done = cloister("ledger", "result", "budget.db", run.id, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"--ledger budget.db --dataset people --resume {run.id}" in done.stderr
+    assert (tmp_path / "budget.db").read_bytes() == (BEFORE / "budget.db").read_bytes()
+
+
+def test_details_that_are_no_plain_data_do_not_keep_a_paid_run_from_ending(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Result, "text", lambda result: json.dumps(object()))
+    assert cloister(*FIT, *PAID, folder=folder).returncode == 0
+    assert the_run(folder).state == "done"
+
+
+def test_a_lifetime_that_cannot_be_declared_makes_no_file(tmp_path: Path) -> None:
+    for wrong in (("--epsilon", "0"), ("--epsilon", "1", "--composition", "zcdp")):
+        done = cloister("ledger", "declare", "new.db", "mine", *wrong, folder=tmp_path)
+        assert (done.returncode, list(tmp_path.iterdir())) == (2, [])

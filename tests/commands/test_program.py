@@ -1,0 +1,193 @@
+"""The program around the commands: the parser's refusals, outputs that are closed, and Ctrl-C at any moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cloister as cloister_package
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.run.result import Result
+from tests.in_process import cloister
+
+PROGRAM = [sys.executable, "-m", "cloister"]
+FIT = ("fit", "rows.npy", "-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000")
+PAID = ("--ledger", "budget.db", "--dataset", "mine")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (1000, 2)))
+    Ledger.open(tmp_path / "budget.db", create=True).declare("mine", 10.0, 1e-4)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("fit rows.npy --epsilom 1", "no option '--epsilom': did you mean --epsilon"),
+        ("fit rows.npy -q 1", "no option '-q'"),
+        ("fitt rows.npy", "no command 'fitt': did you mean fit"),
+        ("ledger sho budget.db", "no command 'sho': did you mean show"),
+        ("fit", "missing argument 'rows': 'cloister fit --help' shows how"),
+        ("fit rows.npy -k three", "invalid value for '-k' / '--k': 'three' is not a valid int"),
+        ("fit rows.npy -k", "option '-k' requires an argument"),
+        ("list --json=1", "option '--json' does not take a value"),
+        ("list a b", "got unexpected extra argument"),
+    ],
+)
+def test_words_that_are_not_understood_are_one_line(words: str, says: str) -> None:
+    done = cloister(*words.split())
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(f"cloister: {says}")
+
+
+@pytest.mark.parametrize("words", [(), ("ledger",)])
+def test_no_words_at_all_show_the_help(words: tuple[str, ...]) -> None:
+    done = cloister(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Commands:" in done.stderr
+
+
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A line of the shell, in which "cloister" is the program."""
+    command = line.replace("cloister", " ".join(PROGRAM), 1)
+    return subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["list", "--version", "ledger show budget.db"])
+def test_an_output_that_was_closed_before_the_start_is_one_that_cannot_be_written(words: str, folder: Path) -> None:
+    done = shell(f"cloister {words} >&-", folder)
+    assert (done.returncode, done.stderr) == (1, "cloister: cannot write the output: Bad file descriptor\n")
+    both = shell(f"cloister {words} >&- 2>&-", folder)
+    assert (both.returncode, both.stdout, both.stderr) == (1, "", "")
+    errors = shell(f"cloister {words} 2>&-", folder)
+    assert errors.returncode == 0
+    assert errors.stdout
+
+
+@pytest.mark.slow
+def test_a_closed_output_loses_nothing_that_was_paid_for(folder: Path) -> None:
+    told = shell(f"cloister {' '.join((*FIT, *PAID))} >&-", folder)
+    run = Ledger.open(folder / "budget.db").runs()[-1]
+    assert (told.returncode, run.state) == (1, "done")
+    assert f"nothing is lost: cloister ledger result budget.db {run.id} prints it again" in told.stderr
+    before = set(folder.iterdir())
+    kept = shell(f"cloister {' '.join(FIT)} >&- 2>&-", folder)
+    (path,) = set(folder.iterdir()) - before
+    assert kept.returncode == 1
+    assert Result.load(path).columns == ("0", "1")
+
+
+@pytest.mark.slow
+def test_an_error_that_nobody_can_read_is_not_printed_among_the_results(folder: Path) -> None:
+    done = shell(f"cloister {' '.join(FIT)} --epsilon 0 2>&-", folder)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+
+
+def test_the_program_is_light_until_it_hears_ctrl_c() -> None:
+    code = "import sys; import cloister.__main__; print([m for m in ('typing', 're', 'typer') if m in sys.modules])"
+    source = str(Path(cloister_package.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], env={"PYTHONPATH": source}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+IMPORTING = """
+import builtins, os, signal
+load = builtins.__import__
+def then_interrupted(name, *given):
+    if name == {name!r}:
+        os.kill(os.getpid(), signal.SIGINT)
+    return load(name, *given)
+builtins.__import__ = then_interrupted
+from cloister.__main__ import main
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cloister.cli", "typer", "cloister.run.fit", "numpy"])
+def test_ctrl_c_while_libraries_are_loaded_is_one_line(name: str, folder: Path) -> None:
+    command = [sys.executable, "-c", IMPORTING.format(name=name), *FIT, *PAID]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "cloister: interrupted\n")
+    assert not Ledger.open(folder / "budget.db").runs()
+
+
+STARTED = "print('Python is up', flush=True); from cloister.__main__ import main; main()"
+"""Before that an interrupt is Python's own affair, which takes it some hundredths of a second."""
+
+
+def interrupted(folder: Path, after: float, *more: str) -> tuple[int, str, str]:
+    np.save(folder / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (200_000, 4)))
+    long = ("--rows", "200000", "--method", "fastlloyd", "--set", "rounds=200", "--zoom", "off")
+    running = subprocess.Popen(
+        [sys.executable, "-c", STARTED, *FIT, *long, *more], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    assert running.stdout is not None
+    assert running.stdout.readline() == "Python is up\n"
+    time.sleep(after)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    return running.returncode, out, err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
+@pytest.mark.parametrize("paid", [(), PAID], ids=["no ledger", "a ledger"])
+def test_ctrl_c_at_any_moment_is_one_line(after: float, paid: tuple[str, ...], folder: Path) -> None:
+    code, out, err = interrupted(folder, after, *paid)
+    assert (code, out, err.count("\n")) == (130, "", 1), err
+    assert err.startswith("cloister: interrupted")
+    runs = Ledger.open(folder / "budget.db").runs()
+    assert len(runs) == ("is open in budget.db" in err) or "unless 'cloister ledger show" in err
+    assert sorted(p.name for p in folder.iterdir() if not p.name.startswith("budget.db")) == ["rows.npy"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_that_a_shell_keeps_from_its_background_is_not_heard(folder: Path) -> None:
+    def deaf() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    running = subprocess.Popen(
+        [*PROGRAM, *FIT, "--json"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=deaf,  # noqa: PLW1509
+    )  # fmt: skip
+    for _ in range(5):
+        time.sleep(0.1)
+        os.kill(running.pid, signal.SIGINT)
+    assert running.communicate(timeout=60)[1] == b""
+    assert running.returncode == 0
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8, np.float64, np.float32])
+def test_numpy_numbers_in_a_request_are_saved_as_plain_ones(kind: Any, folder: Path) -> None:
+    from cloister.run.account import Account
+    from cloister.run.fit import fit, source
+    from cloister.run.request import Request
+
+    whole = kind if np.issubdtype(kind, np.integer) else np.int64
+    request = Request(
+        k=whole(3), epsilon=kind(1), delta=np.float64(1e-6), bounds=np.array([-1, 1]),
+        rows=np.int64(1000), seed=whole(7), method="fastlloyd", options={"rounds": whole(2)},
+    )  # fmt: skip
+    account = Account(ledger=folder / "budget.db", dataset="mine")
+    result = fit(request, source(np.load(folder / "rows.npy"), None, "refuse"), account=account)
+    result.save(folder / "result.json")
+    assert Result.load(folder / "result.json").as_dict() == result.as_dict()
+    book = Ledger.open(folder / "budget.db")
+    assert Result.from_text(book.result(book.runs()[-1].id)).as_dict() == result.as_dict()
+    assert type(result.problem["k"]) is int
+    assert type(result.method["options"]["rounds"]) is int

@@ -1,0 +1,135 @@
+"""``cloister report``, run as a user runs it, and its page in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import webbrowser
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tests.in_process import cloister
+from tests.report.pages import Page, made
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--enable-logging=stderr",
+    "--v=0",
+)  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made(details={"costs": [9.0, 4.0, 1.0]}).save(tmp_path / "result.json")
+    return tmp_path
+
+
+def test_a_result_becomes_a_page(folder: Path) -> None:
+    done = cloister("report", "result.json", "-o", "page.html", folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "saved to page.html: open it in a browser\n"
+    assert Page((folder / "page.html").read_text("utf-8")).cards() == 3
+    assert sorted(os.listdir(folder)) == ["page.html", "result.json"]
+
+
+def test_programs_are_told_what_was_written(folder: Path) -> None:
+    done = cloister("report", "result.json", "-o", "page.html", "--json", folder=folder)
+    facts = json.loads(done.stdout)
+    assert facts.pop("bytes") == (folder / "page.html").stat().st_size
+    assert facts == {
+        "report": "page.html", "clusters": 3, "columns": 3,
+        "privacy": "(add-or-remove one row) epsilon = 1, delta = 1e-06, Central trust",
+    }  # fmt: skip
+
+
+def test_the_page_is_opened_where_that_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = list[str]()
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    cloister("report", "result.json", "-o", "a.html", folder=folder)
+    assert opened == []
+    cloister("report", "result.json", "-o", "b.html", "--open", folder=folder)
+    assert opened == [(folder / "b.html").as_uri()]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["none.json", "-o", "page.pdf"], "reports are saved as .html, not 'page.pdf'"),  # the place is checked first
+        (["none.json", "-o", "nowhere/page.html"], "there is no folder nowhere"),
+        (["none.json", "-o", "page.html"], "cannot read none.json"), (["text.json", "-o", "page.html"], "damaged"),
+        (["facts.json", "-o", "page.html"], "does not say where rows can be"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_reported_is_one_line_exit_two_and_no_file(
+    arguments: list[str], expected: str, folder: Path
+) -> None:
+    (folder / "text.json").write_text("centres")
+    made(problem={"k": 3}).save(folder / "facts.json")
+    before = sorted(os.listdir(folder))
+    done = cloister("report", *arguments, folder=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert expected in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert sorted(os.listdir(folder)) == before
+
+
+def test_lines_over_the_columns_are_a_picture_too(folder: Path) -> None:
+    done = cloister("plot", "result.json", "-o", "lines.svg", "--parallel", "--json", folder=folder)
+    assert json.loads(done.stdout)["picture"] == "parallel coordinates"
+    assert "c2" in (folder / "lines.svg").read_text()
+    for other in (["--curve"], ["--project"]):
+        done = cloister("plot", "result.json", "-o", "other.svg", "--parallel", *other, folder=folder)
+        assert (done.returncode, (folder / "other.svg").exists()) == (2, False)
+
+
+def browsed(page: Path, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    """What a browser makes of a page: its document, and its console on stderr."""
+    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={tmp_path / 'browser'}", "--dump-dom", page.as_uri()]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_a_browser_shows_the_page_without_a_complaint(folder: Path, tmp_path: Path) -> None:
+    cloister("report", "result.json", "-o", "page.html", folder=folder)
+    done = browsed(folder / "page.html", tmp_path)
+    assert "<title>3 clusters by fastlloyd: cloister report</title>" in done.stdout
+    assert len(re.findall("<article", done.stdout)) == 3
+    assert "CONSOLE" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_even_markup_that_got_into_a_page_could_not_ask_the_network_or_run(folder: Path, tmp_path: Path) -> None:
+    cloister("report", "result.json", "-o", "page.html", folder=folder)
+    asked = list[str]()
+
+    class Listening(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Listening) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        there = f"http://127.0.0.1:{server.server_port}"
+        evil = (
+            f'<img src="{there}/image"><script src="{there}/script"></script><link rel=stylesheet href="{there}/style">'
+            f"<script>document.title = 'taken'</script><style>@import '{there}/import'</style></main>"
+        )
+        page = folder / "page.html"
+        for name, policy in (("kept", True), ("gone", False)):
+            text = page.read_text("utf-8").replace("</main>", evil)
+            text = text if policy else text.replace("Content-Security-Policy", "nothing")
+            (folder / f"{name}.html").write_text(text, "utf-8")
+            done = browsed(folder / f"{name}.html", tmp_path)
+            assert ("<title>taken</title>" in done.stdout) != policy
+            assert ("CONSOLE" in done.stderr) or not policy
+            assert (asked == []) == policy
+        server.shutdown()

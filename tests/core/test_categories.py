@@ -1,0 +1,67 @@
+"""Categories: a row's features are its own, at most one is not 0, and all lie in the public box."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from cloister.core.categories import MISSING, UNLISTED, Category, canonical, categories_of
+
+CELLS = st.one_of(
+    st.none(), st.booleans(), st.integers(-5, 5), st.floats(), st.text(max_size=3), st.sampled_from("ABC"),
+    st.lists(st.integers(), max_size=1), st.just(np.float64("nan")), st.just(np.int64(3)),
+)  # fmt: skip
+(WARD,) = categories_of({"ward": ["A", "B", 3, True]})
+
+
+def features(cells: list[Any]) -> np.ndarray:
+    return np.column_stack(WARD.one_hot(WARD.codes(cells)))
+
+
+@given(st.lists(CELLS, min_size=1, max_size=12), st.data())
+def test_whatever_the_cells_are_a_row_is_in_the_box_by_itself_and_has_one_feature_at_most(
+    cells: list[Any], data: Any
+) -> None:
+    """The adversary picks all cells, and then another one for one row: the others' features stay what they were, and
+    hers moves within the box by no more than two ends of an edge."""
+    found = features(cells)
+    whole = ~np.isnan(found).any(axis=1)
+    assert ((found[whole] == 0) | (found[whole] == 1)).all()
+    assert (found[whole].sum(axis=1) <= 1).all()
+    np.testing.assert_array_equal(found, np.vstack([features([cell]) for cell in cells]))
+    i = data.draw(st.integers(0, len(cells) - 1))
+    other = features([*cells[:i], data.draw(CELLS), *cells[i + 1 :]])
+    np.testing.assert_array_equal(np.delete(other, i, axis=0), np.delete(found, i, axis=0))
+    if not np.isnan(np.concatenate([found[i], other[i]])).any():
+        assert np.linalg.norm(found[i] - other[i]) <= np.sqrt(2)
+
+
+@pytest.mark.parametrize(
+    ("cells", "text"),
+    [
+        ((3, 3.0, "3", "3.0", "3.", np.int8(3), np.float32(3), decimal.Decimal("3.00")), "3"),
+        ((True, "True", "true", "TRUE", np.bool_(True)), "true"),
+        ((0, "0", -0.0, "-0.0", "0.0"), "0"),
+        (("03",), "03"), (("A",), "A"), (("a",), "a"), (("1e3",), "1e3"), ((2.5,), "2.5"),
+        ((10**30, "1" + "0" * 30), "1" + "0" * 30),
+    ],
+)  # fmt: skip
+def test_values_are_equal_as_people_mean_them(cells: tuple[Any, ...], text: str) -> None:
+    assert {canonical(cell) for cell in cells} == {text}
+
+
+def test_a_missing_cell_is_no_value_and_one_that_is_not_listed_is_none_of_them() -> None:
+    nothing = Category("c", ("None", "nan", "x"))
+    for cell in (None, float("nan"), np.float64("inf")):
+        assert np.isnan(nothing.codes([cell])).all(), cell
+    assert nothing.codes(["None", "nan", "y", "", ["x"], datetime.date.min]).tolist() == [0, 1, *[UNLISTED] * 4]
+    assert np.isnan(nothing.one_hot(np.array([MISSING]))).all()
+
+
+def test_features_are_named_after_column_and_value() -> None:
+    assert WARD.features == ("ward=A", "ward=B", "ward=3", "ward=true")

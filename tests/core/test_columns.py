@@ -1,0 +1,148 @@
+"""Which columns are used: by names and declared types, and whatever else is said of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from cloister.core.columns import Selection, TableColumn, select, table_columns
+from cloister.core.errors import InvalidInput, UnknownName
+
+TABLE = [
+    TableColumn("mrn", "numbers"),
+    TableColumn("age", "numbers"),
+    TableColumn("smoker", "booleans"),
+    TableColumn("ward", "text"),
+    TableColumn("visit", "dates"),
+    TableColumn("glucose", "numbers"),
+    TableColumn("__index_level_0__", "numbers", index=True),
+]
+
+
+def chosen(*arguments: Any, **more: Any) -> Selection:
+    return select(TABLE, *arguments, **more)
+
+
+def test_a_table_that_names_its_columns_is_asked_which_and_says_what_to_type() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        chosen()
+    assert str(caught.value) == (
+        "which columns? There are mrn (id-like), age (numbers), smoker (booleans), ward (text: for --category), visit "
+        "(a date), glucose (numbers), __index_level_0__ (pandas' index). Give --columns age,smoker,glucose (columns=), "
+        "a pattern such as --columns '*' for all numbers that are neither id-like nor dates, or bounds by name (a "
+        ".toml or .json file, or a mapping)"
+    )
+
+
+def test_names_are_taken_in_their_order_and_the_others_are_told_with_the_reason() -> None:
+    found = chosen(["glucose", "age"])
+    assert (found.used, found.features) == (("glucose", "age"), ("glucose", "age"))
+    assert found.words == (
+        "columns used: glucose, age; left out: mrn (not listed), smoker (not listed), ward (text), visit (a date), "
+        "__index_level_0__ (pandas' index)"
+    )
+
+
+def test_a_pattern_takes_numbers_and_no_identifier_date_text_or_index() -> None:
+    assert chosen("*").used == ("age", "smoker", "glucose")
+    assert dict(chosen("*").left_out) == {
+        "mrn": "id-like", "ward": "text", "visit": "a date", "__index_level_0__": "pandas' index",
+    }  # fmt: skip
+    assert chosen(["glucose", "*"]).used == ("glucose", "age", "smoker")
+    assert chosen("?ge").used == ("age",)
+    with pytest.raises(InvalidInput, match=r"no column of numbers matches 'w\*'"):
+        chosen("w*")
+
+
+def test_a_name_takes_what_no_pattern_does() -> None:
+    assert chosen(["mrn", "__index_level_0__"]).used == ("mrn", "__index_level_0__")
+
+
+def test_bounds_and_categories_name_columns_where_nothing_else_does() -> None:
+    found = chosen(bounded=["glucose", "age"], categories={"ward": ["A", "B"]})
+    assert found.features == ("age", "ward=A", "ward=B", "glucose")
+    assert found.numbers == ("age", "glucose")
+    assert found.one_hot == (False, True, True, False)
+    assert chosen(["age"], {"ward": ["A"]}).features == ("age", "ward=A")
+    assert chosen(["ward", "age"], {"ward": ["A"]}).features == ("ward=A", "age")
+    assert chosen(["age"], None, ["glucose", "nothing"]).used == ("age",)
+    with pytest.raises(UnknownName, match="no column 'glucos': did you mean glucose"):
+        chosen(bounded=["glucos"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((["ward"],), "column 'ward' does not hold numbers: leave it out of --columns .*--category ward=A,B,C"),
+        ((["visit"],), "column 'visit' does not hold numbers but is a date"),
+        ((["agee"],), "no column 'agee': did you mean age"),
+        ((["age", "age"],), "'age' was asked for more than once"),
+        (([],), "no column was asked for"),
+        ((None, {"visit": ["A"]}), "column 'visit' is a date: categories are texts"),
+        ((None, {"wards": ["A"]}), "no category 'wards': did you mean ward"),
+        ((None, {"ward": []}), "category 'ward' has no values"),
+        ((None, {"ward": ["A", "A"]}), "category 'ward' lists 'A' more than once"),
+        ((None, {"ward": [1, "1.0"]}), "category 'ward' lists '1' more than once"),
+        ((None, {"ward": [1.5]}), "give texts, whole numbers or booleans"),
+        ((None, {"ward": "AB"}), "list the column's public values"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        chosen(*arguments)
+
+
+def test_two_features_never_have_one_name() -> None:
+    table = [TableColumn("ward", "text"), TableColumn("ward=A", "numbers")]
+    with pytest.raises(InvalidInput, match="both called 'ward=A'"):
+        select(table, ["ward=A"], {"ward": ["A"]})
+
+
+def test_the_column_of_users_is_none_of_them() -> None:
+    assert "names the users" in chosen("*", users="ward").words
+    with pytest.raises(InvalidInput, match="'age' names users and is not clustered by"):
+        chosen(["age"], users="age")
+
+
+@pytest.mark.parametrize("kind", ["text", "dates", "untyped", "other"])
+def test_a_pattern_never_passes_over_a_type_that_cells_have_made(kind: Any) -> None:
+    """In a data frame one other row would make it a column of numbers: it is refused, whatever the pattern."""
+    table = [TableColumn("x", "numbers", declared=False), TableColumn("y", kind, declared=False)]
+    with pytest.raises(InvalidInput, match="column 'y' does not hold numbers"):
+        select(table, "*", everything=True)
+    with pytest.raises(InvalidInput, match="column 'y' does not hold numbers"):
+        select(table, everything=True)
+    assert select(table, ["x"], everything=True).used == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("why", "names"),
+    [
+        ("id-like", "id ID Id patient_id patientId PatientID id_number mrn SSN uuid user-guid primary_key key index"),
+        ("a date", "date visit_date date_of_birth dob createdAt created_at timestamp event_timestamp time visit_time"),
+        ("pandas' index", "__index_level_0__ Unnamed:0"),
+        ("", "age glucose body_mass_index acid fluid paid time_in_hospital update valid keyboard x1 0 price"),
+    ],
+)
+def test_identifiers_and_dates_are_known_by_their_names(why: str, names: str) -> None:
+    for name in names.split():
+        assert TableColumn(name, "numbers").barred == why, name
+    assert TableColumn("", "cells").barred == "pandas' index"
+
+
+def test_names_with_brackets_are_names() -> None:
+    table = [TableColumn("price [/m2]", "numbers"), TableColumn("what?", "numbers"), TableColumn("whats", "numbers")]
+    assert select(table, ["price [/m2]", "what?"]).used == ("price [/m2]", "what?")
+
+
+def test_features_lead_back_to_the_columns_of_the_table() -> None:
+    found = chosen(["age", "ward", "glucose"], {"ward": ["A", "B"]})
+    assert table_columns(found.features, found.recorded()) == ["age", "ward", "glucose"]
+    assert table_columns(["a=b", "c"], {}) == ["a=b", "c"]
+
+
+def test_many_columns_are_told_in_one_short_line() -> None:
+    table = [TableColumn(f"x{j}", "numbers") for j in range(500)]
+    assert re.fullmatch(r"columns used: x0, .*, x19, and 480 more", select(table, "*").words)

@@ -1,0 +1,234 @@
+"""Public sets from their sources: against a server on this machine, with a catalogue of the tests' own."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.core.errors import CloisterError, Damaged, InvalidInput, UnknownName
+from cloister.datasets import catalogue as catalogues, getting
+from cloister.datasets.catalogue import Entry, catalogue, entry_of, rows_digest
+from cloister.datasets.getting import fetched, rows_of
+from tests.in_process import cloister
+
+ROWS = np.array([[1.0, 2.5], [-3.0, 0.0], [7.0, 1e-3]])
+TEXT = b"1 2.5\r\n-3  0\n\n7\t0.001\n"
+
+
+class Site(BaseHTTPRequestHandler):
+    """A server that sends what is in ``pages``."""
+
+    pages: dict[str, bytes]
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        if self.path == "/elsewhere":
+            self.send_response(302)
+            self.send_header("Location", f"http://localhost:{self.server.server_address[1]}/rows.txt")
+            self.end_headers()
+            return
+        page = self.pages.get(self.path)
+        self.send_response(404 if page is None else 200)
+        self.send_header("Content-Length", str(len(page or b"")))
+        self.end_headers()
+        self.wfile.write(page or b"")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    Site.pages, Site.asked = {"/rows.txt": TEXT, "/rows.txt.gz": gzip.compress(TEXT)}, []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def entry(*source: str, rows: np.ndarray = ROWS, **facts: object) -> Entry:
+    return Entry(
+        name="tiny", title="Three rows", rows=len(rows), columns=rows.shape[1], k=2, licence="CC0", source=source,
+        sha256=rows_digest(rows), **facts,
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+# the catalogue
+
+
+def test_every_entry_is_whole_and_from_https_or_scikit_learn() -> None:
+    assert len(catalogue()) >= 28
+    for name, one in catalogue().items():
+        assert one.name == name
+        assert one.title
+        assert one.licence
+        assert one.rows > one.k >= 2
+        assert len(one.sha256) == 64
+        assert one.carried or all(source.startswith("https://") for source in one.source)
+
+
+@pytest.mark.parametrize("name", [name for name, one in catalogue().items() if one.carried])
+def test_what_scikit_learn_carries_needs_no_download(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(getting, "fetched", None)
+    assert rows_of(entry_of(name)).shape == (entry_of(name).rows, entry_of(name).columns)
+
+
+def test_the_digest_is_that_of_the_rows_and_not_of_their_order_or_text() -> None:
+    assert rows_digest(ROWS) == rows_digest(ROWS[::-1])
+    assert rows_digest(ROWS) == rows_digest(ROWS[[2, 0, 1]])
+    assert rows_digest(np.array([[0.0]])) == rows_digest(np.array([[-0.0]]))
+    assert rows_digest(ROWS) != rows_digest(ROWS[:, ::-1])
+    assert rows_digest(ROWS) != rows_digest(ROWS[:2])
+    assert rows_digest(ROWS.reshape(2, 3)) != rows_digest(ROWS)
+    assert rows_digest(ROWS) != rows_digest(np.nextafter(ROWS, 9))
+
+
+# from a server
+
+
+def test_rows_come_as_they_are_whatever_the_line_ends(site: str) -> None:
+    steps = list[tuple[int, int]]()
+    got = rows_of(entry(f"{site}/rows.txt"), lambda done, total: steps.append((done, total)))
+    np.testing.assert_array_equal(got, ROWS)
+    assert steps[-1] == (len(TEXT), len(TEXT))
+    np.testing.assert_array_equal(rows_of(entry(f"{site}/rows.txt.gz")), ROWS)
+
+
+def test_several_files_fields_comments_and_beginnings(site: str) -> None:
+    Site.pages |= {"/a": b"|head\nx, 1,2.5,yes\ny, -3,0,no\n", "/b": b"z,7,0.001,yes.\nq,9,9,no\n"}
+    one = entry(f"{site}/a", f"{site}/b", separator=",", take=(1, 2), drop="|", first=3)
+    np.testing.assert_array_equal(rows_of(one), ROWS)
+
+
+@pytest.mark.parametrize(
+    "page", [TEXT.replace(b"7", b"8"), TEXT + b"1 1\n", b"1 2\n", b"", b"<html>moved</html>", b"1 2.5\n-3\n7 0.001\n"]
+)
+def test_a_set_that_is_not_what_it_was_is_refused(site: str, page: bytes) -> None:
+    Site.pages["/rows.txt"] = page
+    with pytest.raises(Damaged, match=r"is not tiny|is not 2 numbers"):
+        rows_of(entry(f"{site}/rows.txt"))
+
+
+def test_a_broken_gzip_and_a_flood_are_refused(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    Site.pages["/rows.txt.gz"] = gzip.compress(TEXT)[:-4]
+    with pytest.raises(Damaged, match="gzip"):
+        rows_of(entry(f"{site}/rows.txt.gz"))
+    monkeypatch.setattr(getting, "LARGEST", 10)
+    with pytest.raises(CloisterError, match="more than"):
+        fetched(f"{site}/rows.txt")
+
+
+@pytest.mark.parametrize("address", ["http://example.org/a", "ftp://127.0.0.1/a", "file:///etc/passwd"])
+def test_only_https_and_this_machine_are_asked(address: str) -> None:
+    with pytest.raises(InvalidInput, match="not an https address"):
+        fetched(address)
+
+
+def test_a_server_cannot_send_anybody_to_an_address_without_tls(site: str) -> None:
+    """localhost is a name, which anybody may answer for."""
+    with pytest.raises(InvalidInput, match=r"http://localhost.* not an https address"):
+        fetched(f"{site}/elsewhere")
+
+
+def test_a_server_that_is_away_or_lacks_the_file_is_one_error(site: str) -> None:
+    with pytest.raises(CloisterError, match="the server says 404"):
+        fetched(f"{site}/none")
+    with pytest.raises(CloisterError, match=r"127\.0\.0\.1 cannot be reached .*is there a network"):
+        fetched("http://127.0.0.1:9/rows.txt")
+
+
+# the commands
+
+
+@pytest.fixture
+def known(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Entry:
+    """A catalogue of one set, on the server."""
+    one = entry(f"{site}/rows.txt")
+    lines = [f"{name} = {value!r}" for name, value in attrs.asdict(one).items() if value is not None and name != "name"]
+    text = "[tiny]\n" + "\n".join(lines).replace("('", "['").replace("',)", "']") + "\n"
+    (tmp_path / "catalogue.toml").write_text(text)
+    monkeypatch.setattr(catalogues, "CATALOGUE", tmp_path / "catalogue.toml")
+    catalogue.cache_clear()
+    yield one  # type: ignore[misc]
+    catalogue.cache_clear()
+
+
+def test_get_saves_a_set_and_says_whose_it_is(known: Entry, tmp_path: Path) -> None:
+    done = cloister("data", "get", "tiny", "--out", "sets", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for words in ("3 rows", "licence: CC0", known.where, known.sha256):
+        assert words in done.stdout
+    with np.load(tmp_path / "sets" / "tiny.npz") as stored:
+        np.testing.assert_array_equal(stored["X"], ROWS)
+    cloister("data", "get", "tiny", "--out", "sets", "--format", "csv", folder=tmp_path)
+    assert (tmp_path / "sets" / "tiny.csv").read_text().splitlines()[:2] == ["x1,x2", "1.0,2.5"]
+
+
+def test_get_asks_nobody_for_what_is_there_already(known: Entry, tmp_path: Path) -> None:
+    cloister("data", "get", "tiny", folder=tmp_path)
+    before = list(Site.asked)
+    done = cloister("data", "get", "tiny", folder=tmp_path)
+    assert "there already" in done.stdout
+    assert Site.asked == before
+
+
+def test_a_set_that_is_not_what_it_was_is_not_saved(known: Entry, tmp_path: Path) -> None:
+    Site.pages["/rows.txt"] = TEXT + b"1 1\n"
+    done = cloister("data", "get", "tiny", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "SHA-256 differs" in done.stderr
+    assert not list(tmp_path.glob("tiny*"))
+
+
+def test_offline_is_one_line(known: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise OSError("Name or service not known")
+
+    monkeypatch.setattr(getting.urllib.request, "urlopen", away)
+    done = cloister("data", "get", "tiny", folder=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "is there a network?" in done.stderr
+
+
+def test_list_reads_nothing_from_the_network(known: Entry, tmp_path: Path) -> None:
+    done = cloister("data", "list", folder=tmp_path)
+    assert "tiny: Three rows. 3 rows, 2 columns, k = 2" in done.stdout
+    assert known.where in done.stdout
+    assert Site.asked == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("get", "s0"), "no data set 's0'"), (("get", "digits8x8", "--out", "here.txt"), "there is no folder"),
+     (("make", "blobs", "--out", "b.txt"), "saved as .csv"), (("make", "blobs", "--out", "b.csv", "-k", "1"), "k >= 2"),
+     (("make", "blobs", "--out", "b.csv", "--rows", "3"), "take more rows"),
+     (("make", "blobs", "--out", "b.csv", "--outliers", "-1"), "take more rows"),
+     (("make", "blobs", "--out", "b.csv", "--separation", "1"), "separation"),
+     (("make", "moons", "--out", "b.csv", "--rows", "1"), "at least 2"),
+     (("make", "moons", "--out", "b.csv", "--seed", "-1"), "--seed is -1"),
+     (("make", "moons", "--out", "b.csv", "--labels", "l.txt"), "labels are saved as .npy"),
+     (("make", "hospital", "--out", "b.csv", "--rows", "0"), "at least 1"),
+     (("make", "hospital", "--out", "b.npy"), "numbers only")],
+)  # fmt: skip
+def test_bad_input_is_one_line(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    (tmp_path / "here.txt").touch()
+    done = cloister("data", *arguments, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["here.txt"]
+
+
+def test_a_name_that_nobody_knows_offers_near_ones() -> None:
+    with pytest.raises(UnknownName, match="did you mean"):
+        entry_of("digits")

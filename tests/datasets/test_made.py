@@ -1,0 +1,103 @@
+"""Generated tables, and the files they are saved to."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cloister.datasets.hospital import BOUNDS, WARDS, patients, table
+from cloister.datasets.made import blobs, moons
+from cloister.datasets.tables import NamedTable
+from cloister.metrics import nicv
+from tests.in_process import cloister
+
+
+def test_blobs_have_the_size_asked_and_a_label_each() -> None:
+    made = blobs(1000, 4, 5, outliers=20)
+    assert made.numbers.shape == (1020, 4)
+    assert np.bincount(made.labels + 1).tolist() == [20, 200, 200, 200, 200, 200]
+    assert np.abs(made.numbers).max() == 1
+    assert set(made.bounds.values()) == {(-1.0, 1.0)}
+    assert np.bincount(blobs(1000, 2, 4, unequal=True).labels).tolist() == [100, 200, 300, 400]
+
+
+def test_labels_are_those_of_the_rows() -> None:
+    """The means of the labelled groups cost a small part of what one mean does; of shuffled labels, nearly all."""
+    made = blobs(2000, 3, 4)
+    rows = made.numbers
+
+    def cost(labels: np.ndarray) -> float:
+        return nicv(rows, [rows[labels == i].mean(axis=0) for i in range(4)]) / rows.var(axis=0).sum()
+
+    assert cost(made.labels) < 0.2
+    assert cost(np.random.default_rng(0).permutation(made.labels)) > 0.8
+
+
+def test_a_table_depends_on_its_arguments_alone() -> None:
+    for make in (lambda seed: blobs(100, 2, 3, seed=seed), lambda seed: moons(100, seed=seed),
+                 lambda seed: table(100, seed)):  # fmt: skip
+        one, again, other = make(1), make(1), make(2)
+        assert np.array_equal(one.numbers, again.numbers)
+        assert not np.array_equal(one.numbers, other.numbers)
+
+
+def test_moons_lie_around_their_half_circles() -> None:
+    made = moons(4000)
+    first = made.numbers[made.labels == 0]
+    assert np.linalg.norm(first, axis=1).mean() == pytest.approx(1, abs=0.02)
+    assert np.bincount(made.labels).tolist() == [2000, 2000]
+
+
+def test_a_hospital_has_an_id_a_date_a_category_a_boolean_and_numbers_within_their_bounds() -> None:
+    made = table(500, 3)
+    frame = pd.DataFrame(dict(made.columns))
+    assert frame["mrn"].is_unique
+    assert pd.to_datetime(frame["visit"]).dt.year.unique().tolist() == [2025]
+    assert set(frame["ward"]) <= set(WARDS)
+    assert frame["emergency"].dtype == bool
+    for name, (low, high) in BOUNDS.items():
+        assert frame[name].between(low, high).all()
+    rows, groups = patients(500, 3)
+    assert np.array_equal(made.labels, groups)
+    np.testing.assert_allclose(made.numbers, rows, atol=0.05 + 1e-9)
+    assert set(frame["ward"][groups == 3]) == {"children"}
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_with_names_read_back_as_they_were_with_bounds_beside_them(tmp_path: Path, ending: str) -> None:
+    done = cloister("data", "make", "hospital", "--rows", "300", "-o", f"p.{ending}", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    read = pd.read_csv if ending == "csv" else pd.read_parquet
+    frame = read(tmp_path / f"p.{ending}")
+    assert list(frame) == ["mrn", "visit", "ward", "emergency", *BOUNDS]
+    assert frame["emergency"].dtype == bool
+    np.testing.assert_array_equal(frame[list(BOUNDS)].to_numpy(), table(300, 0).numbers)
+    bounds = tomllib.loads((tmp_path / "p.bounds.toml").read_text())
+    assert {name: tuple(ends) for name, ends in bounds.items()} == BOUNDS
+
+
+def test_arrays_and_labels_are_saved(tmp_path: Path) -> None:
+    arguments = ("data", "make", "blobs", "-k", "3", "--rows", "1e2", "--labels", "labels.npy")
+    cloister(*arguments, "-o", "a.npy", folder=tmp_path)
+    cloister(*arguments, "-o", "a.npz", folder=tmp_path)
+    made = blobs(100, 2, 3)
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), made.numbers)
+    with np.load(tmp_path / "a.npz") as stored:
+        np.testing.assert_array_equal(stored["X"], made.numbers)
+    np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), made.labels)
+    assert not (tmp_path / "a.bounds.toml").exists()
+
+
+def test_what_was_made_can_be_clustered(tmp_path: Path) -> None:
+    cloister("data", "make", "moons", "-o", "m.csv", folder=tmp_path)
+    done = cloister("fit", "m.csv", "-k", "2", "--epsilon", "1", "--delta", "1e-6", "--bounds", "m.bounds.toml",
+                    "--rows", "1000", folder=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_rows_of_no_stated_bounds_have_names() -> None:
+    assert list(NamedTable.plain(np.ones((2, 3))).columns) == ["x1", "x2", "x3"]

@@ -1,0 +1,105 @@
+"""Runs the code of a page, block by block, in one folder and one namespace."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cloister.accounting.ledger.ledger import Ledger
+from tests.docs.pages import Block, commands
+from tests.docs.prepared import prepare
+from tests.in_process import cloister
+
+HAS = re.compile(r"<!-- has: (.+?) -->")
+FOR_SHELL = re.compile(r"[|&;<>$`*?~(]")
+
+
+class Runner:
+    """One page's. Args: folder (empty), text (of the page; names the files that it has)."""
+
+    def __init__(self, folder: Path, text: str) -> None:
+        self.folder = folder / "page"
+        self.folder.mkdir()
+        self.namespace: dict[str, Any] = {"__name__": "__main__"}
+        for names in HAS.findall(text):
+            for name in names.split():
+                prepare(self.folder, name)
+        self.environment = {**os.environ, "PATH": f"{_programs(folder)}{os.pathsep}{os.environ['PATH']}"}
+
+    def run(self, block: Block) -> None:
+        """Raises: AssertionError, with the line and what was said, where it ends otherwise than the page has it."""
+        if block.file is not None:
+            (self.folder / block.file).write_text(block.text, "utf-8")
+        elif block.language == "sh":
+            self._shell(block)
+        elif block.language in ("python", "{code-cell}"):
+            self._python(block)
+
+    def _shell(self, block: Block) -> None:
+        lines = commands(block.text)
+        if any(re.search(r"(?<!&)&( *#.*)?$", line) for line in lines):
+            self._bash(block.text, 0)
+            return
+        for line in map(self._named, lines):
+            code = 2 if re.search(r"# refused\b", line) else 0
+            words = shlex.split(line, comments=True)
+            bare = re.sub(r"'[^']*'|\"[^\"]*\"|#.*", "", line)
+            if words[0] == "cd":
+                self.folder = (self.folder / words[1]).resolve()
+            elif words[0] == "cloister" and not FOR_SHELL.search(bare):
+                done = cloister(*words[1:], folder=self.folder)
+                assert done.returncode == code, f"{line}\nended with {done.returncode}\n{done.stdout}{done.stderr}"
+            else:
+                self._bash(line, code)
+
+    def _named(self, line: str) -> str:
+        """A command in which RUN is the last run in the ledger that it names."""
+        ledger = re.search(r"\S+\.db\b", line)
+        if ledger is None or not re.search(r"\bRUN\b", line):
+            return line
+        return re.sub(r"\bRUN\b", Ledger.open(self.folder / ledger[0]).runs()[-1].id, line)
+
+    def _bash(self, text: str, code: int) -> None:
+        with subprocess.Popen(
+            ["bash", "-euo", "pipefail", "-c", text], cwd=self.folder, env=self.environment, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        ) as shell:  # fmt: skip
+            try:
+                said, _ = shell.communicate(timeout=120)
+            finally:
+                with contextlib.suppress(ProcessLookupError):  # what it has left in the background
+                    os.killpg(shell.pid, signal.SIGKILL)
+        assert shell.returncode == code, f"{text}\nended with {shell.returncode}\n{said}"
+
+    def _python(self, block: Block) -> None:
+        code = compile("\n" * (block.line - 1) + block.text, block.page, "exec")
+        expected = re.search(r"raises: (\w+)", block.info)
+        with contextlib.chdir(self.folder), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # what noise brings about is not the page's
+            if expected is None:
+                exec(code, self.namespace)
+                return
+            with pytest.raises(Exception) as raised:  # noqa: PT011  # by its name
+                exec(code, self.namespace)
+            assert type(raised.value).__name__ == expected[1]
+
+
+def _programs(folder: Path) -> Path:
+    """A folder of ``cloister`` and ``python`` as these tests have them, for bash."""
+    programs = folder / "programs"
+    programs.mkdir()
+    for name, arguments in (("cloister", " -m cloister.cli"), ("python", "")):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)}{arguments} "$@"\n')
+        program.chmod(0o755)
+    return programs

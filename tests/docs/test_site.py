@@ -1,0 +1,118 @@
+"""What the site is made with: docstrings become pages that mean the same, and a built site is looked over."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cloister.core.registry.components import ROLES
+from cloister.core.registry.registry import registry
+from tests.docs.pages import ROOT
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The modules of docs/_ext that need no Sphinx."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    import prose
+    import reference
+    import site_check
+
+    yield prose, reference, site_check
+    for name in ("prose", "reference", "site_check"):
+        sys.modules.pop(name)
+
+
+DOCSTRING = """What it does: x_ and |y| * 2, ``a_`` as code.
+
+Args:
+    rows: a table (n, d),
+        with more to say.
+    k: how many.
+
+* one thing_
+* another
+
+    shown   as it
+    stands  here
+
+The end:
+    like this
+"""
+
+
+def test_docstrings_mean_the_same_on_the_site(tools: Any) -> None:
+    prose, _, _ = tools
+    lines = prose.rst(DOCSTRING)
+    assert lines[0] == r"What it does: x\_ and \|y\| \* 2, ``a_`` as code."
+    assert "* ``rows``: a table (n, d), with more to say." in lines
+    assert "* ``k``: how many." in lines
+    assert r"* one thing\_" in lines
+    assert lines[lines.index("::") + 2 :][:2] == ["        shown   as it", "        stands  here"]
+    assert lines[lines.index("The end:") :] == ["The end:", "", "::", "", "        like this", ""]
+
+
+def test_every_command_and_every_component_has_a_page(tools: Any, tmp_path: Path) -> None:
+    import typer
+
+    from cloister.cli import app
+
+    _, reference, _ = tools
+    (tmp_path / "cli").mkdir()
+    (tmp_path / "cli" / "gone.rst").write_text("of a command that is no more")
+    reference.write(tmp_path)
+    command: Any = typer.main.get_command(app)
+    assert {page.stem for page in (tmp_path / "cli").iterdir()} == set(command.commands)
+    for role in ROLES:
+        names = {spec.name for spec in registry().specs(role)}
+        folder = tmp_path / "components" / role
+        assert {page.stem for page in folder.glob("*")} == names
+    page = (tmp_path / "components" / "Method" / "hst-means.rst").read_text("utf-8")
+    assert "``--set start_share=0.7``" in page
+    assert "Guarantee: the trust model" in page
+    fit = (tmp_path / "cli" / "fit.rst").read_text("utf-8")
+    assert ".. option:: --epsilon" in fit
+
+
+def test_the_index_of_components_has_every_role_that_has_any() -> None:
+    index = (ROOT / "docs" / "reference" / "components.md").read_text("utf-8")
+    assert [role for role in ROLES if registry().specs(role) and f"components/{role}/*" not in index] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ('<a href="gone.html">x</a>', "there is no gone.html"),
+        ('<a href="other.html#gone">x</a>', "names no part"),
+        ('<a href="#gone">x</a>', "names no part"),
+        ('<img src="gone.png">', "there is no gone.png"),
+        ('<script src="https://cdn.example/x.js"></script>', "fetches https://cdn.example/x.js"),
+        ('<link rel="stylesheet" href="//cdn.example/x.css">', "fetches //cdn.example/x.css"),
+    ],
+)
+def test_a_dead_link_and_what_is_fetched_from_elsewhere_are_found(
+    body: str, fault: str, tools: Any, tmp_path: Path
+) -> None:
+    _, _, site_check = tools
+    good = (
+        '<p id="part"><a href="other.html#part">x</a> <a href="https://elsewhere.example/">x</a> <a href="#part">x</a>'
+    )
+    (tmp_path / "index.html").write_text(good)
+    (tmp_path / "other.html").write_text('<p id="part">')
+    assert site_check.faults(tmp_path) == []
+    (tmp_path / "index.html").write_text(good + body)
+    (found,) = site_check.faults(tmp_path)
+    assert fault in found
+
+
+def test_every_notebook_and_every_picture_is_run() -> None:
+    notebooks = [page for page in (ROOT / "docs" / "notebooks").glob("*.md") if page.stem != "index"]
+    assert len(notebooks) >= 2
+    assert all("{code-cell}" in page.read_text("utf-8") for page in notebooks)
+    scripts = sorted((ROOT / "docs" / "gallery").glob("*.py"))
+    assert len(scripts) >= 10
+    assert all(script.name.startswith("plot_") for script in scripts)

@@ -1,0 +1,148 @@
+"""What a notebook shows: tables whose texts are escaped, pictures, the promise below the diagram, progress."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+from html.parser import HTMLParser
+from typing import Any
+
+import attrs
+import pandas as pd
+import pytest
+
+from cloister.core.errors import MissingExtra
+from cloister.run import progress as shown
+from tests.estimators.fitted import NAMES, blobs, model
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Any:
+    return model().fit(pd.DataFrame(blobs(), columns=NAMES))
+
+
+class Tags(HTMLParser):
+    """Names of a page's tags, opened and closed in order."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.opened, self.seen = list[str](), set[str]()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.opened.append(tag)
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.opened.pop() == tag
+
+
+def test_a_result_is_a_table_and_the_promise_and_no_text_of_others_is_a_tag(fitted: Any) -> None:
+    """The statement's notes and the method's name are of others too: a file of results may be anybody's."""
+    evil = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+    privacy = attrs.evolve(fitted.privacy_, notes=(evil,), trust="Central")
+    result = attrs.evolve(fitted.result_, method={**fitted.result_.method, "name": evil}, privacy=privacy)
+    page = Tags(result._repr_html_())
+    assert page.opened == []
+    assert page.seen == {
+        "table", "caption", "thead", "tbody", "tr", "th", "td", "p", "strong", "details", "summary", "pre",
+    }  # fmt: skip
+    assert "age" in result._repr_html_()
+    assert f"{result.weights[0]:.0f}" in result._repr_html_()
+
+
+def test_a_wide_result_shows_some_columns_and_says_so() -> None:
+    rows = blobs(200)[:, [0] * 30]
+    assert "... 10 more" in model(rows=200).fit(rows).result_._repr_html_()
+
+
+def test_a_notebook_formats_results_statements_and_estimators(fitted: Any) -> None:
+    pytest.importorskip("IPython")
+    from IPython.core.formatters import DisplayFormatter
+
+    for thing in (fitted, fitted.result_, fitted.privacy_):
+        data, _ = DisplayFormatter().format(thing)
+        assert "epsilon = 4, delta = 1e-06, Central trust" in data["text/html"]
+        assert "<script>alert" not in data["text/html"]
+        assert "text/plain" in data
+    diagram = DisplayFormatter().format(model())[0]["text/html"]
+    assert "KMeans" in diagram
+    assert "epsilon = 4" not in diagram
+
+
+def test_a_notebook_shows_pictures_without_any_backend_of_matplotlib(fitted: Any) -> None:
+    pytest.importorskip("IPython")
+    from IPython.core.formatters import DisplayFormatter
+
+    for figure in (fitted.plot(), fitted.result_.plot(NAMES), fitted.plot(project=True)):
+        assert DisplayFormatter().format(figure)[0]["image/png"].startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match="no column 'weight'"):
+        fitted.plot(["age", "weight"])
+    with pytest.raises(ValueError, match="axes and project are for the map"):
+        fitted.plot(NAMES, curve=True)
+
+
+def test_without_matplotlib_a_picture_says_what_to_install(fitted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtra, match="matplotlib"):
+        fitted.plot()
+
+
+def test_nothing_is_shown_where_nobody_watches(capfd: pytest.CaptureFixture[str]) -> None:
+    model().fit(blobs())
+    assert capfd.readouterr() == ("", "")
+
+
+def test_short_work_shows_nothing_on_a_terminal_and_long_work_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, theirs = pty.openpty()
+    os.set_blocking(ours, False)
+
+    def seen() -> bytes:
+        try:
+            return os.read(ours, 10**6)
+        except BlockingIOError:
+            return b""
+
+    monkeypatch.setenv("TERM", "xterm")
+    with open(theirs, "w") as terminal, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", terminal)
+        patch.setattr("cloister.estimators.base.SOON", 1000.0)  # this machine may be slow
+        model().fit(blobs())
+        assert seen() == b""
+        patch.setattr("cloister.estimators.base.SOON", 0.0)
+        model(method="fastlloyd").fit(blobs())
+        assert b" rounds" in seen()
+        model(progress=False).fit(blobs())
+        assert seen() == b""
+    os.close(ours)
+
+
+def test_in_a_file_progress_is_shown_where_somebody_asks_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    model(method="fastlloyd", progress=True).fit(blobs())
+    assert " rounds" in capsys.readouterr().err
+
+
+def test_a_notebook_shows_a_bar_that_moves_within_the_rounds_and_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("IPython")
+    bundles = list[dict[str, str]]()
+
+    class Handle:
+        def update(self, bundle: dict[str, str], raw: bool) -> None:
+            bundles.append(bundle)
+
+    def display(bundle: dict[str, str], raw: bool, display_id: bool) -> Handle:
+        bundles.append(bundle)
+        return Handle()
+
+    monkeypatch.setattr("IPython.display.display", display)
+    monkeypatch.setattr(shown, "_in_notebook", lambda: True)
+    monkeypatch.setattr(shown, "OFTEN", 0.0)
+    fitted = model(method="fastlloyd", options={"rounds": 2}, zoom="off", progress=True).fit(blobs())
+    assert [bundle["text/plain"] for bundle in bundles] == [
+        "2 rounds: 0%", "2 rounds: 50%", "2 rounds: 100%", "",
+    ]  # fmt: skip
+    assert '<progress value="2000" max="4000">' in bundles[1]["text/html"]
+    assert "progress" not in fitted.result_.details

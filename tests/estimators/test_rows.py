@@ -1,0 +1,139 @@
+"""The rows that callers hand over: names, missing cells, weights."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import cloister
+from tests.estimators.fitted import blobs, mixed, model
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_names_of_a_frames_columns_stand_in_the_result(frame: Any) -> None:
+    rows = blobs()
+    fitted = model().fit(frame({"age": rows[:, 0], "glucose": rows[:, 1]}))
+    assert fitted.result_.columns == ("age", "glucose")
+    assert "glucose" in fitted.result_._repr_html_()
+    assert model().fit(rows).result_.columns == ("0", "1")
+
+
+@pytest.mark.parametrize("convert", [lambda frame: frame, pl.from_pandas])
+def test_the_columns_that_bounds_and_categories_name_are_used_and_others_may_stand_beside_them(convert: Any) -> None:
+    frame = convert(mixed())
+    fitted = model(bounds={"age": (0, 120)}, categories={"ward": ["A", "B"]}, missing="drop").fit(frame)
+    assert fitted.result_.columns == ("ward=A", "ward=B", "age")
+    assert list(fitted.feature_names_in_) == ["ward", "age"]
+    labels = fitted.predict(frame)
+    assert list(np.flatnonzero(labels == -1)) == [4]
+    assert (fitted.predict(convert(mixed()[["age", "ward"]])) == labels).all()
+    assert fitted.transform(frame).shape == (2000, 3)
+    pure = [set(labels[(mixed()["ward"] == ward).to_numpy()]) for ward in "AB"]
+    assert not pure[0] & pure[1]
+    with pytest.raises(ValueError, match="categories: give a data frame with ward, age"):
+        fitted.predict(np.ones((2, 2)))
+
+
+def test_bounds_of_a_file_name_columns_too(tmp_path: Path) -> None:
+    path = tmp_path / "bounds.toml"
+    path.write_text("age = [0, 120]\n")
+    fitted = model(bounds=str(path)).fit(mixed())
+    assert fitted.result_.columns == ("age",)
+    assert fitted.result_.problem["bounds"] == {"lower": [0.0], "upper": [120.0]}
+    named = model(bounds=[(0, 120)], columns=["age"]).fit(mixed())
+    assert named.result_.columns == ("age",)
+    assert named.predict(mixed()).min() >= 0
+
+
+def test_text_is_refused_and_arrays_have_no_names() -> None:
+    with pytest.raises(ValueError, match="column 'ward' does not hold numbers"):
+        model().fit(mixed())
+    for given in ({"columns": ["age"]}, {"categories": {"ward": ["A"]}}, {"user_column": "mrn"}):
+        with pytest.raises(ValueError, match="data frame"):
+            model(**given).fit(blobs())
+
+
+def test_an_index_of_pandas_is_no_feature() -> None:
+    frame = pd.DataFrame(blobs(), columns=["age", "glucose"], index=pd.Index(range(2000), name="mrn"))
+    assert model().fit(frame).result_.columns == ("age", "glucose")
+
+
+def test_rows_that_cannot_be_used_are_dropped_alike_everywhere() -> None:
+    rows = blobs()
+    broken = rows.copy()
+    broken[3, 0], broken[7, 1] = np.nan, np.inf
+    fitted = model(missing="drop").fit(broken)
+    labels, distances = fitted.predict(broken), fitted.transform(broken)
+    assert list(np.flatnonzero(labels == -1)) == [3, 7]
+    assert list(np.flatnonzero(np.isnan(distances).all(axis=1))) == [3, 7]
+    kept = np.delete(rows, [3, 7], axis=0)
+    np.testing.assert_array_equal(np.delete(labels, [3, 7]), fitted.predict(kept))
+    np.testing.assert_array_equal(np.delete(distances, [3, 7], axis=0), fitted.transform(kept))
+    assert fitted.score(broken) == fitted.score(kept)
+    assert sorted(np.flatnonzero(fitted.fit_predict(broken) == -1)) == [3, 7]
+    assert (fitted.predict(np.full((2, 2), np.nan)) == -1).all()
+    with pytest.raises(ValueError, match="no row can be used"):
+        fitted.score(np.full((2, 2), np.nan))
+    for use in ("fit", "predict", "transform", "score", "fit_predict"):
+        with pytest.raises(ValueError, match=r"NaN|missing"):
+            getattr(model().fit(rows), use)(broken)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_missing_cells_of_frames_are_dropped_too(frame: Any) -> None:
+    rows = blobs()
+    table = frame({"age": [None, *rows[1:, 0]], "glucose": rows[:, 1]})
+    assert list(model(missing="drop").fit(table).predict(table)[:2] == -1) == [True, False]
+
+
+@pytest.mark.parametrize("use", ["fit", "fit_predict", "score"])
+def test_weights_of_rows_are_refused_with_the_reason(use: str) -> None:
+    rows = blobs()
+    fitted = model().fit(rows, sample_weight=None)
+    with pytest.raises(ValueError, match="a weight would let one row count as many"):
+        getattr(fitted, use)(rows, sample_weight=np.ones(2000))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):
+        getattr(fitted, use)(rows, weights=np.ones(2000))
+
+
+def test_each_estimator_scores_by_its_own_cost() -> None:
+    rows = blobs()
+    means, medians = model().fit(rows), model(cloister.KMedians).fit(rows)
+    assert means.score(rows) == pytest.approx(-np.square(means.transform(rows).min(axis=1)).sum())
+    assert medians.score(rows) == pytest.approx(-medians.transform(rows).min(axis=1).sum())
+    assert medians.result_.method["name"] in ("grid-median", "hst-median", "private-lloyd-median")
+
+
+def test_one_round_says_that_it_is_a_simulation() -> None:
+    fitted = model(cloister.OneRound).fit(blobs())
+    assert fitted.privacy_.trust == "Local"
+    assert fitted.result_.method["name"] == "one-round"
+    assert "SIMULATED" in fitted.privacy_.text()
+    assert "SIMULATED" in fitted.result_._repr_html_()
+
+
+def test_without_scikit_learn_each_says_what_to_install_and_the_package_is_imported_without_it() -> None:
+    program = (
+        "import sys; sys.modules['sklearn'] = None; import cloister\n"
+        "assert 'numpy' not in sys.modules\n"
+        "for name in cloister.__all__:\n"
+        "    try: print(getattr(cloister, name))\n"
+        "    except Exception as error: print(type(error).__name__, error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    missing = "MissingExtra an estimator of cloister needs scikit-learn: pip install 'cloister[sklearn]'"
+    assert done.stdout.splitlines()[:-1] == [missing] * 4
+
+
+def test_they_are_found_in_the_package() -> None:
+    names = {"KMeans", "KMedians", "OneRound", "PublicScaler"}
+    assert names <= set(dir(cloister)) & set(cloister.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'KMean'"):
+        _ = cloister.KMean  # type: ignore[attr-defined]

@@ -1,0 +1,102 @@
+"""What a fit warns of, and when: before anything is spent where public figures tell."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.core.errors import PrivacyWarning, UtilityWarning
+from cloister.estimators import base
+from cloister.plugins.populations.arrays import Arrays
+from tests.estimators.fitted import blobs, model
+
+LOUD: list[tuple[dict[str, Any], type[Warning], str]] = [
+    ({"epsilon": 12.0}, PrivacyWarning, "epsilon = 12 hides little: .* e\\^12 = 162,755 times"),
+    ({"delta": 1e-3}, PrivacyWarning, "delta is not below 1 / rows"),
+    ({"delta": 1e-4}, PrivacyWarning, "delta is not well below 1 / rows"),
+    ({"epsilon": 0.001, "rows": 200}, UtilityWarning, "even the least predicted error is that of"),
+    ({"epsilon": 0.001, "rows": 200, "method": "hst-means"}, UtilityWarning,
+     "predicted error of 'hst-means' is that of one centre"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "kind", "words"), LOUD)
+def test_what_public_figures_tell_is_said_before_anything_is_spent(
+    asked: Any, kind: type[Warning], words: str, tmp_path: Path
+) -> None:
+    ledger = str(tmp_path / "budget.db")
+    Ledger.open(ledger, create=True).declare("mine", 100.0, 1e-2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", kind)
+        with pytest.raises(kind, match=words):
+            model(ledger=ledger, dataset="mine", **asked).fit(blobs())
+    assert Ledger.open(ledger).runs("mine") == ()
+
+
+def test_a_sober_fit_says_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model().fit(blobs())
+
+
+def test_a_warning_is_given_once_at_the_callers_line() -> None:
+    with pytest.warns(UserWarning) as caught:  # noqa: PT030
+        model(epsilon=12.0).fit_predict(blobs())
+    assert [w.filename for w in caught if issubclass(w.category, PrivacyWarning)] == [__file__]
+    with pytest.warns(UtilityWarning, match="even the least") as caught:
+        model(epsilon=0.001, rows=200).fit(blobs())
+    assert len([w for w in caught if "even the least" in str(w.message)]) == 1
+
+
+def test_empty_centres_are_said_and_an_error_made_of_it_loses_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = base.fit
+
+    def emptied(*args: Any, **more: Any) -> Any:
+        return attrs.evolve(real(*args, **more), weights=np.array([1000.0, 990.0, 0.0]))
+
+    monkeypatch.setattr(base, "fit", emptied)
+    fitted = model()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UtilityWarning)
+        with pytest.raises(UtilityWarning, match="1 of 3 centres hold hardly any rows by their noisy counts"):
+            fitted.fit(blobs())
+    assert fitted.predict(blobs()).shape == (2000,)
+
+
+def test_where_rows_are_counted_their_number_is_judged_afterwards() -> None:
+    with pytest.warns(PrivacyWarning, match="delta is not well below 1 / rows"):
+        fitted = model(rows=None, delta=2e-4).fit(blobs())
+    assert fitted.privacy_.count_share
+
+
+def test_what_cuts_off_a_run_of_a_ledger_names_it_and_it_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = str(tmp_path / "budget.db")
+    Ledger.open(ledger, create=True).declare("mine", 10.0, 1e-3)
+    fitted = model(ledger=ledger, dataset="mine", method="fastlloyd")
+    real, rounds = Arrays.gather, list[int]()
+
+    def gather(rows: Any, round: Any, rng: Any) -> Any:
+        rounds.append(round.index)
+        if round.index == 2:
+            raise KeyboardInterrupt
+        return real(rows, round, rng)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Arrays, "gather", gather)
+        with pytest.raises(KeyboardInterrupt) as cut:
+            fitted.fit(blobs())
+    (note,) = cut.value.__notes__
+    run = Ledger.open(ledger).runs("mine")[0].id
+    assert note == f"the ledger's run {run} was cut off: go on with it by fit(X, resume={run!r})"
+    first = fitted.fit(blobs(), resume=run)
+    again = model(ledger=ledger, dataset="mine", method="fastlloyd").fit(blobs(), resume=run)
+    np.testing.assert_array_equal(first.cluster_centers_, again.cluster_centers_)
+    assert len(Ledger.open(ledger).runs("mine")) == 1

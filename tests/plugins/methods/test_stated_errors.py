@@ -1,0 +1,152 @@
+"""Stated errors: of counts as their tables state them, of noise as it spreads, of approximations by their formulas."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.core.buckets import Space
+from cloister.core.budget import Budget
+from cloister.core.clustering import Coreset, Errors, Problem
+from cloister.core.domains import Box
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import count
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.compose import compose
+from cloister.core.registry.registry import built_in
+from cloister.core.session import Session
+from cloister.core.types import Floats
+from cloister.plugins.methods.median_step import step_noise, weiszfeld
+from cloister.plugins.methods.stated_errors import (
+    BORDER,
+    CLIPPED,
+    UNFINISHED,
+    count_error,
+    crossed,
+    divided,
+    hidden,
+    of_points,
+    of_steps,
+    sizes_of,
+    unseen,
+)
+from cloister.plugins.populations.arrays import Arrays
+
+PAIR = np.array([[-1.0, 0.0], [1.0, 0.0]])
+STILL = np.zeros((2, 2))
+
+
+@pytest.mark.parametrize(("name", "budget"), [("discrete-gaussian", Budget("gaussian", 0.3)),
+                                              ("discrete-laplace", Budget("pure", 0.5))])  # fmt: skip
+def test_the_error_of_a_count_is_the_one_that_its_table_states(name: str, budget: Budget) -> None:
+    oracle = compose(built_in(), "FrequencyOracle", name, {}, {}).value
+    problem = Problem(2, Box((-1.0, -1.0), (1.0, 1.0)), 100, budget)
+    session: Any = Session(problem, PublicRng.from_seed(1), Arrays(np.zeros((100, 2))), noise=NoiseRng.for_tests(1))
+    near = NearestCenter(problem.domain.snap(PAIR), problem.domain.max_norm)
+    (table,) = session.ask(count(near, oracle=oracle, budget=budget))
+    assert near.space == Space((2,))
+    assert count_error(oracle, 2, budget, problem) == pytest.approx(table.standard_error(np.arange(1))[0], rel=1e-3)
+
+
+def steps(**changes: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "sizes": np.array([100.0, 400.0]), "counted": np.array([100.0, 400.0]), "count_errors": 7.0, "centers": PAIR,
+        "steps": STILL, "noise": np.array([0.1, 0.2]), "radii": np.zeros(2),
+    }  # fmt: skip
+    return of_steps(**given | changes)
+
+
+def test_where_nothing_moves_and_nothing_is_clipped_errors_are_those_of_noise() -> None:
+    found = steps()
+    assert found["weights_error"].tolist() == [7.0, 7.0]
+    assert found["centers_error"].tolist() == [[0.1, 0.1], [0.2, 0.2]]
+
+
+def test_each_approximation_adds_its_own_part() -> None:
+    moved = steps(counted=np.array([70.0, 400.0]))["weights_error"]
+    assert moved == pytest.approx([math.hypot(7, 30), 7.0])
+    clipped = steps(radii=np.array([5.0, 0.0]))["centers_error"]
+    assert clipped[0] == pytest.approx(np.full(2, math.hypot(0.1, CLIPPED * 5)))
+    stepped = steps(steps=np.array([[0.4, 0.0], [0.0, 0.0]]))
+    assert stepped["centers_error"][0, 0] == pytest.approx(math.hypot(0.1, UNFINISHED * 0.4 * math.sqrt(0.75)))
+    assert stepped["weights_error"] == pytest.approx(np.hypot(7.0, [200 * 0.1, 200 * 0.1]))  # sqrt(n m) shift / D
+
+
+def test_more_rows_change_sides_the_nearer_the_centres_and_the_longer_the_steps() -> None:
+    sizes = np.array([100.0, 100.0, 0.0])
+    far, near = (np.array([[0.0], [d], [9.0]]) for d in (4.0, 2.0))
+    assert crossed(sizes, near, np.array([0.2, 0.2, 0.0]))[0] == pytest.approx(10.0)
+    assert crossed(sizes, far, np.array([0.2, 0.2, 0.0]))[0] == pytest.approx(5.0)
+    assert crossed(sizes, np.zeros((3, 1)), np.ones(3))[:2] == pytest.approx([100.0, 100.0])  # not more than there are
+    assert crossed(sizes[:1], near[:1], np.ones(1)).tolist() == [0.0]
+
+
+def test_rows_beyond_a_radius_are_missing_and_without_one_none_are() -> None:
+    sizes = np.array([60.0, 20.0])
+    assert unseen(sizes, 100, math.inf).tolist() == [0.0, 0.0]
+    assert unseen(sizes, 100, 1.0) == pytest.approx([20 * (0.75 + 0.5), 20 * (0.25 + 0.5)])
+    assert hidden(sizes, 50).tolist() == [0.0, 0.0]
+
+
+def test_cells_are_divided_by_volume() -> None:
+    cells = np.array([[[-2.0, -1.0], [-1.0, 1.0]], [[-0.5, -1.0], [0.5, 1.0]], [[-0.25, -1.0], [0.75, 1.0]]])
+    assert divided(cells, PAIR) == pytest.approx(np.array([[1, 0], [0.5, 0.5], [0.25, 0.75]]), abs=0.05)
+
+
+def grid(weights: Floats, error: float) -> Coreset:
+    at = np.array([-1.5, -0.5, 0.5, 1.5])
+    corners = np.stack([np.column_stack([at - 0.5, at * 0 - 1]), np.column_stack([at + 0.5, at * 0 + 1])], axis=1)
+    return Coreset(corners.mean(axis=1), weights, errors=Errors(np.full(4, error), np.zeros(4)), cells=corners)
+
+
+def test_the_noise_of_cells_spreads_sizes_as_much_as_is_stated() -> None:
+    """4,000 draws: the spread is known to one part in 90; 5% more or less is never seen by chance."""
+    g, none = np.random.default_rng(3), np.empty((0, 2))
+    sizes = np.array([sizes_of(grid(100 + 10 * g.standard_normal(4), 10.0), PAIR, none)[0] for _ in range(4000)])
+    stated = sizes_of(grid(np.full(4, 100.0), 10.0), PAIR, none)[1]
+    assert stated == pytest.approx(np.full(2, 10 * math.sqrt(2)))
+    assert sizes.std(axis=0) == pytest.approx(stated, rel=0.05)
+
+
+def test_a_cell_at_a_border_and_cells_left_out_add_to_the_error() -> None:
+    none = np.empty((0, 2))
+    cut = sizes_of(grid(np.full(4, 100.0), 0.0), np.array([[0.0, 0.0], [1.0, 0.0]]), none)[1]  # half of the third cell
+    assert cut == pytest.approx(np.full(2, 100 * BORDER * 0.5), rel=0.02)
+    out = np.array([[-1.0, 0.5], [-1.0, 0.7]])
+    more = sizes_of(grid(np.full(4, 100.0), 10.0), PAIR, out)[1]
+    assert more == pytest.approx([10 * math.sqrt(2 + 2 * 0.25), 10 * math.sqrt(2)])
+
+
+def test_points_far_from_any_border_have_the_errors_of_their_noise() -> None:
+    domain = Box((-10.0, -10.0), (10.0, 10.0))
+    points = np.concatenate([PAIR * 8 + 0.01 * np.array([[0.0, i]]) for i in (-1, 1)])
+    coreset = Coreset(points, np.full(4, 100.0), errors=Errors(np.full(4, 5.0), np.full(4, 30.0)))
+    found = of_points(coreset, PAIR * 8, PAIR * 8, domain)
+    assert found["weights_error"] == pytest.approx(np.full(2, 5 * math.sqrt(2)), rel=1e-3)
+    assert found["centers_error"] == pytest.approx(np.full((2, 2), 30 * math.sqrt(2) / 200), rel=1e-3)
+
+
+def test_points_between_two_centres_are_in_doubt_and_nothing_is_ever_infinite() -> None:
+    domain = Box((-10.0, -10.0), (10.0, 10.0))
+    between = Coreset(np.array([[-1.0, 0.0], [0.0, 0.1], [1.0, 0.0]]), np.array([100.0, 50.0, 100.0]))
+    found = of_points(between, PAIR, PAIR, domain, missing=np.array([0.0, 40.0]))
+    assert found["weights_error"].max() > 50
+    assert found["weights_error"][1] >= 40
+    for empty in (np.zeros(3), np.array([0.0, 1.0, -4.0])):
+        for k in (1, 2):
+            some = of_points(Coreset(between.points, empty), PAIR[:k], PAIR[:k], domain)
+            assert all(np.isfinite(figure).all() and (figure >= 0).all() for figure in some.values())
+
+
+def test_the_noise_of_a_median_s_step_spreads_as_much_as_is_stated() -> None:
+    """Pulls of three centres with noise in their direction alone, 4,000 times; nothing is shortened."""
+    g = np.random.default_rng(4)
+    sums = np.column_stack([np.zeros((3, 2)), [100.0, 200.0, 400.0]])
+    errors = np.array([3.0, 3.0, 8.0])
+    noise = np.concatenate([g.standard_normal((4000, 3, 2)), np.zeros((4000, 3, 1))], axis=2) * errors[:, None]
+    moved = np.array([weiszfeld(sums + each, errors, smoothing=0.2, stretch=1.25, shrink=0.0) for each in noise])
+    stated = step_noise(sums, errors, smoothing=0.2, stretch=1.25)
+    assert moved.std(axis=0) == pytest.approx(np.repeat(stated[:, None], 2, axis=1), rel=0.06)

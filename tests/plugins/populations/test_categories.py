@@ -1,0 +1,239 @@
+"""Categories and chosen columns in files and data frames of every kind: the same features, whatever the cells."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from cloister.core.errors import InvalidInput
+from cloister.plugins.populations.arrays import Arrays
+from cloister.plugins.populations.files import Files
+from tests.plugins.populations.engine_rows import answers
+
+LISTED = {"ward": ["A", "B"], "floor": [1, 2], "night": [True]}
+FRAME = pd.DataFrame(
+    {
+        "patient_id": [7, 8, 9, 10],
+        "age": [20.0, 30.0, 40.0, 50.0],
+        "ward": ["A", "B", "Z", "A"],
+        "floor": [1, 2, 3, 1],
+        "night": [True, False, True, False],
+        "visit": pd.to_datetime(["2020-01-01"] * 4),
+    }
+)
+FEATURES = ("age", "ward=A", "ward=B", "floor=1", "floor=2", "night=true")
+EXPECTED = [[20, 1, 0, 1, 0, 1], [30, 0, 1, 0, 1, 0], [40, 0, 0, 0, 0, 1], [50, 1, 0, 1, 0, 0]]
+
+
+def files(folder: Path) -> list[Path]:
+    FRAME.to_parquet(folder / "a.parquet")
+    FRAME.astype({"ward": "category"}).to_parquet(folder / "b.parquet", row_group_size=1)
+    pl.from_pandas(FRAME).write_parquet(folder / "c.parquet")
+    FRAME.to_feather(folder / "a.feather")
+    FRAME.to_csv(folder / "a.csv")
+    FRAME.to_csv(folder / "b.csv.gz", index=False)
+    return [folder / n for n in ("a.parquet", "b.parquet", "c.parquet", "a.feather", "a.csv", "b.csv.gz")]
+
+
+FRAMES: dict[str, Any] = {
+    "objects of pandas": FRAME.astype({"ward": object}), "strings of pandas": FRAME.astype({"ward": "string"}),
+    "categories of pandas": FRAME.astype({"ward": "category", "floor": "category"}), "polars": pl.from_pandas(FRAME),
+    "categories of polars": pl.from_pandas(FRAME).with_columns(pl.col("ward").cast(pl.Categorical)),
+    "pyarrow": pa.Table.from_pandas(FRAME),
+    "dictionaries of pyarrow": pa.Table.from_pandas(FRAME.astype({"ward": "category"})),
+    "whole numbers as floats": FRAME.astype({"floor": float}),
+}  # fmt: skip
+
+
+def test_every_file_gives_the_same_features(tmp_path: Path) -> None:
+    for path in files(tmp_path):
+        population = Files(path, ["age"], categories=LISTED)
+        assert population.columns == FEATURES, path
+        population.check()
+        np.testing.assert_array_equal(population.table(), EXPECTED, str(path))
+        assert Files(path, bounded=["age"], categories=LISTED).columns == FEATURES
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_every_frame_gives_the_same_features(name: str) -> None:
+    population = Arrays(FRAMES[name], ["age"], categories=LISTED)
+    assert population.columns == FEATURES
+    population.check()
+    np.testing.assert_array_equal(population.table(), EXPECTED)
+
+
+def test_arrays_have_categories_too(tmp_path: Path) -> None:
+    rows = np.array([[0.5, 1], [0.25, 2], [0.125, 9]])
+    np.save(tmp_path / "a.npy", rows)
+    expected = [[0.5, 1, 0], [0.25, 0, 1], [0.125, 0, 0]]
+    for population in (Arrays(rows, categories={"1": [1, 2]}), Files(tmp_path / "a.npy", categories={"1": [1, 2]})):
+        assert population.columns == ("0", "1=1", "1=2")
+        np.testing.assert_array_equal(population.table(), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["processes", "dask"])
+def test_every_engine_adds_up_the_same(name: str, shared: Any, tmp_path: Path) -> None:
+    files(tmp_path)
+    paths, more = [tmp_path / n for n in ("a.parquet", "b.parquet", "a.csv")], {"categories": {"ward": ["A"]}}
+    rows = Arrays(pd.concat([FRAME] * 3), ["age"], **more)
+    assert answers(Files(paths, ["age"], engine=shared[name], **more)) == answers(rows)
+
+
+def test_a_missing_category_is_a_missing_cell_and_one_that_is_not_listed_never_refuses(tmp_path: Path) -> None:
+    frame = FRAME.assign(ward=["A", None, "Z", ""])
+    for name, usable in (("a.csv", 2), ("a.parquet", 3), ("frame", 3)):
+        if name == "frame":
+            population: Any = Arrays(frame, ["age"], "drop", categories={"ward": ["A"]})
+            refusing: Any = Arrays(frame, ["age"], categories={"ward": ["A"]})
+        else:
+            (frame.to_csv if name == "a.csv" else frame.to_parquet)(tmp_path / name)
+            population = Files(tmp_path / name, ["age"], "drop", categories={"ward": ["A"]})
+            refusing = Files(tmp_path / name, ["age"], categories={"ward": ["A"]})
+        assert population.people == usable, name
+        with pytest.raises(InvalidInput, match="some cells are missing"):
+            refusing.check()
+
+
+def test_a_listed_value_is_itself_even_where_it_looks_like_a_missing_cell(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,country\n1,NA\n2,DE\n3,\n")
+    population = Files(tmp_path / "a.csv", ["x"], "drop", categories={"country": ["NA"]})
+    np.testing.assert_array_equal(population.table(), [[1, 1], [2, 0]])
+    assert Files(tmp_path / "a.csv", ["x"], "drop", categories={"country": ["DE"]}).table().tolist() == [[2, 1]]
+
+
+@pytest.mark.parametrize("asked", [{"columns": "*"}, {"columns": ["a"], "categories": {"c": ["x"]}}, {"bounded": "ab"}])
+def test_no_cell_of_a_csv_file_ever_changes_which_columns_are_used(asked: Any, tmp_path: Path) -> None:
+    """The adversary replaces any cell by any text."""
+    lines = [["a", "b", "c", "day_id"], ["1", "2", "3", "4"], ["5", "6", "7", "8"]]
+    path, found = tmp_path / "a.csv", set()
+    for row in (1, 2):
+        for column in range(4):
+            for cell in ("1", "", "word", "NA", "true", "2020-01-01", "1e999", "\xe9"):
+                other = [list(line) for line in lines]
+                other[row][column] = cell
+                path.write_text("\n".join(map(",".join, other)) + "\n")
+                found.add(Files(path, **asked).selection)
+    assert len(found) == 1
+
+
+def test_no_cell_of_a_frame_changes_which_columns_are_used_unless_it_is_refused() -> None:
+    for asked in ({"columns": "*"}, {}):
+        for cell in (1, 1.5, None, "word", True, pd.Timestamp("2020-01-01"), pd.NaT, np.nan):
+            frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}).astype({"b": object})
+            frame.loc[1, "b"] = cell
+            for one in (frame, frame.infer_objects(), frame.iloc[1:].infer_objects()):
+                try:
+                    assert Arrays(one, missing="drop", **asked).columns == ("a", "b")
+                except InvalidInput as error:
+                    assert "column 'b' does not hold numbers" in str(error)  # noqa: PT017
+
+
+def test_text_in_a_column_that_is_not_chosen_changes_nothing(tmp_path: Path) -> None:
+    path, rows = tmp_path / "a.csv", np.random.default_rng(0).random((50, 2))
+    found = []
+    for word in ("1", "word", "\xe9", ""):
+        lines = ["x,y,other", *(f"{x!r},{y!r},{word if i == 40 else 2}" for i, (x, y) in enumerate(rows.tolist()))]
+        path.write_bytes(("\n".join(lines) + "\n").encode("latin-1"))
+        population = Files(path, ["x", "y"])
+        population.check()
+        found.append(answers(population))
+    assert found[0] == found[1] == found[2] == found[3] == answers(Arrays(rows))
+
+
+def test_text_is_refused_in_the_same_words_everywhere(tmp_path: Path) -> None:
+    frame, said = pd.DataFrame({"x": [1.0, 2.0], "y": ["a", "b"]}), set()
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    for make in (
+        lambda: Files(tmp_path / "a.csv", ["x", "y"]), lambda: Files(tmp_path / "a.parquet", ["x", "y"]),
+        lambda: Arrays(frame, ["x", "y"]), lambda: Arrays(pl.from_pandas(frame)),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput, match="column 'y'") as caught:
+            make().check()
+        said.add(str(caught.value).rpartition("it is: ")[2])
+    assert said == {
+        "column 'y' does not hold numbers: leave it out of --columns (columns=), or list its public values with "
+        "--category (categories=), as in --category y=A,B,C"
+    }
+
+
+# how CSV files are written
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16", "utf-16-le", "cp1252"])
+@pytest.mark.parametrize("delimiter", [",", ";", "tab"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_encodings_and_delimiters(encoding: str, delimiter: str, ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{ending}"
+    text = "größe,ward\n1.5,ä\n2,é\n".replace(",", "\t" if delimiter == "tab" else delimiter).encode(encoding)
+    path.write_bytes(gzip.compress(text) if ending == "csv.gz" else text)
+    given = {"delimiter": delimiter, "encoding": None if encoding.startswith("utf-8") else encoding}
+    population = Files(path, ["größe"], categories={"ward": ["ä"]}, **given)
+    np.testing.assert_array_equal(population.table(), [[1.5, 1], [2, 0]])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("x,y\n1,2\n".encode("utf-16"), "is UTF-16, by its byte order mark: say so with --encoding utf-16"),
+        ("x,y\n1,2\n".encode("utf-32"), "is UTF-32, by its byte order mark: say so with --encoding utf-32"),
+        ("x,y\n1,2\n".encode("utf-16-le"), "seems to be UTF-16 without .* --encoding utf-16-le"),
+        ("x,y\n1,2\n".encode("utf-16-be"), "seems to be UTF-16 without .* --encoding utf-16-be"),
+        ("größe,y\n1,2\n".encode("latin-1"), "not UTF-8: it seems to be Latin-1.* --encoding latin-1"),
+        (b"x;y\n1;2\n", "is parted by ';': say so with --delimiter"),
+        (b"x\ty\n1\t2\n", r"is parted by '\\t': say so with --delimiter"),
+    ],
+)
+def test_a_file_is_named_as_what_it_is(content: bytes, message: str, tmp_path: Path) -> None:
+    for path, text in ((tmp_path / "a.csv", content), (tmp_path / "a.csv.gz", gzip.compress(content))):
+        path.write_bytes(text)
+        with pytest.raises(InvalidInput, match=message):
+            Files(path, "*")
+
+
+def test_a_category_in_latin_1_is_named_as_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("x,ward\n1,ä\n".encode("latin-1"))
+    with pytest.raises(InvalidInput, match="has cells that are not UTF-8: it seems to be Latin-1") as caught:
+        Files(tmp_path / "a.csv", ["x"], categories={"ward": ["ä"]}).check()
+    assert "ä" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"delimiter": ";;"}, "give one character"), ({"delimiter": '"'}, "give one character"),
+        ({"encoding": "utf-99"}, "give utf-8, latin-1"),
+    ],
+)  # fmt: skip
+def test_what_is_no_delimiter_or_encoding_is_refused(given: Any, message: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    with pytest.raises(InvalidInput, match=message):
+        Files(tmp_path / "a.csv", "*", **given)
+    np.save(tmp_path / "a.npy", np.zeros((2, 2)))
+    with pytest.raises(InvalidInput, match="are for CSV files"):
+        Files(tmp_path / "a.npy", **given)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("a.xlsx", r"pandas.read_excel\('a.xlsx'\)"), ("a.SQLITE", "pandas.read_sql"), ("a.db", "sqlite3.connect"),
+        ("a.duckdb", "duckdb.connect"), ("a.sas7bdat", "pandas.read_sas"), ("a.dta", "pandas.read_stata"),
+        ("a.tsv", "--delimiter tab"),
+    ],
+)  # fmt: skip
+def test_other_formats_are_led_through_pandas(name: str, way: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(InvalidInput, match=way):
+        Files(tmp_path / name, "*")

@@ -1,0 +1,203 @@
+"""Runs with categories: what a unit of distance is, what is recorded, and what is asked."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cloister import metrics
+from cloister.core.domains import Box
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import NoiseRng
+from cloister.run.bounds import domain_for, named_in
+from cloister.run.fit import fit, parties, source
+from cloister.run.request import Request, prepare
+from cloister.run.result import Result
+from tests.in_process import cloister
+
+WARDS = {"ward": ["A", "B", "C"]}
+
+
+def frame(n: int = 3000) -> pd.DataFrame:
+    g = np.random.default_rng(0)
+    ward = g.integers(0, 3, n)
+    return pd.DataFrame({
+        "age": np.clip(30 + 20 * ward + g.normal(0, 3, n), 0, 120), "ward": np.array(["A", "B", "C"])[ward],
+        "smoker": g.random(n) < 0.5,
+    })  # fmt: skip
+
+
+def request(**more: Any) -> Request:
+    return Request(**{
+        "k": 3, "epsilon": 2.0, "delta": 1e-6, "bounds": {"age": (0, 120)}, "rows": 3000, "seed": 1,
+        "method": "hst-means", **more,
+    })  # fmt: skip
+
+
+def released(columns: Any = ("age",), categories: Any = WARDS, **more: Any) -> Result:
+    population = source(frame(), list(columns), "refuse", categories=categories)
+    return fit(request(**more), population, noise=NoiseRng.for_tests(0))
+
+
+def far(result: Result, one: list[float], other: list[float]) -> float:
+    units = np.ones(len(one)) if result.units is None else result.units
+    return float(np.linalg.norm((np.array(one) - np.array(other)) / units))
+
+
+@pytest.mark.parametrize("zoom", ["off", "auto", 0.3])
+def test_two_categories_are_as_far_apart_as_the_ends_of_a_column(zoom: Any) -> None:
+    result = released(zoom=zoom)
+    low, high = np.array(result.details["intervals"])[0]
+    ends = far(result, [low, 0, 0, 0], [high, 0, 0, 0])
+    for one, other in itertools.combinations(np.eye(3).tolist(), 2):
+        assert far(result, [0, *one], [0, *other]) == pytest.approx(ends, rel=1e-12)
+    np.testing.assert_array_equal(np.array(result.details["intervals"])[1:], [[0, 1]] * 3)
+
+
+def test_the_range_of_a_category_is_never_found_from_the_rows() -> None:
+    """Where all rows have one value, a range that was looked for would be that value, and its unit next to nothing."""
+    population = source(frame().assign(ward="A"), ["age"], "refuse", categories=WARDS)
+    result = fit(request(zoom=0.3), population, noise=NoiseRng.for_tests(0))
+    np.testing.assert_array_equal(np.array(result.details["intervals"])[1:], [[0, 1]] * 3)
+    np.testing.assert_allclose(np.array(result.details["units"])[1:], np.sqrt(0.5))
+
+
+def test_without_a_scale_two_categories_are_one_of_the_caller_s_units_apart() -> None:
+    for scale, unit in (("none", 1.0), ({"age": 1.0}, 1.0), ({"age": 4.0}, 1 / 4)):
+        result = released(zoom="off", scale=scale)
+        year = far(result, [1, 0, 0, 0], [0, 0, 0, 0])
+        assert far(result, [0, 1, 0, 0], [0, 0, 1, 0]) == pytest.approx(year * unit, rel=1e-12)
+
+
+def test_groups_that_only_categories_tell_apart_are_found() -> None:
+    table = frame().assign(age=60.0)
+    population = source(table, ["age"], "refuse", categories=WARDS)
+    result = fit(request(epsilon=4.0), population, noise=NoiseRng.for_tests(0))
+    assert sorted(result.centers[:, 1:].argmax(axis=1)) == [0, 1, 2]
+    assert (result.centers[:, 1:].max(axis=1) > 0.8).all()
+    labels = metrics.labels(population.table() / result.units, result.centers / result.units)
+    assert pd.crosstab(labels, table["ward"]).gt(0).sum().sum() == 3
+
+
+def test_a_result_records_them_and_one_without_is_what_it_was() -> None:
+    result = released(["age", "smoker"])
+    assert result.columns == ("age", "smoker", "ward=A", "ward=B", "ward=C")
+    assert result.problem["categories"] == WARDS
+    assert result.problem["bounds"] == {"lower": [0.0] * 5, "upper": [120.0, 1.0, 1.0, 1.0, 1.0]}
+    assert Result.from_dict(result.as_dict()).problem == result.problem
+    assert "categories" not in released(categories=None).problem
+
+
+def test_other_values_make_another_run() -> None:
+    def digest(categories: Any) -> str:
+        chosen = source(frame(), ["age"], "refuse", categories=categories).selection
+        return prepare(request(), chosen.features, chosen_columns=chosen).digest()
+
+    assert len({digest(WARDS), digest({"ward": ["A", "B"]}), digest({"ward": ["B", "A", "C"]}), digest(None)}) == 4
+
+
+def test_what_a_run_asks_does_not_depend_on_which_categories_rows_have() -> None:
+    """The adversary gives all rows one value, or none that is listed: schedule, budget, and units stay the same."""
+    seen = set()
+    for word in ("A", "C", "not listed"):
+        population = source(frame().assign(ward=word), ["age"], "refuse", categories=WARDS)
+        result = fit(request(zoom="off"), population, noise=NoiseRng.for_tests(0))
+        spends = tuple(str(spend) for spend in result.privacy.as_dict()["spends"])
+        seen.add((spends, tuple(np.asarray(result.details["units"]).tolist())))
+    assert len(seen) == 1
+
+
+def test_columns_of_nothing_but_categories_need_no_bounds_and_no_zoom() -> None:
+    result = fit(request(bounds=None), source(frame(), ["ward"], "refuse", categories=WARDS))
+    assert not any("Zoom" in note for note in result.privacy.notes)
+    assert sorted(result.centers.argmax(axis=1)) == [0, 1, 2]
+
+
+def test_booleans_have_bounds_of_their_own() -> None:
+    chosen = source(frame(), ["age", "smoker"], "refuse").selection
+    assert domain_for({"age": (0, 120)}, chosen) == Box((0, 0), (120, 1))
+    assert domain_for({"age": (0, 120), "smoker": (-1, 2)}, chosen) == Box((0, -1), (120, 2))
+    assert domain_for((0, 1), chosen) == Box((0, 0), (1, 1))
+    assert domain_for(None, source(frame(), ["smoker"], "refuse").selection) == Box((0,), (1,))
+    with pytest.raises(InvalidInput, match="no bounds"):
+        domain_for(None, chosen)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"bounds": "ball:3"}, "categories need bounds per column, not a ball"),
+        ({"scale": {"age": 1, "ward": 2}}, "'ward' is a category, whose unit is fixed"),
+        ({"method": "zoom"}, "'zoom' has its own options"),
+        ({"bounds": None}, "no bounds"),
+    ],
+)
+def test_what_does_not_go_with_categories_is_refused(more: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        released(**more)
+    with pytest.raises(InvalidInput, match="there are only categories"):
+        released(["ward"], bounds=(0, 1))
+
+
+def test_bounds_say_which_columns_they_name(tmp_path: Path) -> None:
+    (tmp_path / "b.toml").write_text("age = [0, 120]\n")
+    assert named_in(str(tmp_path / "b.toml")) == named_in({"age": (0, 1)}) == ("age",)
+    for bounds in ("-1:1", (0, 1), None, {"lower": [0], "upper": [1]}, {"center": [0], "radius": 1}, Box((0,), (1,))):
+        assert named_in(bounds) is None
+
+
+def test_parties_pool_categories() -> None:
+    table = frame()
+    members = {name: source(table[i::2], ["age"], "refuse", categories=WARDS) for i, name in enumerate("ab")}
+    asked = request(method="fastlloyd", trust="aggregated", parties=2, epsilon=4.0, delta=1e-6)
+    result = fit(asked, parties(members))
+    assert result.problem["categories"] == WARDS
+
+
+# the command line
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    frame().assign(mrn=range(3000), visit=pd.Timestamp("2020-01-01")).to_parquet(tmp_path / "rows.parquet")
+    frame().to_csv(tmp_path / "rows.csv", sep=";", encoding="utf-16", index=False)
+    return tmp_path
+
+
+BASE = "-k", "3", "--epsilon", "2", "--rows", "3000", "--method", "hst-means", "--delta", "1e-6"
+
+
+def test_which_columns_are_used_is_said_before_anything_is_asked(folder: Path) -> None:
+    (folder / "b.toml").write_text("age = [0, 120]\n")
+    for asked in (("--bounds", "b.toml"), ("--columns", "age", "--bounds", "0:120")):
+        for more in ((), ("--dry-run",)):
+            done = cloister("fit", "rows.parquet", *BASE, *asked, "--category", "ward=A,B,C", *more, folder=folder)
+            assert done.returncode == 0, done.stderr
+            told = "columns used: age, ward (category); left out: smoker (not listed), mrn (not listed), visit (a date)"
+            assert done.stderr.splitlines()[0] == told
+    refused = cloister("fit", "rows.parquet", *BASE, "--bounds=-1:1", folder=folder)
+    assert refused.returncode == 2
+    assert "which columns? There are age (numbers), ward (text: for --category), smoker (booleans)" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_config_file_has_categories_and_how_a_csv_file_is_written(folder: Path) -> None:
+    (folder / "run.toml").write_text(
+        'columns = ["age"]\ndelimiter = ";"\nencoding = "utf-16"\nbounds = [[0, 120]]\n[category]\nward = ["A", "B"]\n'
+    )
+    done = cloister("fit", "rows.csv", *BASE, "--config", "run.toml", "--out", "r.json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert Result.load(folder / "r.json").columns == ("age", "ward=A", "ward=B")
+    asked = "rows.csv", "--delimiter", ";", "--encoding", "utf-16"
+    for told in (cloister("evaluate", "r.json", *asked, folder=folder),
+                 cloister("predict", "r.json", *asked, "-o", "l.csv", folder=folder),
+                 cloister("explain", *asked, *BASE, "--bounds", "0:120", "--columns", "age", "--category", "ward=A",
+                          folder=folder)):  # fmt: skip
+        assert told.returncode == 0, told.stderr
+    explained = cloister("explain", *BASE, "--bounds", "0:120", "--columns", "age", "--category", "ward=A,B")
+    assert "in 3 columns" in explained.stdout
