@@ -51,7 +51,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     """Whether columns of a data frame were chosen by name, so that others may stand beside them."""
 
     def __init__(
-        self, n_clusters: int = 8, *, method: str = "auto", epsilon: float = 1.0, delta: float = 0.0,
+        self, n_clusters: int | tuple[int, int] = 8, *, method: str = "auto", epsilon: float = 1.0, delta: float = 0.0,
         bounds: Any = None,
         rows: int | None = None, zoom: str | float = "auto", scale: Any = None,
         components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
