@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 
-SECTIONS = ("Args", "Attributes", "Raises", "Returns", "Yields")
+SECTIONS = ("Args", "Attributes", "Raises", "Returns", "Warns", "Yields")
 MARKUP = re.compile(r"(``[^`]+``|(?<![\w*(])\*\*?(?=[^\s*])[^*`|_]+(?<=[^\s*])\*\*?(?![\w*]))")
 BULLET = re.compile(r"(\* |- |\d+\. )")
 
@@ -23,21 +24,34 @@ def rst(docstring: str) -> list[str]:
     as ``Args:`` becomes a list of its items.
     """
     lines: list[str] = []
-    section = False
+    section, hang = False, ""  # what a list's further paragraphs are indented by
     for block in re.split(r"\n[ ]*\n", inspect.cleandoc(docstring)):
         rows = [row.rstrip() for row in block.strip("\n").split("\n")]
         head = rows[0].rstrip(":")
         if head in SECTIONS and rows[0].endswith(":"):
             lines += [f"**{head}**", "", *_items(rows[1:]), ""]
-            section = True
+            section, hang = True, ""
         elif rows[0].startswith("    ") and section and _is_item(rows[0]):
             lines += [*_items(rows), ""]
+        elif hang and rows[0].startswith(hang + "    "):
+            lines += [*_shown(rows, hang), ""]
+        elif hang and rows[0].startswith(hang) and rows[0][len(hang)] != " ":
+            lines += [*map(_bullet, rows), ""]
+        elif BULLET.match(rows[0].lstrip()):
+            rows = textwrap.dedent("\n".join(rows)).split("\n")
+            section, hang = False, " " * len(rows[0].split(" ")[0] + " ")
+            lines += [*_paragraph(rows), ""]
         elif rows[0].startswith("  "):
-            lines += ["::", "", *("    " + row for row in rows), ""]
+            lines += [*_shown(rows), ""]
         else:
-            section = False
+            section, hang = False, ""
             lines += [*_paragraph(rows), ""]
     return lines
+
+
+def _shown(rows: list[str], hang: str = "") -> list[str]:
+    """Lines as they stand, as a part of a list if it is indented by ``hang``."""
+    return [hang + "::", "", *(hang + "    " + row.removeprefix(hang) for row in rows)]
 
 
 def _is_item(row: str) -> bool:
@@ -68,7 +82,7 @@ def _paragraph(rows: list[str]) -> list[str]:
         return [_bullet(row) for row in rows]
     deeper = next((i for i, row in enumerate(rows) if i and row.startswith("  ") and rows[i - 1].endswith(":")), None)
     if deeper is not None:
-        return [*_paragraph(rows[:deeper]), "", "::", "", *("    " + row for row in rows[deeper:])]
+        return [*_paragraph(rows[:deeper]), "", *_shown(rows[deeper:])]
     first = next((i for i, row in enumerate(rows) if i and BULLET.match(row)), None)
     if first is not None:
         return [*_paragraph(rows[:first]), "", *_paragraph(rows[first:])]

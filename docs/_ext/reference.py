@@ -5,9 +5,13 @@ Everything is read off the program itself: the commands' own help, what ``cloist
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
+from types import GenericAlias
 from typing import Any
 
 import click
@@ -37,6 +41,12 @@ PYTHON = {
     "plugin": ("What plugins import", "cloister.plugin", ()),
 }  # fmt: skip
 """Page: title, a module whose public names it lists (or ''), further names."""
+
+OF_SKLEARN = (
+    "   :inherited-members: ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin",
+    "   :exclude-members: set_fit_request",
+)
+"""Of estimators, also what they have from cloister's own base, and nothing of scikit-learn's, which is described there."""
 
 
 def write(folder: Path) -> None:
@@ -122,9 +132,22 @@ def _python(title: str, module: str, names: list[str]) -> Iterator[str]:
     for name in names:
         home, _, last = name.rpartition(".")
         value = getattr(import_module(home), last)
-        if isinstance(value, type):
-            yield from (f".. autoclass:: {name}", "   :members:", "")
-        elif callable(value):
+        if inspect.isclass(value) and not isinstance(value, GenericAlias):
+            learns = any(base.__module__.startswith("sklearn.") for base in value.__mro__)
+            yield from (f".. autoclass:: {name}", "   :members:", *(OF_SKLEARN if learns else ()), "")
+        elif inspect.isfunction(value):
             yield from (f".. autofunction:: {name}", "")
         else:
-            yield from (f".. autodata:: {name}", "   :no-value:", "")
+            yield from (f".. py:data:: {name}", "")
+            yield from ("   " + line for line in rst(_said_of(home, last)))
+
+
+def _said_of(module: str, name: str) -> str:
+    """The string under a constant or an alias, in the module that defines it."""
+    found: Any = import_module(module)
+    lines = ast.parse(inspect.getsource(import_module(getattr(found, "_HOMES", {}).get(name, module)))).body
+    for line, below in pairwise(lines):
+        targets = getattr(line, "targets", [getattr(line, "target", None)])
+        if name in [getattr(target, "id", None) for target in targets] and isinstance(below, ast.Expr):
+            return str(ast.literal_eval(below.value))
+    return ""

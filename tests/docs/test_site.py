@@ -44,6 +44,21 @@ Args:
 
 The end:
     like this
+
+1. first_,
+   on two lines
+
+       a formula_
+
+   and more_ of it
+2. second
+
+text
+
+    1. also a list
+
+Warns:
+    ThisWarning: of that
 """
 
 
@@ -56,7 +71,14 @@ def test_docstrings_mean_the_same_on_the_site(tools: Any) -> None:
     assert "* ``k``: how many." in lines
     assert r"* one thing\_" in lines
     assert lines[lines.index("::") + 2 :][:2] == ["        shown   as it", "        stands  here"]
-    assert lines[lines.index("The end:") :] == ["The end:", "", "::", "", "        like this", ""]
+    end = lines.index("The end:")
+    assert lines[end : end + 6] == ["The end:", "", "::", "", "        like this", ""]
+    assert lines[end + 6 : end + 9] == [r"1. first\_,", "   on two lines", ""]
+    assert lines[end + 9 :] == [
+        "   ::", "", "           a formula_", "", r"   and more\_ of it", "2. second", "",
+        "text", "", "1. also a list", "",
+        "**Warns**", "", "* ``ThisWarning``: of that", "",
+    ]  # fmt: skip
 
 
 def test_every_command_and_every_component_has_a_page(tools: Any, tmp_path: Path) -> None:

@@ -84,6 +84,11 @@ def test_more_rows_change_sides_the_nearer_the_centres_and_the_longer_the_steps(
     assert crossed(sizes[:1], near[:1], np.ones(1)).tolist() == [0.0]
 
 
+def test_a_centre_that_jumped_from_an_empty_place_may_have_met_rows() -> None:
+    jump = {"sizes": np.array([0.0, 400.0]), "counted": np.array([-3.0, 400.0]), "steps": np.array([[0.4, 0], [0, 0]])}
+    assert steps(**jump)["weights_error"][0] == pytest.approx(math.hypot(7, math.sqrt(7 * 400) * 0.2 / 2), rel=0.02)
+
+
 def test_rows_beyond_a_radius_are_missing_and_without_one_none_are() -> None:
     sizes = np.array([60.0, 20.0])
     assert unseen(sizes, 100, math.inf).tolist() == [0.0, 0.0]
@@ -139,6 +144,14 @@ def test_points_between_two_centres_are_in_doubt_and_nothing_is_ever_infinite() 
         for k in (1, 2):
             some = of_points(Coreset(between.points, empty), PAIR[:k], PAIR[:k], domain)
             assert all(np.isfinite(figure).all() and (figure >= 0).all() for figure in some.values())
+
+
+def test_a_centre_without_any_point_has_an_error_all_the_same() -> None:
+    domain, centers = Box((-10.0, -10.0), (10.0, 10.0)), np.concatenate([PAIR, [[9.0, 9.0]]])
+    points = Coreset(PAIR, np.full(2, 100.0), errors=Errors(np.array([5.0, 6.0]), np.full(2, 30.0)))
+    found = of_points(points, centers, centers, domain)
+    assert found["weights_error"][2] == 6.0
+    assert found["centers_error"][2].tolist() == [domain.diameter / 2] * 2
 
 
 def test_the_noise_of_a_median_s_step_spreads_as_much_as_is_stated() -> None:

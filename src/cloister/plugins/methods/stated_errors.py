@@ -5,12 +5,14 @@ covers the noise, and what lies between a figure and what it stands for:
 
 * Centres were moved after their rows were counted, by released steps. Of two groups of n and m rows whose centres are
   D apart, about sqrt(n m) / D rows lie in a layer of width 1 between them; where their border moves, by half the steps'
-  lengths together, so many change sides. The next step of a centre would be shorter: a part ``UNFINISHED`` of this
+  lengths together, so many change sides. (A group in which no rows were seen may have as many as noise hides: a
+  centre that jumps from an empty place meets some.) The next step of a centre would be shorter: a part ``UNFINISHED`` of this
   one, in the columns it went along and, as far as anyone knows, in all of them.
 * Steps are shrunk, which trades noise for bias: never for more of it than the noise that is stated (James and Stein).
 * A k-median's pulls are smoothed near their centre: ``SMOOTHED`` of that length, in any direction.
 * Clipping takes off a mean what rows beyond the radius are farther out: ``CLIPPED`` of the radius, in any direction.
 * Sizes that were moved to add up to the public number of rows are off by as much as they were moved.
+* Of a centre without any released point, nothing is known but how many rows noise hides, in any point.
 * A cell at the border of two groups is divided by volume, as if its rows fell on one side or the other by chance, half
   of them together (``BORDER``). What cells hold that noise hides is left out: ``HIDDEN`` standard errors each.
 
@@ -79,7 +81,7 @@ def of_steps(
     moved = np.abs(sizes - np.maximum(counted, 0.0))
     along = UNFINISHED * np.sqrt((steps**2 + (lengths**2 / steps.shape[1])[:, None]) / 2)
     fixed = np.hypot(noise, CLIPPED * radii)[:, None]
-    sides = crossed(np.maximum(sizes, 0.0), centers, lengths)
+    sides = crossed(np.maximum(sizes, count_errors), centers, lengths)  # noise may hide as many rows
     return {"weights_error": np.sqrt(count_errors**2 + moved**2 + sides**2), "centers_error": np.hypot(along, fixed)}
 
 
@@ -137,6 +139,8 @@ def of_points(
     sizes = np.maximum(held(groups, weights, k), 1.0)
     sums = np.bincount(groups, noise.sums**2 + between * second**2 / domain.dimension, minlength=k)
     spread = np.minimum(np.sqrt(sums) / sizes, domain.diameter / 2)
+    empty = np.bincount(groups, minlength=k) == 0
+    doubt[empty], spread[empty] = (noise.weights**2).max(initial=0.0), domain.diameter / 2
     away = np.linalg.norm(centers - domain.middle - found, axis=1) / math.sqrt(domain.dimension)
     errors = np.hypot(spread, UNFINISHED * away)[:, None]
     return {"weights_error": np.sqrt(doubt + missing**2), "centers_error": np.broadcast_to(errors, centers.shape)}
