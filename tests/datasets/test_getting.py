@@ -36,7 +36,9 @@ class Site(BaseHTTPRequestHandler):
             self.end_headers()
             return
         if self.path == "/torn":  # a chunk that is longer than what comes, and a length that is no number
-            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: many\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n1 2.5")
+            self.wfile.write(
+                b"HTTP/1.1 200 OK\r\nContent-Length: many\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n1 2.5"
+            )
             return
         page = self.pages.get(self.path)
         self.send_response(404 if page is None else 200)

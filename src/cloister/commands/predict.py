@@ -21,6 +21,7 @@ from cloister.commands.common import (
 )
 from cloister.commands.endings import ending, printing
 
+
 def predict(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
     rows: Rows,

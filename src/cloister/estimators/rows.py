@@ -12,7 +12,6 @@ from sklearn.utils.validation import validate_data
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
 
-
 ROWS = "give a table of numbers, an array (rows, columns) or a data frame"
 
 HARMLESS = (

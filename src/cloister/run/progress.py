@@ -104,8 +104,8 @@ class _TerminalBar(_Bar):
 
 
 class _NotebookBar(_Bar):
-    """The browser's own progress bar: needs no widgets. It shows no number of rows: a notebook that is saved while a run
-    lasts, or whose kernel dies, keeps it."""
+    """The browser's own progress bar: needs no widgets. It shows no number of rows: a notebook that is saved while a
+    run lasts, or whose kernel dies, keeps it."""
 
     _shown: Any = None
 
