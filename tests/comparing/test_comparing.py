@@ -42,6 +42,15 @@ def test_baselines_are_what_they_say() -> None:
     assert costs[REFERENCE] < costs[MEAN] <= costs[MIDPOINT]
 
 
+@pytest.mark.parametrize(("bounds", "word"), [((-1, 1), "no data"), ("rows", "NOT private")])
+def test_the_middle_of_bounds_is_no_data_only_if_they_were_stated(bounds: Any, word: str) -> None:
+    found = study(bounds=bounds, runs=1)
+    (said,) = (record["note"] for record in found.records() if record["method"] == MIDPOINT)
+    assert said == f"{word}: a single centre"
+    (line,) = (line for line in found.table(100).splitlines() if MIDPOINT in line)
+    assert word in line
+
+
 def test_the_default_is_auto_and_what_it_picks_from() -> None:
     found = study(methods=None, runs=1)
     labels = [cell.label for cell in found.cells]

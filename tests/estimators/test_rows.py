@@ -184,3 +184,10 @@ def test_a_refusal_of_uneven_rows_does_not_count_them(n: int) -> None:
     with pytest.raises(ValueError, match="different numbers of cells") as error:
         model().fit([*[[1.0, 2.0]] * n, [1.0]])
     assert not any(letter.isdigit() for letter in str(error.value))
+
+
+def test_a_fit_forgets_the_names_of_the_fit_before() -> None:
+    fitted = model(bounds={"age": (0, 120)}).fit(mixed())
+    fitted.set_params(bounds=(-1, 1)).fit(blobs())
+    with pytest.warns(UserWarning, match="fitted without feature names"):
+        assert (fitted.predict(pd.DataFrame(blobs(), columns=["p", "q"])) == fitted.predict(blobs())).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloister.comparing.figures import BASELINES, Cell, Figures
+from cloister.comparing.figures import Cell, Figures
 from cloister.comparing.rivals import FLAWS
 from cloister.run.estimates import Estimate
 
@@ -50,7 +50,7 @@ def _table(study: Figures, epsilon: float) -> Table:
         table.add_row(*_row(study, cell))
     table.add_section()
     for name, cost in study.costs.items():
-        table.add_row(name, BASELINES[name].partition(":")[0], f"{cost:.4g}", _ratio(study, cost), "", "")
+        table.add_row(name, study.baseline(name).partition(":")[0], f"{cost:.4g}", _ratio(study, cost), "", "")
     return table
 
 

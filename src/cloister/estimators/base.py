@@ -137,7 +137,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     def _population(self, rows: Any, users: Any, advance: Any) -> Any:
         """The rows of a fit, and their features as scikit-learn knows them. A data frame keeps its names."""
         users = users if self.user_column is None else self.user_column
-        frame = frame_of(rows)
+        frame, self._by_names = frame_of(rows), False
         if frame is None:
             refuse_names(self.columns, self.categories, self.user_column)
             rows = table(self, rows, reset=True, drop=self.missing == "drop")

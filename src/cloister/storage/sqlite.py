@@ -94,7 +94,12 @@ class Store:
         if db.execute("pragma application_id").fetchone() != (kind,):
             raise self.damaged(path, f"it is not a {self.name} file of cloister")
         (version,) = db.execute("pragma user_version").fetchone()
-        if not 1 <= version <= newest:
+        if version > newest:
+            raise Damaged(
+                f"the {self.name} {path} was written by a later cloister (its format is version {version}, this one "
+                f"reads versions up to {newest}): use that one, not a backup, which lacks what was done since"
+            )
+        if version < 1:
             raise self.damaged(path, f"its format is version {version}, this cloister reads versions up to {newest}")
         if update and version < newest:
             _all(db, *chain.from_iterable(self.updates[version - 1 :]), stamp)
