@@ -116,13 +116,8 @@ class _TerminalBar(_Bar):
 
 
 class _NotebookBar(_Bar):
-<<<<<<< HEAD
     """The browser's own progress bar: needs no widgets. It shows no number of rows, since a notebook that is saved
     while a run lasts, or whose kernel dies, keeps it."""
-=======
-    """The browser's own progress bar: needs no widgets. It shows no number of rows: a notebook that is saved while a
-    run lasts, or whose kernel dies, keeps it."""
->>>>>>> 7a3fe97fdda0fbac1219fa4f6320bda199467cdf
 
     _shown: Any = None
 
