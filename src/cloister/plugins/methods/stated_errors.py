@@ -6,8 +6,8 @@ covers the noise, and what lies between a figure and what it stands for:
 * Centres were moved after their rows were counted, by released steps. Of two groups of n and m rows whose centres are
   D apart, about sqrt(n m) / D rows lie in a layer of width 1 between them; where their border moves, by half the steps'
   lengths together, so many change sides. (A group in which no rows were seen may have as many as noise hides: a
-  centre that jumps from an empty place meets some.) The next step of a centre would be shorter: a part ``UNFINISHED`` of this
-  one, in the columns it went along and, as far as anyone knows, in all of them.
+  centre that jumps from an empty place meets some.) The next step of a centre would be shorter: a part ``UNFINISHED``
+  of this one, in the columns it went along and, as far as anyone knows, in all of them.
 * Steps are shrunk, which trades noise for bias: never for more of it than the noise that is stated (James and Stein).
 * A k-median's pulls are smoothed near their centre: ``SMOOTHED`` of that length, in any direction.
 * Clipping takes off a mean what rows beyond the radius are farther out: ``CLIPPED`` of the radius, in any direction.
