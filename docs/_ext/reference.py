@@ -46,7 +46,7 @@ OF_SKLEARN = (
     "   :inherited-members: ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin",
     "   :exclude-members: set_fit_request",
 )
-"""Of estimators, also what they have from cloister's own base, and nothing of scikit-learn's, which is described there."""
+"""Of estimators, also what they have from cloister's own base, but not what scikit-learn gives to all."""
 
 
 def write(folder: Path) -> None:
