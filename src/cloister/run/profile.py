@@ -148,7 +148,7 @@ class Profile:
             return ["Standard errors are not known: the method, or the version that made this result, states none."]
         return [
             "\u00b1 is one standard error, of noise and of what the method approximates: two of them held nine of "
-            "ten figures in trials or more, which is no promise for other rows."
+            "ten figures or more in most trials, and six or seven in the worst, so it is an estimate and no bound."
         ]
 
     @property
