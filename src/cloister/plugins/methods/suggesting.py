@@ -16,9 +16,11 @@ standard errors of their count is not suggested: noise makes such groups. If tha
 
 Guarantee: post-processing of released points and of public standard errors.
 
-What to expect at epsilon = 1, of generated mixtures of 2 to 30 normal groups in 2 to 10 columns with centres at least
-six standard deviations apart: FIGURES. Groups that overlap are taken for one, and noise
-above their size hides them. It says nothing of groups that are not around centres.
+What to expect at epsilon = 1, of generated mixtures of 2 to 30 normal groups in 2 to 10 columns
+(``benchmarks/suggested.py``): with 500 rows per group and more, the number of groups in 77 of 78 runs where centres are
+at least six standard deviations apart, and in 35 of 41 where they are at least four; with fewer rows in 8 of 11 at six.
+Groups that overlap are taken for one, and noise above their size hides them. It says nothing of groups that are not
+around centres.
 
 Source: Rousseeuw 1987 (silhouettes; by centres: Hruschka, de Castro, Campello 2006); Ward 1963.
 """
