@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import pairwise
@@ -52,7 +53,8 @@ OF_SKLEARN = (
 def write(folder: Path) -> None:
     """All pages, into a folder of their own. Those that have not changed are left alone, and others taken away."""
     pages = {folder / f"{name}.rst": text for name, text in _pages()}
-    for old in set(folder.rglob("*.rst")) - set(pages):
+    pages |= {folder / f"{name}.txt": text for name, text in _lists()}
+    for old in {path for path in folder.rglob("*.*") if path.suffix in (".rst", ".txt")} - set(pages):
         old.unlink()
     for path, text in pages.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,6 +72,21 @@ def _pages() -> Iterator[tuple[str, str]]:
     for name, (title, module, more) in PYTHON.items():
         names = [f"{module}.{each}" for each in _public(module)] if module else []
         yield f"python/{name}", "\n".join(_python(title, module, [*names, *more]))
+
+
+def _lists() -> Iterator[tuple[str, str]]:
+    """What each command and each component is, in a line with a link: for the pages that list them."""
+    command: Any = typer.main.get_command(program)
+    yield "cli", "".join(_line("cli", name, each.help or "") for name, each in command.commands.items())
+    for role in sorted({spec.role for spec in registry().specs()}):
+        found = (describe(registry(), spec) for spec in registry().specs(role))
+        yield f"components/{role}", "".join(_line(f"components/{role}", f["name"], f["summary"]) for f in found)
+
+
+def _line(folder: str, name: str, text: str) -> str:
+    sentence = re.split(r"(?<=\.)\s", text.strip())[0]
+    sentence += "" if sentence.endswith(".") else "."
+    return f"* :doc:`{name} </reference/generated/{folder}/{name}>`: {escaped(sentence)}\n"
 
 
 def _title(text: str, line: str = "=") -> list[str]:

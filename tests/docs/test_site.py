@@ -101,6 +101,10 @@ def test_every_command_and_every_component_has_a_page(tools: Any, tmp_path: Path
     assert "Guarantee: the trust model" in page
     fit = (tmp_path / "cli" / "fit.rst").read_text("utf-8")
     assert ".. option:: --epsilon" in fit
+    assert (tmp_path / "cli.txt").read_text("utf-8").count("\n* ") + 1 == len(command.commands)
+    assert "</reference/generated/components/Method/hst-means>`: k-means by" in (
+        tmp_path / "components" / "Method.txt"
+    ).read_text("utf-8")
 
 
 def test_the_index_of_components_has_every_role_that_has_any() -> None:
