@@ -84,7 +84,7 @@ def _lists() -> Iterator[tuple[str, str]]:
 
 
 def _line(folder: str, name: str, text: str) -> str:
-    sentence = re.split(r"(?<=\.)\s", text.strip())[0]
+    sentence = re.split(r"(?<=\.) ", " ".join(text.split()))[0]
     sentence += "" if sentence.endswith(".") else "."
     return f"* :doc:`{name} </reference/generated/{folder}/{name}>`: {escaped(sentence)}\n"
 
