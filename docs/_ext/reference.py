@@ -43,12 +43,6 @@ PYTHON = {
 }  # fmt: skip
 """Page: title, a module whose public names it lists (or ''), further names."""
 
-OF_SKLEARN = (
-    "   :inherited-members: ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin",
-    "   :exclude-members: set_fit_request",
-)
-"""Of estimators, also what they have from cloister's own base, but not what scikit-learn gives to all."""
-
 
 def write(folder: Path) -> None:
     """All pages, into a folder of their own. Those that have not changed are left alone, and others taken away."""
@@ -150,13 +144,22 @@ def _python(title: str, module: str, names: list[str]) -> Iterator[str]:
         home, _, last = name.rpartition(".")
         value = getattr(import_module(home), last)
         if inspect.isclass(value) and not isinstance(value, GenericAlias):
-            learns = any(base.__module__.startswith("sklearn.") for base in value.__mro__)
-            yield from (f".. autoclass:: {name}", "   :members:", *(OF_SKLEARN if learns else ()), "")
+            yield from (f".. autoclass:: {name}", f"   :members: {', '.join(_members(value))}".rstrip(), "")
         elif inspect.isfunction(value):
             yield from (f".. autofunction:: {name}", "")
         else:
             yield from (f".. py:data:: {name}", "")
             yield from ("   " + line for line in rst(_said_of(home, last)))
+
+
+def _members(thing: type) -> list[str]:
+    """Of an estimator, what it and cloister's bases define, and nothing that scikit-learn gives to all. Of others: none
+    by name, which stands for all."""
+    if not any(base.__module__.startswith("sklearn.") for base in thing.__mro__):
+        return []
+    own = [base for base in thing.__mro__ if base.__module__.startswith("cloister.")]
+    names = dict.fromkeys(name for base in reversed(own) for name in vars(base))
+    return [name for name in names if not name.startswith(("_", "set_"))]
 
 
 def _said_of(module: str, name: str) -> str:
