@@ -75,6 +75,13 @@ _STORED: Final = {
     "breast_wisconsin_699": 2,
     "covertype_first20k": 7,
     "higgs_10k": 2,
+    "s2": 15,
+    "a1": 20,
+    "a2": 35,
+    "d31": 31,
+    "r15": 15,
+    "unbalance": 8,
+    "dim032": 16,
 }
 _MIXTURES: Final = {"g10k_d32_k16": (10_000, 32, 16, 11), "g100k_d10_k10": (100_000, 10, 10, 12)}
 _G2: Final = re.compile(r"g2-(\d+)-(\d+)")

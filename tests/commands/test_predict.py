@@ -163,3 +163,9 @@ def test_memory_does_not_grow_with_the_rows(folder: Path) -> None:
         predicted(folder, "big.parquet", "-o", "labels.parquet")
     assert sum(seen) == len(big) == 180_000
     assert max(seen) <= 65_536
+
+
+def test_a_parquet_file_of_labels_says_itself_that_it_is_not_private(folder: Path) -> None:
+    predicted(folder, "rows.parquet", "-o", "labels.parquet", "--keep", "id")
+    said = pyarrow.parquet.read_schema(folder / "labels.parquet").metadata
+    assert said[b"cloister"].startswith(b"NOT private: labels were computed from the rows")

@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from cloister.comparing import Contender, comparison, trials
 from cloister.comparing.conditions import usual_delta
 from cloister.comparing.figures import MEAN, MIDPOINT, REFERENCE
+from cloister.comparing.picture import _costs
 from cloister.comparing.study_file import NOTE
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
+from cloister.run.estimates import Estimate
 from tests.comparing.studies import ROWS, study
 
 # what a study holds
@@ -37,6 +40,15 @@ def test_baselines_are_what_they_say() -> None:
     assert costs[MIDPOINT] == pytest.approx(np.square(ROWS).sum(axis=1).mean())
     assert costs[MEAN] == pytest.approx(np.square(ROWS - ROWS.mean(axis=0)).sum(axis=1).mean())
     assert costs[REFERENCE] < costs[MEAN] <= costs[MIDPOINT]
+
+
+@pytest.mark.parametrize(("bounds", "word"), [((-1, 1), "no data"), ("rows", "NOT private")])
+def test_the_middle_of_bounds_is_no_data_only_if_they_were_stated(bounds: Any, word: str) -> None:
+    found = study(bounds=bounds, runs=1)
+    (said,) = (record["note"] for record in found.records() if record["method"] == MIDPOINT)
+    assert said == f"{word}: a single centre"
+    (line,) = (line for line in found.table(100).splitlines() if MIDPOINT in line)
+    assert word in line
 
 
 def test_the_default_is_auto_and_what_it_picks_from() -> None:
@@ -205,3 +217,21 @@ def test_a_contenders_text_names_options_slots_trust_and_delta() -> None:
 
 def test_one_contender_given_twice_runs_once() -> None:
     assert len(study(methods=["fastlloyd", Contender("fastlloyd")]).cells) == 1
+
+
+def test_figures_have_the_digits_that_their_errors_let_mean_something() -> None:
+    found = study()
+    cell = found.at(found.epsilons[0])[0]
+    assert cell.mean is not None
+    assert Estimate(cell.mean.value, cell.mean.standard_error).text in found.table()
+    assert f" {found.ratio(cell.mean.value):.3f} " in found.table()
+
+
+@pytest.mark.parametrize("spread", [1.3, 4.0, 70.0, 1e5])
+def test_costs_can_be_read_off_the_picture_however_little_they_differ(spread: float) -> None:
+    axes = Figure().subplots()
+    axes.set(yscale="log", ylim=(0.083, 0.083 * spread))
+    _costs(axes)
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    inside = [float(text) for text in labels if 0.083 <= float(text) <= 0.083 * spread]
+    assert 2 <= len(inside) <= 12

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cloister.core.columns import Selection, TableColumn, select, table_columns
+from cloister.core.columns import Selection, TableColumn, not_numbers, select, table_columns
 from cloister.core.errors import InvalidInput, UnknownName
 
 TABLE = [
@@ -146,3 +146,9 @@ def test_features_lead_back_to_the_columns_of_the_table() -> None:
 def test_many_columns_are_told_in_one_short_line() -> None:
     table = [TableColumn(f"x{j}", "numbers") for j in range(500)]
     assert re.fullmatch(r"columns used: x0, .*, x19, and 480 more", select(table, "*").words)
+
+
+def test_nobody_is_told_to_list_identifiers_or_dates() -> None:
+    assert "--category ward=A,B,C" in not_numbers("ward")
+    for name in ("mrn", "visit_date"):
+        assert not_numbers(name) == f"column '{name}' does not hold numbers: leave it out of --columns (columns=)"

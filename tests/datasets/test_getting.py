@@ -35,6 +35,11 @@ class Site(BaseHTTPRequestHandler):
             self.send_header("Location", f"http://localhost:{self.server.server_address[1]}/rows.txt")
             self.end_headers()
             return
+        if self.path == "/torn":  # a chunk that is longer than what comes, and a length that is no number
+            self.wfile.write(
+                b"HTTP/1.1 200 OK\r\nContent-Length: many\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n1 2.5"
+            )
+            return
         page = self.pages.get(self.path)
         self.send_response(404 if page is None else 200)
         self.send_header("Content-Length", str(len(page or b"")))
@@ -144,6 +149,11 @@ def test_a_server_that_is_away_or_lacks_the_file_is_one_error(site: str) -> None
         fetched(f"{site}/none")
     with pytest.raises(CloisterError, match=r"127\.0\.0\.1 cannot be reached .*is there a network"):
         fetched("http://127.0.0.1:9/rows.txt")
+
+
+def test_an_answer_that_is_torn_is_one_error(site: str) -> None:
+    with pytest.raises(CloisterError, match="cannot be reached"):
+        fetched(f"{site}/torn")
 
 
 # the commands

@@ -19,13 +19,12 @@ pytest.importorskip("ipykernel")
 pytest.importorskip("sklearn")
 
 CELLS = (
-    "import pandas as pd\nimport cloister\nfrom cloister.datasets.hospital import BOUNDS, WARDS\n"
-    "from cloister.report.page import html_of\nfrom cloister.run.profile import profile_of",
+    "import pandas as pd\nimport cloister\nfrom cloister.datasets.hospital import BOUNDS, WARDS",
     "patients = pd.read_csv('patients.csv')",
     "model = cloister.KMeans(7, epsilon=1, delta=1e-7, bounds=BOUNDS, categories={'ward': list(WARDS)})\n"
     "model.fit(patients)",
-    "model.result_", "model.privacy_", "profile_of(model.result_)", "model.plot()", "model.result_.plot(project=True)",
-    "open('groups.html', 'w', encoding='utf-8').write(html_of(model.result_))",
+    "model.result_", "model.privacy_", "model.result_.profile()", "model.plot()", "model.result_.plot(project=True)",
+    "model.result_.report('groups.html')",
 )  # fmt: skip
 FIT, RESULT, PRIVACY, PROFILE, MAP, PROJECTION = range(2, 8)
 
@@ -43,8 +42,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
 
 
 def shown(cell: Any, kind: str) -> str:
-    """The one output of this kind."""
-    (found,) = (output.data[kind] for output in cell.outputs if kind in output.get("data", {}))
+    """The cell's value in this form; a bar of progress may stand before it."""
+    (found,) = (output.data[kind] for output in cell.outputs if output.output_type == "execute_result")
     return str(found)
 
 

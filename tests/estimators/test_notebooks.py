@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import sys
 from html.parser import HTMLParser
 from typing import Any
@@ -114,7 +115,7 @@ def test_short_work_shows_nothing_on_a_terminal_and_long_work_does(
         assert seen() == b""
         patch.setattr("cloister.estimators.base.SOON", 0.0)
         model(method="fastlloyd").fit(blobs())
-        assert b" rounds" in seen()
+        assert re.search(rb"round (\d+) of \1", seen())
         model(progress=False).fit(blobs())
         assert seen() == b""
     os.close(ours)
@@ -122,7 +123,30 @@ def test_short_work_shows_nothing_on_a_terminal_and_long_work_does(
 
 def test_in_a_file_progress_is_shown_where_somebody_asks_for_it(capsys: pytest.CaptureFixture[str]) -> None:
     model(method="fastlloyd", progress=True).fit(blobs())
-    assert " rounds" in capsys.readouterr().err
+    assert re.search(r"round (\d+) of \1 ", capsys.readouterr().err)
+
+
+def test_a_file_does_not_tell_where_the_bar_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever is shown it would read the share of the public number of rows that there are."""
+    seen = set[str]()
+    for rows in (blobs(), blobs(1000), blobs(10)):
+        model(method="fastlloyd", options={"rounds": 2}, zoom="off", progress=True).fit(rows)
+        seen.add(capsys.readouterr().err)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("public", [2000, None])
+def test_a_notebook_that_is_saved_half_way_has_no_number_of_rows(
+    public: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("IPython")
+    seen = list[str]()
+    monkeypatch.setattr(shown._NotebookBar, "_show", lambda self, text, html: seen.extend((text, html)))
+    monkeypatch.setattr(shown, "_in_notebook", lambda: True)
+    monkeypatch.setattr(shown, "OFTEN", 0.0)
+    model(rows=public, progress=True, delta=0.0, method="su-lloyd").fit(blobs(1987))
+    assert len(seen) > 4
+    assert not [text for text in seen if re.search(r"1,?9\d\d|3,?9\d\d", text)]
 
 
 def test_a_notebook_shows_a_bar_that_moves_within_the_rounds_and_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +166,7 @@ def test_a_notebook_shows_a_bar_that_moves_within_the_rounds_and_vanishes(monkey
     monkeypatch.setattr(shown, "OFTEN", 0.0)
     fitted = model(method="fastlloyd", options={"rounds": 2}, zoom="off", progress=True).fit(blobs())
     assert [bundle["text/plain"] for bundle in bundles] == [
-        "2 rounds: 0%", "2 rounds: 50%", "2 rounds: 100%", "",
+        "2 rounds: 0%", "round 1 of 2: 50%", "round 2 of 2: 100%", "",
     ]  # fmt: skip
-    assert '<progress value="2000" max="4000">' in bundles[1]["text/html"]
+    assert '<progress value="50" max="100">' in bundles[1]["text/html"]
     assert "progress" not in fitted.result_.details

@@ -14,6 +14,7 @@ import pytest
 
 import cloister
 from cloister.core.installing import command
+from cloister.run.fit import source
 from tests.estimators.fitted import blobs, mixed, model
 
 
@@ -40,6 +41,16 @@ def test_the_columns_that_bounds_and_categories_name_are_used_and_others_may_sta
     assert not pure[0] & pure[1]
     with pytest.raises(ValueError, match="categories: give a data frame with ward, age"):
         fitted.predict(np.ones((2, 2)))
+
+
+def test_a_frame_that_is_read_in_chunks_has_the_labels_of_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = blobs()
+    fitted = model().fit(rows)
+    named = model().fit(frame := pd.DataFrame(rows, columns=["a", "b"]))
+    named.cluster_centers_ = fitted.cluster_centers_
+    monkeypatch.setattr("cloister.plugins.populations.arrays.chunk_rows", lambda dimension: 300)
+    assert (named.predict(frame) == fitted.predict(rows)).all()
+    assert np.array_equal(source(frame, None, "refuse").features(), rows)
 
 
 def test_bounds_of_a_file_name_columns_too(tmp_path: Path) -> None:
@@ -138,3 +149,45 @@ def test_they_are_found_in_the_package() -> None:
     assert names <= set(dir(cloister)) & set(cloister.__all__)
     with pytest.raises(AttributeError, match="no attribute 'KMean'"):
         _ = cloister.KMean  # type: ignore[attr-defined]
+
+
+SECRET = 0.987654321
+
+
+def unusable() -> dict[str, Any]:
+    """Rows that scikit-learn and NumPy refuse, each with a cell that must not be quoted."""
+    return {
+        "one column": np.array([SECRET, 2.0]), "a list": [SECRET, 2.0], "one number": SECRET,
+        "complex": np.array([[SECRET + 1j, 2.0], [1.0, 2.0]]), "of several lengths": [[SECRET, 2.0], [1.0]],
+        "text": [[str(SECRET), "x"], ["1", "2"]], "beyond floats": [[int(SECRET * 10**9) * 10**400, 1], [2, 3]],
+        "solid": np.full((2, 2, 2), SECRET), "missing": [[SECRET, np.nan], [1.0, 2.0]],
+        "a series": pd.Series([SECRET, 2.0]),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("what", unusable())
+def test_no_refusal_of_rows_quotes_a_cell(what: str) -> None:
+    fitted, rows = model().fit(blobs()), unusable()[what]
+    scaler = cloister.PublicScaler(bounds=(-1, 1))
+    for ask in (model().fit, fitted.predict, fitted.transform, fitted.score, model().fit_predict):
+        with pytest.raises(ValueError) as error:  # noqa: PT011  # any: what it does not say is what counts
+            ask(rows)
+        assert "98765" not in str(error.value)
+    if what != "missing":  # which a scaler lets pass
+        with pytest.raises(ValueError) as error:  # noqa: PT011
+            scaler.fit(rows)
+        assert "98765" not in str(error.value)
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_a_refusal_of_uneven_rows_does_not_count_them(n: int) -> None:
+    with pytest.raises(ValueError, match="different numbers of cells") as error:
+        model().fit([*[[1.0, 2.0]] * n, [1.0]])
+    assert not any(letter.isdigit() for letter in str(error.value))
+
+
+def test_a_fit_forgets_the_names_of_the_fit_before() -> None:
+    fitted = model(bounds={"age": (0, 120)}).fit(mixed())
+    fitted.set_params(bounds=(-1, 1)).fit(blobs())
+    with pytest.warns(UserWarning, match="fitted without feature names"):
+        assert (fitted.predict(pd.DataFrame(blobs(), columns=["p", "q"])) == fitted.predict(blobs())).all()

@@ -137,7 +137,8 @@ def test_the_same_result_gives_the_same_page() -> None:
     [
         ({"private": False}, "NOT PRIVATE"), ({"seeded": True}, "NOT PRIVATE: SEEDED NOISE"),
         ({"simulated": True, "trust": "Local"}, "SIMULATED"), ({"epsilon": 11.0}, "WEAK PROMISE"),
-        ({"delta": 0.01}, "δ TOO LARGE"),
+        ({"delta": 0.01}, "δ TOO LARGE δ is not below 1 / rows"),
+        ({"delta": 2e-4}, "δ TOO LARGE δ is not well below 1 / rows"),
     ],
 )  # fmt: skip
 def test_what_breaks_the_promise_stands_above_it(change: dict[str, Any], warning: str) -> None:

@@ -11,11 +11,14 @@ import pandas as pd
 import pytest
 
 from cloister import metrics
+from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
+from cloister.run.account import Account
 from cloister.run.bounds import domain_for, named_in
 from cloister.run.fit import fit, parties, source
+from cloister.run.framing import unframed
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
 from tests.in_process import cloister
@@ -99,6 +102,21 @@ def test_other_values_make_another_run() -> None:
         return prepare(request(), chosen.features, chosen_columns=chosen).digest()
 
     assert len({digest(WARDS), digest({"ward": ["A", "B"]}), digest({"ward": ["B", "A", "C"]}), digest(None)}) == 4
+
+
+def test_a_run_that_began_with_another_candidate_of_auto_is_found_again(tmp_path: Path) -> None:
+    """As where a plugin was installed then which is not here now."""
+    population = source(frame(), ["age"], "refuse", categories=WARDS)
+    asked, book = request(method="auto"), Ledger.open(tmp_path / "book.db", create=True)
+    book.declare("people", 10.0, 1e-5)
+    plan = prepare(asked, population.columns, None, population.selection)
+    assert plan.choice is not None
+    others = [c.name for c in plan.choice.candidates if c.name != unframed(plan.composed).spec.name and c.error]
+    began = prepare(asked, population.columns, others[0], population.selection)
+    run = book.reserve("people", began.total, began.budget, began.digest(), b"0" * 32)
+    account = Account(ledger=book.path, dataset="people", resume=run.id, same_rows=True)
+    assert account.begun(plan, asked, population.selection).digest() == began.digest() != plan.digest()
+    assert fit(asked, population, account=account).method["name"] == others[0]
 
 
 def test_what_a_run_asks_does_not_depend_on_which_categories_rows_have() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import cloister as package
 from cloister.accounting.accountant import Accountant
@@ -21,6 +23,7 @@ from cloister.plugins.populations.arrays import Arrays
 from cloister.run.account import Account
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, parties, source
+from cloister.run.profile import profile_of
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
 from tests.in_process import cloister
@@ -274,6 +277,33 @@ def test_an_estimator_takes_a_range() -> None:
     made = package.KMeans((2, 12), epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=N).fit(rows(5))
     assert made.cluster_centers_.shape == (5, 2)
     assert set(made.predict(rows(5))) == set(range(5))
+
+
+def test_an_estimator_of_a_range_is_cloned_with_it_and_loaded_with_what_was_chosen(tmp_path: Path) -> None:
+    made = package.KMeans((2, 12), epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=N, random_state=1)
+    assert clone(made).n_clusters == (2, 12)
+    made.fit(rows(5)).result_.save(tmp_path / "r.json")
+    loaded = package.KMeans.load(tmp_path / "r.json")
+    for found in (loaded, made.result_.estimator(), pickle.loads(pickle.dumps(made))):
+        np.testing.assert_array_equal(found.predict(rows(5)), made.predict(rows(5)))
+        assert found.result_.details["curve"]["suggested"] == 5
+    assert loaded.n_clusters == made.result_.estimator().n_clusters == 5
+    assert clone(loaded).fit(rows(5)).cluster_centers_.shape == (5, 2)
+    assert made.transform(rows(5)).shape == (N, len(made.get_feature_names_out())) == (N, 5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_profile_and_a_report_are_of_the_groups_that_were_chosen(method: str, tmp_path: Path) -> None:
+    result = fitted(rows(5), request(method=method))
+    assert result.details["weights_error"].shape == (5,)
+    assert result.details["centers_error"].shape == (5, 2)
+    profile = profile_of(result)
+    assert len(profile.clusters) == 5
+    assert all(cluster.size_error is not None and cluster.center_error is not None for cluster in profile.clusters)
+    result.save(tmp_path / "r.json")
+    done = cloister("report", "r.json", "-o", "r.html", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "chosen among 2..12" in (tmp_path / "r.html").read_text()
 
 
 def test_an_explanation_says_what_is_planned() -> None:

@@ -17,6 +17,7 @@ import pytest
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.run.result import Result, checked_target
 from cloister.run.statement import PrivacyStatement, Spend
+from tests.report.pages import made
 
 STATEMENT = PrivacyStatement(
     "Central", 1 / 3, 1e-6, (Spend(0, "question 1 (counts)", "m", "gaussian", 0.1 + 0.2),), rows=1000
@@ -264,3 +265,9 @@ def test_saving_replaces_what_was_there(tmp_path: Path) -> None:
     path = saved(tmp_path, "json")
     attrs.evolve(RESULT, version="2").save(path)
     assert Result.load(path).version == "2"
+
+
+def test_a_result_introduces_itself_in_one_line() -> None:
+    assert repr(made()) == (
+        "<Result: 3 centres by fastlloyd, 3 columns; (add-or-remove one row) epsilon = 1, delta = 1e-06, Central trust>"
+    )

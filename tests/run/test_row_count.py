@@ -119,7 +119,7 @@ def test_before_the_count_a_plan_says_that_rows_are_unknown() -> None:
     assert plan.digest() != prepare(request(rows=plan.problem.rows), ["a", "b"]).digest()
     told = list[tuple[int | None, int]]()
     result = fit(
-        request(), source(rows(), None, "refuse"), started=lambda plan, rounds: told.append((plan.rows, rounds))
+        request(), source(rows(), None, "refuse"), started=lambda plan, rounds, _: told.append((plan.rows, rounds))
     )
     assert told == [(None, 8), (result.problem["rows"], 8)]
 
@@ -140,7 +140,7 @@ def test_too_few_counted_rows_are_told_of_and_nothing_else_is_asked() -> None:
         fit(
             request(bounds="unknown", zoom="auto", method="hst-means"),
             source(rows(100), None, "refuse"),
-            started=lambda plan, rounds: told.append((plan.rows, rounds)),
+            started=lambda plan, rounds, _: told.append((plan.rows, rounds)),
         )
     assert [counted for counted, _ in told] == [None]
 

@@ -55,7 +55,7 @@ def test_an_older_file_is_updated_when_it_is_written_to_and_refused_by_those_who
     with LATER.transaction(path, "writing"):
         pass
     assert columns(path) == ["text", "day"]
-    with pytest.raises(Damaged, match=r"version 2, this cloister reads versions up to 1.*older than its last page"):
+    with pytest.raises(Damaged, match=r"by a later cloister \(.* version 2, .* up to 1\): use that one, not a backup"):
         NOTES.transaction(path, "reading").__enter__()
     with pytest.raises(Damaged, match="is not a log file of cloister"):
         attrs.evolve(NOTES, name="log", application=b"logs").transaction(path, "reading").__enter__()

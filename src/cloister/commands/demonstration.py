@@ -11,7 +11,8 @@ import numpy as np
 from cloister.core.errors import MissingExtra
 from cloister.metrics import nicv
 from cloister.run.fit import fit, parties, source
-from cloister.run.request import PreparedRun, Request
+from cloister.run.progress import Started
+from cloister.run.request import Request
 from cloister.run.result import Result
 
 PARTIES = ("north", "south", "west")
@@ -29,7 +30,7 @@ class Demo:
 
 def demonstrate(
     epsilon: float, delta: float, k: int, seed: int | None,
-    progress: Callable[[int], None] | None = None, started: Callable[[PreparedRun, int], None] | None = None,
+    progress: Callable[[int], None] | None = None, started: Started | None = None,
     federated: bool = False,
 ) -> Demo:  # fmt: skip
     """Cluster the 1,797 digits that scikit-learn carries (8 x 8 pixels, 0 to 16), next to non-private baselines.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -143,13 +144,13 @@ def fit(
 
         warnings = list[UserWarning]()
 
-        def priced(plan: PreparedRun, rounds: int) -> None:
+        def priced(plan: PreparedRun, rounds: int, opened: Sized) -> None:
             while warnings:  # once nothing can refuse the run any more: a refusal is one line
                 say(f"WARNING: {warnings.pop(0)}.")
             if plan.price and plan.rows is not None:
                 say(plan.price)
             if started is not None:
-                started(plan, rounds)
+                started(plan, rounds, opened)
 
         standing.result = result = run(
             request, population, account=account, started=priced, keep=standing.keep, reserved=standing.reserved,

@@ -21,8 +21,6 @@ from cloister.commands.common import (
 )
 from cloister.commands.endings import ending, printing
 
-PRIVATE = "NOT private: labels were computed from the rows themselves. Do not publish them with the result."
-
 
 def predict(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
@@ -41,7 +39,7 @@ def predict(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Label rows by their nearest released centre, files of any size. NOT private: labels tell about the rows."""
-    from cloister.commands.predicting import ENDINGS, Labels, rows_of
+    from cloister.commands.predicting import ENDINGS, NOT_PRIVATE, Labels, rows_of
     from cloister.run.result import Result, checked_target
 
     target = checked_target(out, ENDINGS, "labels")
@@ -51,7 +49,7 @@ def predict(
         labels = Labels(loaded, table, names(keep) or (), distances, missing, advance)
         counts = labels.save(target)
     tell_columns(table)
-    say(PRIVATE)
+    say(NOT_PRIVATE)
     with printing(lambda: f"the labels are in {target}"):
         if as_json:
             print_json(

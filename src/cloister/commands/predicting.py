@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 ENDINGS = ".parquet", ".csv", ".npy"
 
+NOT_PRIVATE = "NOT private: labels were computed from the rows themselves. Do not publish them with the result."
+"""What is said of labels; a Parquet file says it itself, beside its schema."""
+
 UNUSED = -1
 """Label of a row that cannot be used: some cell is missing or infinite."""
 
@@ -139,7 +142,8 @@ class Labels:
             found.append(arrow.array(labels, arrow.int32()))
             found += [arrow.array(away, from_pandas=True)] if self.distances else []
             if schema is None:
-                schema = arrow.schema(list(zip(names, (column.type for column in found), strict=True)))
+                types = list(zip(names, (column.type for column in found), strict=True))
+                schema = arrow.schema(types, metadata={"cloister": NOT_PRIVATE})
             try:
                 columns = [column.cast(field.type) for column, field in zip(found, schema, strict=True)]
             except arrow.ArrowInvalid:

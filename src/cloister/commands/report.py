@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
@@ -19,21 +19,15 @@ def report(
 ) -> None:
     """Write a result as one page of HTML: the promise, the clusters, maps, what was spent. Released values only: reads
     no rows, and the page asks no network."""
-    from cloister.report import html_of
-    from cloister.run.result import Result, checked_target, replace
+    from cloister.run.result import Result, checked_target
 
     target = checked_target(out, (".html",), "reports")
     loaded = Result.load(result)
-    page = html_of(loaded).encode()
-
-    def write(file: BinaryIO) -> None:
-        file.write(page)
-
-    replace(target, write)
+    loaded.report(target)
     with printing(lambda: f"the report is in {target}"):
         if as_json:
             facts = {"report": str(target), "clusters": len(loaded.centers), "columns": len(loaded.columns)}
-            print_json({**facts, "privacy": loaded.privacy.headline, "bytes": len(page)})
+            print_json({**facts, "privacy": loaded.privacy.headline, "bytes": target.stat().st_size})
         else:
             show(f"saved to {target}: open it in a browser")
     if opened:

@@ -71,6 +71,11 @@ class Figures:
     costs: dict[str, float]
     cells: tuple[Cell, ...]
 
+    def baseline(self, name: str) -> str:
+        """What a cost without a run is: whether it is private, and of what. Bounds that were read off rows are not."""
+        text = BASELINES[name]
+        return text.replace("no data", "NOT private") if self.conditions.read else text
+
     @property
     def epsilons(self) -> tuple[float, ...]:
         """The budgets, in the order asked."""
@@ -90,7 +95,7 @@ class Figures:
         for epsilon in self.epsilons:
             for name, cost in self.costs.items():
                 facts = {"epsilon": epsilon, "method": name, "nicv": cost, "ratio": self.ratio(cost)}
-                found.append({**dict.fromkeys(found[0]), **facts, "note": BASELINES[name], "figures": NOTE})
+                found.append({**dict.fromkeys(found[0]), **facts, "note": self.baseline(name), "figures": NOTE})
         return found
 
     def as_dict(self) -> dict[str, Any]:

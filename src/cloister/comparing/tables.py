@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloister.comparing.figures import BASELINES, Cell, Figures
+from cloister.comparing.figures import Cell, Figures
 from cloister.comparing.rivals import FLAWS
+from cloister.run.estimates import Estimate
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -49,7 +50,7 @@ def _table(study: Figures, epsilon: float) -> Table:
         table.add_row(*_row(study, cell))
     table.add_section()
     for name, cost in study.costs.items():
-        table.add_row(name, BASELINES[name].partition(":")[0], f"{cost:.4g}", _ratio(study, cost), "", "")
+        table.add_row(name, study.baseline(name).partition(":")[0], f"{cost:.4g}", _ratio(study, cost), "", "")
     return table
 
 
@@ -59,16 +60,16 @@ def _row(study: Figures, cell: Cell) -> tuple[str, ...]:
     runs = f"{len(cell.nicv)} of {cell.asked}"
     if cell.mean is None:
         return shown, "", "refused" if cell.refused else "-", "", runs, ""
-    error = "" if len(cell.nicv) < 2 else f" ± {cell.mean.standard_error:.2g}"
+    error = None if len(cell.nicv) < 2 else cell.mean.standard_error
     return (
-        shown, trust, f"{cell.mean.value:.4g}{error}",
+        shown, trust, Estimate(cell.mean.value, error).text,
         _ratio(study, cell.mean.value), runs, f"{cell.time:.2g}",
     )  # fmt: skip
 
 
 def _ratio(study: Figures, cost: float) -> str:
     ratio = study.ratio(cost)
-    return "-" if ratio is None else f"{ratio:.4g}"
+    return "-" if ratio is None else f"{ratio:.3f}"
 
 
 def _notes(study: Figures) -> list[str]:

@@ -198,10 +198,10 @@ def table_columns(features: Sequence[str], categories: Mapping[str, Sequence[str
 
 def not_numbers(name: str) -> str:
     """What is said of a column that holds text, in any table. It is the same whether a type or a cell has told."""
-    return (
-        f"column '{name}' does not hold numbers: leave it out of --columns (columns=), or list its public values with "
-        f"--category (categories=), as in --category {name}=A,B,C"
-    )
+    said = f"column '{name}' does not hold numbers: leave it out of --columns (columns=)"
+    if TableColumn(name, "text").barred:
+        return said
+    return f"{said}, or list its public values with --category (categories=), as in --category {name}=A,B,C"
 
 
 def _by_name(known: Sequence[TableColumn], asked: Sequence[str], encoded: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Callable, Iterator
+from http.client import HTTPException
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -89,7 +90,8 @@ def fetched(address: str, progress: Progress | None = None) -> bytes:
     try:
         with urllib.request.urlopen(asked, timeout=TIMEOUT) as answer:
             _check_secure(answer.geturl())
-            size = int(answer.headers.get("Content-Length") or 0)
+            said = answer.headers.get("Content-Length") or ""
+            size = int(said) if said.isascii() and said.isdigit() else 0
             content = io.BytesIO()
             for piece in _pieces(answer.read):
                 content.write(piece)
@@ -99,7 +101,7 @@ def fetched(address: str, progress: Progress | None = None) -> bytes:
                     progress(content.tell(), max(size, content.tell()))
     except urllib.error.HTTPError as error:
         raise CloisterError(f"{address} cannot be had: the server says {error.code} {error.reason}") from error
-    except OSError as error:  # URLError is one, and so are timeouts and cut connections
+    except (OSError, HTTPException) as error:  # URLError is an OSError, and so are timeouts and cut connections
         why = error.reason if isinstance(error, urllib.error.URLError) else error
         raise CloisterError(f"{urlsplit(address).hostname} cannot be reached ({why}): is there a network?") from error
     return content.getvalue()

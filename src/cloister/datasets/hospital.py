@@ -73,5 +73,6 @@ EMERGENCIES = np.array([0.1, 0.3, 0.9, 0.5, 0.2, 0.4, 0.3])
 
 
 def _wards(groups: Ints, g: np.random.Generator) -> Ints:
-    """Children are on their own ward, others on either of two."""
-    return np.where(groups == 3, 2, g.integers(0, 2, len(groups)))
+    """Each group is mostly on a ward of its own kind; children are nowhere else."""
+    usual, own = np.array([1, 0, 0, 2, 1, 0, 0])[groups], g.random(len(groups)) < 0.9
+    return np.where(own | (groups == 3), usual, 1 - usual)

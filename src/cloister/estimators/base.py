@@ -51,7 +51,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     """Whether columns of a data frame were chosen by name, so that others may stand beside them."""
 
     def __init__(
-        self, n_clusters: int = 8, *, method: str = "auto", epsilon: float = 1.0, delta: float = 0.0,
+        self, n_clusters: int | tuple[int, int] = 8, *, method: str = "auto", epsilon: float = 1.0, delta: float = 0.0,
         bounds: Any = None,
         rows: int | None = None, zoom: str | float = "auto", scale: Any = None,
         components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
@@ -137,7 +137,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     def _population(self, rows: Any, users: Any, advance: Any) -> Any:
         """The rows of a fit, and their features as scikit-learn knows them. A data frame keeps its names."""
         users = users if self.user_column is None else self.user_column
-        frame = frame_of(rows)
+        frame, self._by_names = frame_of(rows), False
         if frame is None:
             refuse_names(self.columns, self.categories, self.user_column)
             rows = table(self, rows, reset=True, drop=self.missing == "drop")

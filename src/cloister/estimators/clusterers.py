@@ -23,7 +23,7 @@ class KMeans(PrivateClusterer):
     pipeline, outside any guarantee; scale by public bounds instead, with ``cloister.PublicScaler``.
 
     Args:
-        n_clusters: number of centres.
+        n_clusters: number of centres; or a range (fewest, most) of which the run chooses one, by what it releases.
         method: registry name of the method (``cloister list Method``); 'auto' picks the one that predicts the least
             error for these figures, whatever the rows are, of those for the class's objective.
         epsilon: privacy budget of one ``fit``, in nats.

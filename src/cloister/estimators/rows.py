@@ -12,6 +12,24 @@ from sklearn.utils.validation import validate_data
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
 
+ROWS = "give a table of numbers, an array (rows, columns) or a data frame"
+
+HARMLESS = (
+    "Input X contains", "Found array with 0 ", "Found array with dim", "X has ", "The feature names should match",
+    "Expected a 2-dimensional container",
+)  # fmt: skip
+"""How scikit-learn's messages begin that name types, columns and shapes of columns alone."""
+
+QUOTING = {
+    "could not convert": "some cells are not numbers: encode them as numbers, or leave their columns out",
+    "too large to convert": "some cells are numbers beyond all of 64 bits: leave their rows out",
+    "Complex data": "Complex data not supported: give real numbers, such as rows.real",
+    "inhomogeneous": "rows have different numbers of cells: " + ROWS,
+    "Expected 2D array": "Expected 2D array, got another. Reshape your data: rows.reshape(-1, 1) is one column, "
+    "rows.reshape(1, -1) one row",
+}
+"""By a part of a message that quotes cells: what is said in its place."""
+
 
 class InvalidRows(InvalidInput, ValueError):
     """An input error of cloister that is also a ValueError, as callers of scikit-learn expect."""
@@ -66,11 +84,17 @@ def table(estimator: Any, rows: Any, reset: bool, drop: bool = False) -> AnyArra
         checked: Any = validate_data(
             estimator, rows, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=not drop
         )
-    except ValueError as error:
-        if "could not convert" not in str(error):
-            raise
-        raise InvalidRows("some cells are not numbers: encode them as numbers, or leave their columns out") from None
+    except (ValueError, OverflowError) as error:
+        raise InvalidRows(_without_cells(str(error))) from None
     return np.asarray(checked)
+
+
+def _without_cells(message: str) -> str:
+    """What scikit-learn or NumPy says of rows, or, where that may quote cells or how many there are, the same in other
+    words."""
+    if message.startswith(HARMLESS):
+        return message
+    return next((words for part, words in QUOTING.items() if part in message), "rows cannot be used: " + ROWS)
 
 
 def refuse_others(given: Mapping[str, Any], where: str) -> None:

@@ -10,6 +10,7 @@ import attrs
 
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
+from cloister.core.columns import Selection
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.marks import marking
 from cloister.core.randomness import PublicRng
@@ -59,7 +60,7 @@ class Account:
             None if self.resume is None else Ledger.open(self.ledger).replay(self.resume, self.dataset, plan.digest())
         )
 
-    def begun(self, plan: PreparedRun, request: Request) -> PreparedRun:
+    def begun(self, plan: PreparedRun, request: Request, chosen_columns: Selection | None = None) -> PreparedRun:
         """The plan of the run to resume, if ``request`` means it: that of another candidate of ``auto`` (other plugins
         were installed when the run began), or of the defaults of the last release. Else ``plan`` itself."""
         known = None if self.resume is None else Ledger.open(self.ledger).plan_of(self.resume)
@@ -70,7 +71,7 @@ class Account:
         former = attrs.evolve(request, method=method, options={**FORMER_OPTIONS, **request.options})
         for asked, only in ((former, None), *((request, c.name) for c in candidates)):
             with suppress(CloisterError):
-                other = prepare(asked, plan.columns, only)
+                other = prepare(asked, plan.columns, only, chosen_columns)
                 if other.digest() == known:
                     return other
         return plan

@@ -150,8 +150,9 @@ def check_named(given: Mapping[str, Any], columns: Sequence[str], what: str, oth
         others = [str(name) for name in given if name not in columns]
         near = difflib.get_close_matches(missing[0], others, n=1, cutoff=0.5)
         typo = f" (they have '{near[0]}': is that meant?)" if near else ""
+        which, them = ("column", "it") if len(missing) == 1 else ("columns", "them")
         raise InvalidInput(
-            f"no {what} for column {', '.join(missing)}{typo}: leave it out with --columns, or {otherwise}"
+            f"no {what} for {which} {', '.join(missing)}{typo}: leave {them} out with --columns, or {otherwise}"
         )
 
 

@@ -32,6 +32,7 @@ from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.cautions import before
 from cloister.run.framing import notes, recorded
+from cloister.run.progress import Started
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
 from cloister.run.row_count import SHARE, after_count, counted, doubts, shares
@@ -81,7 +82,7 @@ def parties(members: Mapping[str, Any]) -> Any:
 
 def fit(
     request: Request, population: Population[Any], *, account: Account | None = None, noise: NoiseRng | None = None,
-    started: Callable[[PreparedRun, int], None] | None = None, keep: Callable[[Result], None] | None = None,
+    started: Started | None = None, keep: Callable[[Result], None] | None = None,
     reserved: Callable[[str], None] | None = None, caution: Callable[[UserWarning], None] | None = None,
     checked: Callable[[], None] | None = None,
     facts: Mapping[str, Any] | None = None,
@@ -93,7 +94,8 @@ def fit(
         account: the ledger that guards the data set, if any. A finished run that it resumes is computed again from its
             record: no row is read, nothing is charged, and the result is the same.
         noise: only for tests and benchmarks.
-        started: called with the plan and the number of rounds before the first row is read, and once rows are counted.
+        started: called with the plan, the number of rounds and the list of those opened so far, which grows: before
+            the first question, and once rows are counted.
         keep: saves the result before the ledger closes the run, so that a crash in between loses nothing.
         caution: told each warning that public figures give, before a row is read or budget reserved.
         checked: called once everything has been checked, before anything is asked: what is reserved is given back if
@@ -105,7 +107,7 @@ def fit(
     """
     table = population.selection if isinstance(population, SelectsColumns) else None
     plan = prepare(request, population.columns, chosen_columns=table)
-    plan = plan if account is None else account.begun(plan, request)
+    plan = plan if account is None else account.begun(plan, request, table)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
     asked, accountant = _checked_forecast(plan, seed)
     trust = plan.composed.trust or "Central"
@@ -136,17 +138,17 @@ def fit(
         users.keep(plan.total, population, seed)
     if run is not None and reserved is not None:
         reserved(run.id)
-    if started is not None:
-        started(plan, len(asked))
     session: Session[Any] = Session(
         plan.problem, seed, population if past is None else None, accountant=accountant, noise=noise,
         record=None if run is None else run.record, journal=run if past is None else None,
     )  # fmt: skip
+    if started is not None:
+        started(plan, len(asked), session.rounds)
     count_share = SHARE if plan.rows is None else 0.0
     if plan.rows is None:
         plan = _counted(plan, session, accountant, seed)
         if started is not None:
-            started(plan, accountant.rounds)
+            started(plan, accountant.rounds, session.rounds)
     clustering = _clustered(plan, session, seed)
     privacy = state(
         session.rounds,

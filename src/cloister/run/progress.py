@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from cloister.run.request import PreparedRun
+
+Started: TypeAlias = "Callable[[PreparedRun, int, Sized], None]"
+"""Is told the plan, the number of its rounds, and those opened so far: a list that grows while they are asked."""
 
 OFTEN = 0.1
 """Least seconds between two drawings in a notebook."""
@@ -19,14 +22,15 @@ OFTEN = 0.1
 @contextmanager
 def progress(
     wanted: bool | None = None, after: float = 0.0
-) -> Iterator[tuple[Callable[[int], None] | None, Callable[[PreparedRun, int], None] | None]]:
-    """A bar that passes over rows move, in every round. It vanishes at the end, but for a last state in a file.
+) -> Iterator[tuple[Callable[[int], None] | None, Started | None]]:
+    """A bar that passes over rows move, in every round. It vanishes at the end; in a file it is full then, since where
+    it stopped would tell the true number of rows to whoever is shown the file.
 
     Args: wanted (None: on a terminal or in a notebook, and nowhere else), after (seconds before it is shown: short work
         shows nothing).
 
-    Yields: what to tell of rows that are done, and of the plan and its number of rounds. The bar's length is rounds
-        times the public number of rows.
+    Yields: what to tell of rows that are done, and of the plan and its rounds. The bar's length is rounds times the
+        public number of rows, and its words are the round that is open.
     """
     notebook = _in_notebook()
     if not (notebook or _on_terminal() if wanted is None else wanted):
@@ -57,17 +61,26 @@ class _Bar(ABC):
 
     def __init__(self, after: float) -> None:
         self._from = time.monotonic() + after
-        self._done, self._total, self._words = 0, 0, "reading"
+        self._done, self._total = 0, 0
+        self._rounds = 0
+        self._opened: Sized = ()
 
     def advance(self, rows: int) -> None:
         self._done += rows
         self._drawn()
 
-    def started(self, plan: PreparedRun, rounds: int) -> None:
+    def started(self, plan: PreparedRun, rounds: int, opened: Sized) -> None:
         """The bar's length: rounds times the public number of rows, once that is known."""
-        self._words = "1 round" if rounds == 1 else f"{rounds} rounds"
+        self._rounds, self._opened = rounds, opened
         self._total = 0 if plan.rows is None else rounds * plan.rows
         self._drawn()
+
+    @property
+    def _words(self) -> str:
+        """Which round is open, as in 'round 3 of 8'."""
+        if not self._opened:
+            return "reading" if not self._rounds else "1 round" if self._rounds == 1 else f"{self._rounds} rounds"
+        return f"round {len(self._opened)} of {self._rounds}"
 
     def _drawn(self) -> None:
         if time.monotonic() >= self._from:
@@ -98,19 +111,21 @@ class _TerminalBar(_Bar):
 
     def close(self) -> None:
         if self._bar is not None:
+            self._bar.update(self._task, completed=1, total=1)
             self._bar.stop()
 
 
 class _NotebookBar(_Bar):
-    """The browser's own progress bar: needs no widgets."""
+    """The browser's own progress bar: needs no widgets. It shows no number of rows, since a notebook that is saved
+    while a run lasts, or whose kernel dies, keeps it."""
 
     _shown: Any = None
 
     def _draw(self) -> None:
         self._from = time.monotonic() + OFTEN
-        far = f'value="{self._done}" max="{self._total}"' if self._total else ""
-        share = f"{min(self._done / self._total, 1):.0%}" if self._total else f"{self._done:,} rows"
-        self._show(f"{self._words}: {share}", f"<progress {far}></progress> {self._words}")
+        share = min(100 * self._done // self._total, 100) if self._total else None
+        far, said = ("", "...") if share is None else (f'value="{share}" max="100"', f"{share}%")
+        self._show(f"{self._words}: {said}", f"<progress {far}></progress> {self._words}")
 
     def _show(self, text: str, html: str) -> None:
         bundle = {"text/plain": text, "text/html": html}

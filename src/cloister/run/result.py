@@ -62,6 +62,11 @@ class Result:
         units = np.asarray(self.details.get("units", ()), np.float64)
         return units if units.size and np.ptp(units) > 1e-9 * units.max() else None
 
+    def __repr__(self) -> str:
+        """In one line: a screen full of numbers helps nobody. ``as_dict`` has them all."""
+        k, d = self.centers.shape
+        return f"<Result: {k} centres by {self.method.get('name')}, {d} columns; {self.privacy.headline}>"
+
     @property
     def one_hot(self) -> dict[str, tuple[str, str]]:
         """The columns that a category was spread over: the category's own column and the value of each. Raises:
@@ -155,6 +160,25 @@ class Result:
         """A fitted estimator with these centres: ``cloister.KMedians`` for k-median, ``cloister.OneRound`` for a round
         under local trust, else ``cloister.KMeans``. Raises: MissingExtra: scikit-learn is not installed."""
         return importlib.import_module("cloister.estimators").estimator_of(self)
+
+    def profile(self) -> Any:
+        """A ``cloister.run.profile.Profile``: sizes and centres with standard errors, what sets clusters apart.
+        Released values only."""
+        return importlib.import_module("cloister.run.profile").profile_of(self)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write one page of HTML for people, which needs no network. Released values only.
+
+        Raises: InvalidInput: another ending than ``.html``, or a place that cannot be written. MissingExtra: matplotlib
+            or Jinja2 is not installed.
+        """
+        target = checked_target(path, (".html",), "reports")
+        page: bytes = importlib.import_module("cloister.report").html_of(self).encode()
+
+        def write(file: BinaryIO) -> None:
+            file.write(page)
+
+        replace(target, write)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.json`` or ``.npz``, atomically: a crash leaves the old file.

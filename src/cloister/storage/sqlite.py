@@ -39,7 +39,8 @@ class Store:
         patience: seconds to wait for other processes.
         backup: the event that a backup must not be older than, for error texts.
         pragmas: settings of every connection.
-        personal: make the file on first use, readable by its owner alone.
+        personal: make the file on first use, and keep it readable by its owner alone. Others are made so, and stay as
+            they are: people who share a ledger may open it to their group.
         undone: suffix of error texts, naming the step that has not happened (". No report was written").
     """
 
@@ -69,7 +70,7 @@ class Store:
             Damaged: not a file of this kind and version. CloisterError: it cannot be used now, with the reason.
         """
         make = self.personal or kind == "making"
-        if self.personal:
+        if make:
             _made(path)
         name = f"{path.absolute().as_uri()}?mode={'rwc' if make else 'rw'}"
         try:
@@ -93,7 +94,12 @@ class Store:
         if db.execute("pragma application_id").fetchone() != (kind,):
             raise self.damaged(path, f"it is not a {self.name} file of cloister")
         (version,) = db.execute("pragma user_version").fetchone()
-        if not 1 <= version <= newest:
+        if version > newest:
+            raise Damaged(
+                f"the {self.name} {path} was written by a later cloister (its format is version {version}, this one "
+                f"reads versions up to {newest}): use that one, not a backup, which lacks what was done since"
+            )
+        if version < 1:
             raise self.damaged(path, f"its format is version {version}, this cloister reads versions up to {newest}")
         if update and version < newest:
             _all(db, *chain.from_iterable(self.updates[version - 1 :]), stamp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,19 @@ def reserve(
 def look(values: Any, round: int = 0) -> Lookup:
     array = np.asarray(values, np.float64)
     return Lookup(round, 2, 1, False, np.arange(len(array), dtype=np.int64), array)
+
+
+def test_a_new_ledger_is_its_owners_and_one_that_was_opened_to_a_group_stays_so(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        book = Ledger.open(tmp_path / "book.db", create=True)
+    finally:
+        os.umask(before)
+    assert book.path.stat().st_mode & 0o777 == 0o600
+    book.path.chmod(0o660)
+    book.declare("people", 1.0)
+    reserve(Ledger.open(book.path, create=True))
+    assert book.path.stat().st_mode & 0o777 == 0o660
 
 
 # lifetimes
@@ -621,7 +635,7 @@ def edit(path: Path, statement: str) -> None:
 def test_a_file_that_is_no_sound_ledger_is_damaged(ledger: Ledger, harm: Callable[[Path], None]) -> None:
     reserve(ledger)
     harm(ledger.path)
-    with pytest.raises(Damaged, match="restore a backup"):
+    with pytest.raises(Damaged, match="use that one, not a backup" if harm is another_version else "restore a backup"):
         Ledger.open(ledger.path)
 
 

@@ -15,7 +15,7 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
 from cloister.plugins.methods.post_processing import filled
-from cloister.plugins.methods.suggesting import Suggestion, fewer, merged, suggested
+from cloister.plugins.methods.suggesting import APART, Suggestion, clearness, fewer, merged, separation, suggested
 from cloister.plugins.solvers.kmeans import KMeansPlusPlus
 
 SEED = PublicRng.from_seed(5)
@@ -48,7 +48,8 @@ def asked(
 def test_groups_that_are_apart_are_counted(k: int, d: int) -> None:
     found = asked(groups(k, 40, d))
     assert found.k == k
-    assert found.clear
+    assert found.clear[found.numbers == k]
+    assert found.apart[found.numbers == k]
 
 
 @pytest.mark.parametrize("each", [20, 200])  # points that are merged themselves, and the solver's centres of many
@@ -84,9 +85,67 @@ def test_noise_is_no_group() -> None:
     assert asked(points, weights=weights, error=5.0).k == 2
 
 
+def test_a_far_cell_of_noise_takes_no_group_from_the_others() -> None:
+    """Ward alone would merge two of seven groups, which are near one another, before it gave up a far cell."""
+    middles = np.column_stack([np.linspace(-0.6, 0.6, 7), np.zeros(7)])
+    rows = np.repeat(middles, 5, axis=0) + 0.01 * np.random.default_rng(1).standard_normal((35, 2))
+    points, weights = np.concatenate([rows, [[0.0, 0.9]]]), np.full(36, 20.0)
+    assert asked(points, weights=weights, error=4.5).k == 7
+    cells = Coreset(points, weights, errors=Errors(np.full(36, 4.5), np.zeros(36)))
+    (seven,) = (centers for centers in fewer(cells, points, 8, 7) if len(centers) == 7)
+    assert (clearness(cells, seven) > 9).all()
+
+
+def test_a_few_groups_that_are_far_from_the_others_are_not_one() -> None:
+    """Three large groups on one side and five small ones on the other, which silhouettes of rows take for one."""
+    middles = np.array([[-0.9, -0.3], [-0.9, 0.0], [-0.9, 0.3], *([0.9, 0.15 * i] for i in range(-2, 3))])
+    sizes = np.array([100] * 3 + [5] * 5)
+    points = np.repeat(middles, sizes, axis=0) + 0.02 * np.random.default_rng(1).standard_normal((325, 2))
+    found = asked(points, most=12)
+    assert found.numbers[found.silhouettes.argmax()] == 4
+    assert found.k == 8
+    assert "4 have the largest" in found.why
+    assert found.details["curve"]["why"] == found.why
+
+
+@pytest.mark.parametrize(("even", "expected"), [(False, 7.0), (True, 12.0)])
+def test_halves_of_one_group_are_not_apart_whatever_else_there_is(even: bool, expected: float) -> None:
+    g = np.random.default_rng(2)
+    along = 2 * g.uniform(-1, 1, 20_000) if even else g.standard_normal(20_000)
+    far = g.standard_normal((300, 2)) + np.array([40.0, 0.0])
+    points = np.concatenate([np.column_stack([0 * along, along]), far])
+    middle = np.abs(along).mean()
+    centers = np.array([[0.0, -middle], [0.0, middle], [40.0, 0.0]])
+    none = np.zeros(len(points))
+    found = separation(Coreset(points, none + 1, errors=Errors(none, none)), none, centers)
+    np.testing.assert_allclose(found, expected, rtol=0.03)
+    assert found < APART
+
+
+def test_what_points_stand_for_and_the_noise_of_their_places_are_in_the_separation() -> None:
+    """Two groups, 2 apart along the first of two columns, of variance 0.01, and half of the rows' squared distance from
+    their points; centres have standard errors of 0.04 and 0.03."""
+    points = np.array([[-1.1, 0.0], [-0.9, 0.0], [0.9, 0.5], [1.1, 0.5], [0.9, -0.5], [1.1, -0.5]])
+    weights, centers = np.array([4.0, 4, 1, 1, 1, 1]), np.array([[-1.0, 0.0], [1.0, 0.0]])
+    for extent, part, expected in (
+        (0.0, 0.0, 4 / 0.01),
+        (0.02, 0.0, 4 / 0.02),
+        (0.02, 1.0, (2 - 2 * 0.05) ** 2 / 0.02),
+    ):
+        sums = part * np.array([0.32 / np.sqrt(2)] * 2 + [0.06] * 4)
+        cells = Coreset(points, weights, errors=Errors(np.zeros(6), sums))
+        np.testing.assert_allclose(separation(cells, np.full(6, extent), centers), expected)
+
+
+def test_rows_are_clear_by_the_errors_of_their_own_points() -> None:
+    points, errors = np.array([[0.0], [0.1], [5.0], [9.0]]), np.array([3.0, 4.0, 0.0, 1.0])
+    cells = Coreset(points, np.array([10.0, 15.0, 1.0, -1.0]), errors=Errors(errors, np.zeros(4)))
+    np.testing.assert_allclose(clearness(cells, np.array([[0.0], [5.0], [9.0]])), [5.0, np.inf, 0.0])
+
+
 def test_noise_alone_suggests_the_least_number_and_says_so() -> None:
     found = asked(groups(5, 20), fewest=3, weights=np.ones(100), error=50.0)
-    assert (found.k, found.clear) == (3, False)
+    assert (found.k, found.clear.any()) == (3, False)
     assert "hardly more rows than noise" in found.why
     assert asked(groups(5, 20), fewest=3, weights=-np.ones(100), error=50.0).k == 3
 
@@ -106,7 +165,7 @@ def test_the_two_whose_union_costs_least_are_merged() -> None:
 
 
 def test_one_pass_gives_centres_of_every_number() -> None:
-    cells = Coreset(groups(4, 10), np.ones(40))
+    cells = Coreset(groups(4, 10), np.ones(40), errors=Errors(np.zeros(40), np.zeros(40)))
     assert [len(centers) for centers in fewer(cells, cells.points, 9, 3)] == list(range(9, 2, -1))
 
 

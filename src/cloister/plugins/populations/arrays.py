@@ -175,7 +175,7 @@ class Arrays:
     def features(self) -> Floats:
         """All rows (n, d) as they would be clustered, those that cannot be used too, for the data holder. NOT
         private."""
-        return np.concatenate([np.empty((0, self.dimension)), *self._chunks()])
+        return np.concatenate([np.empty((0, self.dimension)), *(chunk.copy() for chunk in self._chunks())])
 
     def marks(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again: ``core.marks``."""
