@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import pairwise
@@ -42,17 +43,21 @@ PYTHON = {
 }  # fmt: skip
 """Page: title, a module whose public names it lists (or ''), further names."""
 
+<<<<<<< HEAD
+=======
 OF_SKLEARN = (
     "   :inherited-members: ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin",
     "   :exclude-members: set_fit_request",
 )
 """Of estimators, also what they have from cloister's own base; scikit-learn's is described there."""
 
+>>>>>>> bbebb056a096712e003a0ce9d6495d0a9266310d
 
 def write(folder: Path) -> None:
     """All pages, into a folder of their own. Those that have not changed are left alone, and others taken away."""
     pages = {folder / f"{name}.rst": text for name, text in _pages()}
-    for old in set(folder.rglob("*.rst")) - set(pages):
+    pages |= {folder / f"{name}.txt": text for name, text in _lists()}
+    for old in {path for path in folder.rglob("*.*") if path.suffix in (".rst", ".txt")} - set(pages):
         old.unlink()
     for path, text in pages.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,6 +75,21 @@ def _pages() -> Iterator[tuple[str, str]]:
     for name, (title, module, more) in PYTHON.items():
         names = [f"{module}.{each}" for each in _public(module)] if module else []
         yield f"python/{name}", "\n".join(_python(title, module, [*names, *more]))
+
+
+def _lists() -> Iterator[tuple[str, str]]:
+    """What each command and each component is, in a line with a link: for the pages that list them."""
+    command: Any = typer.main.get_command(program)
+    yield "cli", "".join(_line("cli", name, each.help or "") for name, each in command.commands.items())
+    for role in sorted({spec.role for spec in registry().specs()}):
+        found = (describe(registry(), spec) for spec in registry().specs(role))
+        yield f"components/{role}", "".join(_line(f"components/{role}", f["name"], f["summary"]) for f in found)
+
+
+def _line(folder: str, name: str, text: str) -> str:
+    sentence = re.split(r"(?<=\.) ", " ".join(text.split()))[0]
+    sentence += "" if sentence.endswith(".") else "."
+    return f"* :doc:`{name} </reference/generated/{folder}/{name}>`: {escaped(sentence)}\n"
 
 
 def _title(text: str, line: str = "=") -> list[str]:
@@ -133,13 +153,22 @@ def _python(title: str, module: str, names: list[str]) -> Iterator[str]:
         home, _, last = name.rpartition(".")
         value = getattr(import_module(home), last)
         if inspect.isclass(value) and not isinstance(value, GenericAlias):
-            learns = any(base.__module__.startswith("sklearn.") for base in value.__mro__)
-            yield from (f".. autoclass:: {name}", "   :members:", *(OF_SKLEARN if learns else ()), "")
+            yield from (f".. autoclass:: {name}", f"   :members: {', '.join(_members(value))}".rstrip(), "")
         elif inspect.isfunction(value):
             yield from (f".. autofunction:: {name}", "")
         else:
             yield from (f".. py:data:: {name}", "")
             yield from ("   " + line for line in rst(_said_of(home, last)))
+
+
+def _members(thing: type) -> list[str]:
+    """Of an estimator, what it and cloister's bases define, and nothing that scikit-learn gives to all. Of others: none
+    by name, which stands for all."""
+    if not any(base.__module__.startswith("sklearn.") for base in thing.__mro__):
+        return []
+    own = [base for base in thing.__mro__ if base.__module__.startswith("cloister.")]
+    names = dict.fromkeys(name for base in reversed(own) for name in vars(base))
+    return [name for name in names if not name.startswith(("_", "set_"))]
 
 
 def _said_of(module: str, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,6 +102,13 @@ def test_every_command_and_every_component_has_a_page(tools: Any, tmp_path: Path
     assert "Guarantee: the trust model" in page
     fit = (tmp_path / "cli" / "fit.rst").read_text("utf-8")
     assert ".. option:: --epsilon" in fit
+    estimators = (tmp_path / "python" / "estimators.rst").read_text("utf-8")
+    assert {"fit", "predict", "load"} <= set(re.findall(r"\w+", estimators.split(":members:")[1]))
+    assert "get_params" not in estimators
+    assert (tmp_path / "cli.txt").read_text("utf-8").count("\n* ") + 1 == len(command.commands)
+    assert "</reference/generated/components/Method/hst-means>`: k-means by" in (
+        tmp_path / "components" / "Method.txt"
+    ).read_text("utf-8")
 
 
 def test_the_index_of_components_has_every_role_that_has_any() -> None:
