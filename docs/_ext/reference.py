@@ -43,15 +43,6 @@ PYTHON = {
 }  # fmt: skip
 """Page: title, a module whose public names it lists (or ''), further names."""
 
-<<<<<<< HEAD
-=======
-OF_SKLEARN = (
-    "   :inherited-members: ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin",
-    "   :exclude-members: set_fit_request",
-)
-"""Of estimators, also what they have from cloister's own base; scikit-learn's is described there."""
-
->>>>>>> bbebb056a096712e003a0ce9d6495d0a9266310d
 
 def write(folder: Path) -> None:
     """All pages, into a folder of their own. Those that have not changed are left alone, and others taken away."""
