@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
         ("fitt rows.npy", "no command 'fitt': did you mean fit"),
         ("ledger sho budget.db", "no command 'sho': did you mean show"),
         ("fit", "missing argument 'rows': 'cloister fit --help' shows how"),
-        ("fit rows.npy -k three", "invalid value for '-k' / '--k': 'three' is not a valid int"),
+        ("fit rows.npy -k 3 --epsilon one", "invalid value for '--epsilon': 'one' is not a valid float"),
         ("fit rows.npy -k", "option '-k' requires an argument"),
         ("list --json=1", "option '--json' does not take a value"),
         ("list a b", "got unexpected extra argument"),
@@ -131,7 +131,7 @@ STARTED = "print('Python is up', flush=True); from cloister.__main__ import main
 
 def interrupted(folder: Path, after: float, *more: str) -> tuple[int, str, str]:
     np.save(folder / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (200_000, 4)))
-    long = ("--rows", "200000", "--method", "fastlloyd", "--set", "rounds=200", "--zoom", "off")
+    long = ("--rows", "200000", "--delta", "1e-8", "--method", "fastlloyd", "--set", "rounds=200", "--zoom", "off")
     running = subprocess.Popen(
         [sys.executable, "-c", STARTED, *FIT, *long, *more], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True,

@@ -61,8 +61,10 @@ def test_source_that_is_not_installed_at_all_is_named_by_its_clone(monkeypatch: 
     def missing(name: str) -> None:
         raise installing.PackageNotFoundError(name)
 
+    clone = Path(__file__).parents[2]
     monkeypatch.setattr(installing, "distribution", missing)
+    monkeypatch.setattr(installing, "SOURCE", clone)  # tests may run on an installed copy
     monkeypatch.chdir("/")
-    assert installing.command("pyarrow", "files") == f"pip install '{Path(__file__).parents[2]}[files]'"
+    assert installing.command("pyarrow", "files") == f"pip install '{clone}[files]'"
     monkeypatch.setattr(installing, "SOURCE", Path("/nowhere"))
     assert installing.command("pyarrow", "files") == "pip install pyarrow"

@@ -13,7 +13,7 @@ from tests.in_process import cloister, program
 from tests.plugins.populations.engine_rows import NAMES
 
 FIT = ("fit", "part-*.parquet", "-k", "2", "--epsilon", "1", "--bounds=-1:1", "--rows", "4000", "--seed", "1",
-       "--method", "lloyd", "--not-private", "--json", "--zoom", "off")  # fmt: skip
+       "--columns", "x,y",       "--method", "lloyd", "--not-private", "--json", "--zoom", "off")  # fmt: skip
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ def test_the_command_line_runs_every_engine(many: list[Path], tmp_path: Path) ->
         program(*FIT, *given, folder=tmp_path)
         for given in ((), *(("--engine", name, "--workers", "2") for name in NAMES))
     ]
-    assert [(done.returncode, done.stderr) for done in found] == [(0, "")] * 3
+    assert [(done.returncode, done.stderr) for done in found] == [(0, "columns used: x, y\n")] * 3
     assert found[0].stdout == found[1].stdout == found[2].stdout
 
 
@@ -53,7 +53,7 @@ def test_a_script_without_a_guard_is_told_so(many: list[Path], tmp_path: Path) -
             from cloister.core.errors import InvalidInput
             from cloister.plugins.populations.files import Files
             try:
-                Files("part-*.parquet", engine="processes", workers=1).check()
+                Files("part-*.parquet", "*", engine="processes", workers=1).check()
             except InvalidInput as error:
                 print(error)
             """
