@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cloister.commands.common import AsJson, print_json, show, whole
 from cloister.commands.program import Commands
 from cloister.commands.progress import bar
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
     from cloister.datasets.tables import NamedTable
 
 data_app = typer.Typer(cls=Commands, no_args_is_help=True, help="Public data sets by name, and generated tables.")
+
+FORMS = "npz", "csv", "parquet"
+"""What ``get`` writes."""
 
 Rows = Annotated[int, typer.Option("--rows", parser=whole, metavar="<int>", help="How many rows.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same table.")]
@@ -41,7 +44,7 @@ def list_sets(as_json: AsJson = False) -> None:
 def get(
     sets: Annotated[list[str], typer.Argument(help="Names of sets, as 'cloister data list' prints them.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder to save to; made if it is not there.")] = Path(),
-    form: Annotated[Literal["npz", "csv", "parquet"], typer.Option("--format", help="Form of the files.")] = "npz",
+    form: Annotated[str, typer.Option("--format", help="Form of the files: npz, csv or parquet.")] = "npz",
 ) -> None:  # fmt: skip
     """Get public sets from their sources, and check that they are what they were. Tells a server that you asked."""
     from cloister.datasets.catalogue import entry_of
@@ -49,6 +52,8 @@ def get(
     from cloister.datasets.tables import NamedTable
     from cloister.run.result import checked_target
 
+    if form not in FORMS:
+        raise UnknownName("format", form, FORMS)
     entries = [entry_of(name) for name in sets]
     if not out.exists():
         out.mkdir(parents=True)
