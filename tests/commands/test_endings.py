@@ -254,6 +254,7 @@ def test_a_full_disk_under_the_result_says_the_same_and_leaves_no_litter(
     assert told.startswith(
         f"cloister: cannot write result.json: No space left on device; run {run.id} is open in budget.db"
     )
+    assert f"go on with {shlex.join([*PAID, '--resume', run.id])}" in told
     with monkeypatch.context() as patch:
         patch.setattr("cloister.run.result.os.fsync", interrupt)
         code, told = refused(folder, *FIT, "--out", "result.json")
