@@ -7,6 +7,7 @@ while it is read kills the process instead of raising.
 from __future__ import annotations
 
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import IO, Any, final
@@ -98,20 +99,30 @@ def _end(file: IO[bytes]) -> None:
         raise ValueError("the file goes on after the array")
 
 
-def _names(pieces: Iterator[Piece]) -> Iterator[Names]:
-    return (piece[0] for piece in pieces)
+class _Reader(ABC):
+    """What the formats share."""
 
+    by_name = False
 
-def _beside(pieces: Iterator[Piece], chosen: Selection) -> Iterator[tuple[Piece, list[Any]]]:
-    used = len(chosen.used)
-    return ((encoded(piece[:used], chosen), [np.array(cells) for cells in piece[used:]]) for piece in pieces)
+    @abstractmethod
+    def _pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+        """These columns as they are, a bounded number of rows at a time."""
+
+    def pieces(self, chosen: Selection, only: range | None = None) -> Iterator[Piece]:
+        return (encoded(piece, chosen) for piece in self._pieces(chosen.used))
+
+    def names(self, column: str, only: range | None = None) -> Iterator[Names]:
+        return (piece[0] for piece in self._pieces([column]))
+
+    def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
+        used = len(chosen.used)
+        pieces = self._pieces([*chosen.used, *kept])
+        return ((encoded(piece[:used], chosen), [np.array(cells) for cells in piece[used:]]) for piece in pieces)
 
 
 @final
-class Npy:
+class Npy(_Reader):
     """One NPY file. Columns are called '0', '1', ..."""
-
-    by_name = False
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -120,28 +131,17 @@ class Npy:
         self.known = self._header.known(path)
         self.blocks = (self._header.shape[0],)
 
-    def pieces(self, chosen: Selection, only: range | None = None) -> Iterator[Piece]:
-        return (encoded(piece, chosen) for piece in self._pieces(chosen.used))
-
-    def names(self, column: str, only: range | None = None) -> Iterator[Names]:
-        return _names(self._pieces([column]))
-
-    def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
-        return _beside(self._pieces([*chosen.used, *kept]), chosen)
-
     def _pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
         with open(self._path, "rb") as file:
             yield from self._header.pieces([file] * len(columns), [int(name) for name in columns])
 
 
 @final
-class Npz:
+class Npz(_Reader):
     """The array 'X', or the only two-dimensional one, of one NPZ file, unpacked while it is read.
 
     An array that was saved column by column (Fortran order) is unpacked once per column.
     """
-
-    by_name = False
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -160,15 +160,6 @@ class Npz:
         self._member, self._header = tables[0], headers[tables[0]]
         self.known = self._header.known(path)
         self.blocks = (self._header.shape[0],)
-
-    def pieces(self, chosen: Selection, only: range | None = None) -> Iterator[Piece]:
-        return (encoded(piece, chosen) for piece in self._pieces(chosen.used))
-
-    def names(self, column: str, only: range | None = None) -> Iterator[Names]:
-        return _names(self._pieces([column]))
-
-    def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
-        return _beside(self._pieces([*chosen.used, *kept]), chosen)
 
     def _pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
         with ExitStack() as stack:
