@@ -33,7 +33,7 @@ class Arrays:
         if values.dtype.kind == "f":
             kind = "f8"
         else:
-            fits = not values.size or (-(2**31) <= int(values.min()) and int(values.max()) < 2**31)
+            fits = not values.size or (int(values.min()) >= -(2**31) and int(values.max()) < 2**31)
             kind = "i4" if fits else "i8"
         at = len(self.content)
         self.content += np.ascontiguousarray(values, f"<{kind}").tobytes()
