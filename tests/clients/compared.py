@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cloister.collection.client.encode_files import Naming, RowTable, collect
 from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.bundle import bundle_of
 from cloister.collection.plan.plan import CollectionPlan
@@ -67,14 +68,12 @@ def _report(encoder: PlanEncoder, row: Floats, user: int, key: bytes, size: int)
 def rounds_of(folder: Path, plan: CollectionPlan, people: int = 400) -> Iterator[Transcript]:
     """Every round of a plan, open, after some people have answered the rounds before."""
     plan.write(folder / "plan", "")
-    g = np.random.default_rng(1)
-    rows = rows_of(plan, g, people)
+    np.save(folder / "mine.npy", rows_of(plan, np.random.default_rng(1), people))
     for number in range(plan.length):
         transcript = transcript_of(folder / "plan")
         yield transcript
         if number + 1 < plan.length:
-            users = np.sort(g.choice(plan.rows, people, replace=False))
             encoder = PlanEncoder(transcript, noise=NoiseRng.for_tests(number))
-            (folder / "reports").mkdir(exist_ok=True)
-            (folder / "reports" / f"{number}.reports").write_bytes(encoder.encode(rows, users).to_bytes())
+            table = RowTable(encoder, [str(folder / "mine.npy")], Naming())
+            collect(encoder, table, folder / "reports", "parquet", None)
             advance(folder / "plan", folder / "reports")
