@@ -41,12 +41,12 @@ within ``TRUSTED``. Proof of the bounds, where u = 2^-53 and d(v) is the error o
 * Numbers of 2^62 and more are left to integers, so that int64 does not wrap.
 
 Order of words, for whoever draws one number after the other and would draw the same (``NoiseRng.replayed``). A
-candidate takes a, b, c. Then, where 64 bits do not decide H, it takes the words that follow the one of a, as long as
-they do not; and where they do not decide the coin, those that follow the one of c (for minus zero, which needs no coin,
-none). Then comes the next candidate, until enough are accepted. How many words that takes does not depend on the
-arithmetic: "decided" is what ``exact_coins.Uniform.below_exp`` says of the thresholds e^(-H M / t) (if H > 0) and e^(-(H
-+ 1) M / t), H being what comes out, and where the filter answers they are decided by 64 bits. Wherever one begins to
-look for H, another threshold that bits leave open leaves one of these two open: it is beyond one of them.
+candidate takes a, b, c. Then, as long as its bits do not decide H, it takes the words that follow the one of a; then,
+as long as those of the coin do not decide it, the words that follow the one of c (minus zero needs no coin). Then comes
+the next candidate, until enough are accepted. How many words that takes does not depend on the arithmetic: "decided" is
+what ``exact_coins.Uniform.below_exp`` says of the thresholds e^(-H M / t), if H > 0, and e^(-(H + 1) M / t), H being
+what comes out. Where the filter answers, 64 bits decide them. Wherever one begins to look for H, a third threshold that
+the bits leave open leaves one of these two open, which lies between it and U.
 
 Range. A number outside (-2^63, 2^63) raises ``InvalidInput``: none is cut or wrapped. Its chance is e^(-2^63 / s) for
 Laplace, below 2^-184 up to s = 2^56; it is below e^(-2^125 / s^2) for Gauss, below 2^-700 up to s = 2^58. That it is

@@ -126,8 +126,8 @@ class NoiseRng:
     def discrete_gaussian_each(self, users: Ids, sigma: float, each: int) -> Ints:
         """Discrete Gaussian integers (n, each), a fixed number per user, for users who add noise to their own numbers.
 
-        Secret and replayed ones are ``discrete_gaussian``. Seeded ones, for tests only, depend on the user's number only, like
-        ``words``: rounded normal variates (Box and Muller 1958).
+        Secret and replayed ones are ``discrete_gaussian``. Seeded ones, for tests only, depend on the user's number
+        only, like ``words``: rounded normal variates (Box and Muller 1958).
         """
         if self._given is not None:
             self._given.alone(users)

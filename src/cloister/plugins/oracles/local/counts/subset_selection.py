@@ -6,9 +6,9 @@ Guarantee (Local; replace one row, or have none; pure, no delta): there are M = 
 bucket', so that a user without a bucket is a user like any other. A set of k = round(M / (e^eps + 1)) symbols (at least
 1) is sent with one of two chances, of ratio e^eps: the larger if her symbol is in it.
 
-How that is exact: draw a set S, the symbols of the k smallest of M secret words, in their order, and rotate it around the circle of symbols. With chance t she
-rotates so that a uniform element of S comes to lie on her symbol x, else by a uniform r. For any S, and so for any way
-of drawing it, #{j : S - s_j + x = Z} = #{r : S + r = Z} [x in Z], so a set Z has the chances
+How that is exact: draw a set S, the symbols of the k smallest of M secret words, and rotate it around the circle of
+symbols. With chance t she rotates so that a uniform element of S comes to lie on her symbol x, else by a uniform r. For
+any S, and so for any way of drawing it, #{j : S - s_j + x = Z} = #{r : S + r = Z} [x in Z], so a set Z has the chances
 
     sum_r [S + r = Z] c_r      and      sum_j [S + x - s_j = Z] c'_j <= [x in Z] sum_r [S + r = Z] max c',
 
