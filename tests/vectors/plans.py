@@ -89,8 +89,32 @@ GROUPS = (
         ),
     ),
     Group(
-        "ldp-average", "Gaussian vectors.",
-        (planned("ldp-average", "one-round-lsh", 2, components={"sums": "ldp-average"}, delta=1e-6, plain=True,
-                 trust="local"),),
+        "local-others", "Gaussian vectors; adaptive response where there are many buckets; a box with other scales.",
+        (
+            planned("ldp-average", "one-round-lsh", 2, components={"sums": "ldp-average"}, delta=1e-6, plain=True,
+                    trust="local"),
+            planned("adaptive-response", "one-round", 2, components={"counts": "adaptive-response"}, epsilon=0.5),
+            planned("box", "one-round", 2, bounds=([-1.0, 3.0], [1.0, 2000.0])),
+            planned("box in other scales", "tree-means", 2, trust="local", bounds=([-1.0, 3.0], [1.0, 2000.0]),
+                    scale="bounds"),
+        ),
+    ),
+    Group(
+        "shuffled", "Messages to a shuffler: amplified local reports, hash values among blankets, shares.",
+        (
+            _shuffled("amplified", components={"counts": "amplified-counts", "sums": "amplified-vectors"}, cases=8,
+                      epsilon=1.0),
+            _shuffled("blanket-histogram", components={"counts": "blanket-histogram", "sums": "split-and-mix"},
+                      options={"tree.depth": 2, "share": "budget"}, plain=True, cases=3),
+            _shuffled("split-and-mix-counts", components={"counts": "split-and-mix-counts", "sums": "split-and-mix"},
+                      options={"tree.depth": 2}, plain=True, cases=2),
+            _shuffled("places by hashes", components={"counts": "split-and-mix-counts", "sums": "split-and-mix"},
+                      options={"tree.depth": 3, "counts.buckets": 2, "sums.buckets": 2}, plain=True, cases=2),
+        ),
+    ),
+    *(
+        Group(f"method-{name}", f"All rounds of {name} under Local trust.",
+              (planned(name, name, 2, trust="local", delta=1e-6, epsilon=8.0, rounds=True, cases=2),))
+        for name in METHODS
     ),
 )  # fmt: skip
