@@ -13,7 +13,7 @@ import attrs
 from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
 from cloister.collection.plan.anonymity import Crowd
-from cloister.collection.plan.bundle import missing
+from cloister.collection.plan.bundle_folder import missing
 from cloister.collection.plan.costs import Size, Step
 from cloister.collection.plan.plan import TRUSTS, CollectionPlan, Outlook, loud
 from cloister.collection.plan.promise import promise
