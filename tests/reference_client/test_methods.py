@@ -41,7 +41,7 @@ def check(method: str, trust: str, dimension: int, n: int, **changes: Any) -> No
 @pytest.mark.parametrize("method", METHODS)
 def test_a_device_finds_the_buckets_and_vectors_of_every_round(method: str, trust: str) -> None:
     if (method, trust) in NOT_FOR_DEVICES:
-        with pytest.raises(InvalidInput, match="NOT private|no Shuffled oracles"):
+        with pytest.raises(InvalidInput, match=r"NOT private|no Shuffled oracles"):
             rounds(method, trust, 2)
         return
     check(method, trust, 2, 60)
