@@ -81,7 +81,7 @@ def test_shells_and_distances_at_their_edges() -> None:
     check_cells(shells, rows)
     check_vectors(shells.offsets(), rows)
     bins = DistanceBins(NearestCenter(middle, BALL.max_norm), 1600)
-    check_cells(bins, np.concatenate([rows, middle + [[0, 400]], middle + [[0, 401]], middle + [[240, 320]]]))
+    check_cells(bins, np.concatenate([rows, middle + np.array([[0, 400], [0, 401], [240, 320]])]))
 
 
 @pytest.mark.parametrize(("depth", "top"), [(1, 0), (12, 3), (24, 5)])
