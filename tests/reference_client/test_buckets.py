@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cloister.core.domains import Ball, Box, Domain
+from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints
@@ -14,14 +15,26 @@ from cloister.plugins.methods.hst import Spared
 from cloister.plugins.methods.k_variates import Finest
 from cloister.plugins.methods.median_step import Pulls
 from cloister.plugins.methods.shells import Shells
-from cloister.plugins.methods.weighted_centers.buckets import Assigned, Created, Own, Reassigned
+from cloister.plugins.methods.weighted_centers.boxes import Intervals
+from cloister.plugins.methods.weighted_centers.buckets import (
+    Assigned,
+    AxisIntervals,
+    Centred,
+    Created,
+    HashValues,
+    Own,
+    Reassigned,
+    Regions,
+)
+from cloister.plugins.methods.weighted_centers.heavy_hitters import Prefixes
 from cloister.plugins.methods.weighted_centers.lsh import PStable
 from cloister.plugins.methods.zoom_ranges import Columns
 from cloister.plugins.trees.directions import NORM, directions
 from cloister.plugins.trees.grid_cells import GridCells
 from cloister.plugins.trees.nearest_direction import NearestDirection
 from cloister.plugins.trees.net_tree import NetTreeOpened, _net
-from cloister.plugins.trees.projection import Projection
+from cloister.plugins.trees.nets import Net, energy
+from cloister.plugins.trees.projection import RADIUS, Projection
 from cloister.plugins.trees.quadtree import Quadtree
 from cloister.plugins.trees.reduction import Reduction
 from cloister.plugins.trees.simhash import SimHashTree
@@ -122,17 +135,61 @@ def test_ranges_of_columns(side: int) -> None:
 
 @pytest.mark.parametrize("groups", [0, 1, 4])
 def test_centres_that_rows_created_of_several_radii(groups: int) -> None:
-    """Lists of hash values overlap, places are doubled, so that what a row created is equally near in several."""
-    g, hash = np.random.default_rng(6), PStable(400_000.0, 0.5, 0.01, 2).sample(2, 3, SEED)
-    rows, own, places, ranks = rows_of(BALL), list[Own](), list[Ints](), list[int]()
+    """Lists of hash values overlap, and places are doubled, so that what a row created is equally near in several."""
+    g, hash = np.random.default_rng(6), PStable(100_000.0, 0.5, 0.01, 2).sample(2, 3, SEED)
+    own, places, ranks = list[Own](), [np.empty((0, 2), np.int64)], list[int]()
     for group in range(groups):
-        values, rank = g.permutation(8)[:5], group % 2
-        found = np.concatenate([np.full((2, 2), 1000), g.integers(-700_000, 700_000, (3, 2))])
-        own.append(Own(rank, len(ranks), Created(hash, values, found, 900_000, 16)))
-        places, ranks = [*places, found], [*ranks, *[rank] * 5]
+        rank, found = group % 2, np.concatenate([np.full((6, 2), 1000), g.integers(-700_000, 700_000, (1, 2))])
+        own.append(Own(rank, len(ranks), Created(hash, g.permutation(8)[:7], found, 500_000, 16)))
+        places, ranks = [*places, found], [*ranks, *[rank] * len(found)]
+    limit = np.array([[1000 + 300_000, 1000 + 400_000], [1000 - 500_000, 1000], [1000 - 500_001, 1000]])
+    rows, every = np.concatenate([rows_of(BALL), limit]), np.concatenate(places)
     for procedure in own:
         check_cells(procedure.created, rows)
-    every = np.concatenate([np.empty((0, 2), np.int64), *places])
     assigned = Assigned(tuple(own[:3]), every, np.array(ranks, np.int64), BALL.max_norm, 64)
     check_cells(assigned, rows)
     check_cells(Reassigned(assigned, g.random(len(every)) < 0.4), rows)
+
+
+@pytest.mark.parametrize("length", [3.0, 50_000.0, 1e9])
+def test_regions_of_hash_values_and_intervals(length: float) -> None:
+    """Short intervals' numbers differ by one or two; one that is longer than the domain holds all rows."""
+    hash = PStable(2_000_000.0, 0.5, 0.01, 2).sample(2, 40, SEED)
+    intervals = Intervals.of(BALL, length, SEED)
+    near = np.random.default_rng(9).integers(-8, 9, (1000, 2)) * int(min(length, 90_000))
+    rows = np.concatenate([rows_of(BALL), near])
+    check_cells(HashValues(hash, Prefixes((3, 17, 40))), rows)
+    check_cells(AxisIntervals(hash, intervals), rows)
+    values = np.unique(hash.of(rows))[::-1]
+    regions = Regions(hash, intervals, values, intervals.of_rows(np.zeros((len(values), 2), np.int64)), 4096)
+    check_cells(regions, rows)
+    check_vectors(Centred(regions, intervals.middles(regions.chosen), Bound(70_000, 2)), rows)
+    check_cells(Regions(hash, intervals, values[:0], regions.chosen[:0], 4), rows)
+
+
+@pytest.mark.parametrize("m", [1, 2, 4])
+def test_points_that_are_equally_near_to_several_of_a_nets(m: int) -> None:
+    """Nets of few lattice steps, on which most points are half way between two."""
+    domain = Box((-1.0,) * m, (1.0,) * m)
+    nets = tuple(Net(step, np.zeros(m + 1, np.int64)) for step in (12, 6, 4))
+    whole = Projection(domain, np.eye(m, m + 1, dtype=np.int64), 0, 1.0)
+    tree = NetTreeOpened(whole, nets, SEED.child("ids"), 1, 1, 1.0, 1)
+    rows = np.random.default_rng(2).integers(-40, 41, (600, m))
+    check_cells(tree, rows)
+
+
+@pytest.mark.parametrize("m", [2, 4])
+def test_points_of_a_net_outside_the_ball_are_put_back_on_it(m: int) -> None:
+    """Rows at its border, in a matrix that keeps their directions: many a nearest point lies outside."""
+    domain, g = Box((-1.0,) * m, (1.0,) * m), np.random.default_rng(2)
+    toward = g.standard_normal((4000, m))
+    energies = (m + 1) * (toward**2).sum(axis=1) - toward.sum(axis=1) ** 2
+    rows = np.floor(toward * (2**20 * np.sqrt((m + 1) / energies) * g.uniform(1 - 1e-5, 1, 4000))[:, None])
+    rows = rows[(rows**2).sum(axis=1) <= 2**40].astype(np.int64)[:500]
+    nets = tuple(Net(step, np.arange(m + 1)) for step in (3, 50, 7_000))
+    tree = NetTreeOpened(
+        Projection(domain, 64 * np.eye(m, m + 1, dtype=np.int64), 0, 1.0), nets, SEED.child("ids"), 1, 1, 1.0, 1
+    )
+    points = nets[-1].points(tree.parent(2, tree.projection.of(rows)))
+    assert int((energy(points) > (m + 1) * RADIUS**2).sum()) > 50
+    check_cells(tree, rows)
