@@ -14,6 +14,7 @@ from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget, Event
 from cloister.core.digests import stamp
 from cloister.core.errors import Refused
+from cloister.core.gains import Gain
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.levels import Sharing
@@ -85,6 +86,11 @@ class LocalQuestion(ABC, Generic[I_contra]):
     @abstractmethod
     def error(self, level: int) -> float:
         """Standard deviation of an empty bucket's value, in the caller's units, with the public number of users."""
+
+    @property
+    @abstractmethod
+    def gains(self) -> tuple[Gain, ...]:
+        """See ``BoundsLiars``: what one possible report can add to each level's values."""
 
     @property
     def values(self) -> int | None:

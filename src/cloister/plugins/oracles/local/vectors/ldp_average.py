@@ -50,6 +50,7 @@ from cloister.accounting.gaussian import mu_of
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import InvalidInput
+from cloister.core.gains import Gain
 from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component
@@ -195,6 +196,13 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors]):
         """The most that the norm of so many numbers may be."""
         return self.sigma * math.sqrt(numbers + 2 * math.sqrt(SELDOM * numbers) + 2 * SELDOM) + self.reach
 
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        """One bucket's numbers are at most as long as all numbers of a level may be, and as sqrt(d) of the farthest."""
+        d = self.bound.dimension
+        found = [min(self.longest(n) * (1 + 2.0**-40), math.sqrt(d) * self.farthest) / self.reach for n in self.widths]
+        return tuple(Gain(most, most, most, 1, self.sharing.factor) for most in found)
+
     def answer(self, items: BucketedVectors, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
         noise = secret.discrete_gaussian_each(users, self.sigma, self.widths[level])
         vectors = shrink(items.values[some], self.bound) * 2.0**self.shift
@@ -219,6 +227,9 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors]):
 
     def absorb(self, report: Reports) -> Tallies:
         return self.added_up(report, self.tally)
+
+    def reported(self, summary: Tallies) -> tuple[int, ...]:
+        return summary.reports
 
     def answered(self, summary: Tallies) -> tuple[int, ...]:
         return self.sharing.divided(summary.reports)
