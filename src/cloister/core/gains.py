@@ -21,6 +21,7 @@ class Gain:
         usual: that a liar adds to a bucket, and in a direction, of her choice, if numbers are given out blindly: the
             mean over the public coins of a number.
         buckets: so many of her choice get it at once, whatever her number is.
+        bound: what one is worth: 1 row, or the norm bound of a vector in the caller's units.
         factor: of how many users a report that answers this level stands for one (levels that share the users).
     """
 
@@ -28,6 +29,7 @@ class Gain:
     least: float
     usual: float
     buckets: int
+    bound: float = 1.0
     factor: float = 1.0
 
     @property

@@ -15,6 +15,7 @@ from cloister.accounting.accountant import Accountant
 from cloister.accounting.composition import Spent
 from cloister.collection.plan.anonymity import Crowd
 from cloister.collection.plan.costs import Size, Step
+from cloister.collection.plan.liars import Harm
 from cloister.collection.plan.plan import TRUSTS, CollectionPlan, Outlook, loud
 from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.clustering import Problem
@@ -90,6 +91,7 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
         "", "What a person is promised:", *_indented(privacy.text()),
         *_indented("\n".join([] if plan.crowd is None else plan.crowd.lines())), *_indented(_promise(plan, rounds)),
         "", "What to expect:", *_indented(expectation(plan)), *_indented(_sizes(plan)),
+        "", "What people who lie can do:", *_indented("\n".join(harm(plan, rounds).lines(plan.k))),
     ]  # fmt: skip
     if plan.warnings:
         lines += ["", *(f"WARNING: {warning}" for warning in plan.warnings)]
@@ -101,6 +103,11 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     )
     lines += ["", f"Plan {plan.hash}, made by cloister {plan.version}.", programs]
     return "\n".join(lines)
+
+
+def harm(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> Harm:
+    """What people who lie can do. Args: rounds (all of them)."""
+    return Harm.of(rounds, plan.k, plan.domain.diameter / 2)
 
 
 def _promise(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:

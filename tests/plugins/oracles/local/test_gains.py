@@ -131,9 +131,7 @@ def test_no_codeword_is_longer_than_its_gain_says_and_the_nearest_is_usually_as_
         assert lengths.max() <= gain.most * (1 + 1e-9)
         if d == 127:
             assert lengths.max() >= 0.98 * gain.most
-    best = [
-        (asked.estimates(np.full(256, user), everything, 0)[:, 0] * asked.randomiser.scale).max() for user in LIARS
-    ]
+    best = [(asked.estimates(np.full(256, user), everything, 0)[:, 0] * asked.randomiser.scale).max() for user in LIARS]
     assert np.mean(best) == pytest.approx(gain.usual, rel=0.05)
 
 

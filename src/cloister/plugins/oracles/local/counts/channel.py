@@ -69,7 +69,7 @@ class Answers(LocalQuestion[Ints], Generic[R]):
     def gains(self) -> tuple[Gain, ...]:
         """By ``Chances.gain``: a report that supports a bucket, or not, is all that an estimate sees of it."""
         found = [(*level.chances.gain, level.at_once) for level in self.levels]
-        return tuple(Gain(most, least, most, at_once, self.sharing.factor) for most, least, at_once in found)
+        return tuple(Gain(most, least, most, at_once, factor=self.sharing.factor) for most, least, at_once in found)
 
     def error(self, level: int) -> float:
         return float(np.sqrt(self.rows * self.sharing.factor * self.chances(level).noise))

@@ -63,7 +63,7 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
         """A report adds s(v) z to every bucket v: its estimate's length, to the bucket that she has in mind with the
         sign that she wants, to all others with signs of their own."""
         most, usual = self.randomiser.longest, self.randomiser.usual
-        return (Gain(most, most, usual, 1, self.sharing.factor),) * len(self.sizes)
+        return (Gain(most, most, usual, 1, self.l2 * self.unit, self.sharing.factor),) * len(self.sizes)
 
     @property
     def variance(self) -> float:

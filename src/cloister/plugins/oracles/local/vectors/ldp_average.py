@@ -201,7 +201,7 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors]):
         """One bucket's numbers are at most as long as all numbers of a level may be, and as sqrt(d) of the farthest."""
         d = self.bound.dimension
         found = [min(self.longest(n) * (1 + 2.0**-40), math.sqrt(d) * self.farthest) / self.reach for n in self.widths]
-        return tuple(Gain(most, most, most, 1, self.sharing.factor) for most in found)
+        return tuple(Gain(most, most, most, 1, self.bound.l2 * self.unit, self.sharing.factor) for most in found)
 
     def answer(self, items: BucketedVectors, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
         noise = secret.discrete_gaussian_each(users, self.sigma, self.widths[level])
