@@ -42,6 +42,11 @@ class Bound:
         """The L1 norm that the L2 norm implies (Cauchy and Schwarz)."""
         return math.isqrt(self.dimension * self.l2**2)
 
+    @property
+    def bundled(self) -> dict[str, int]:
+        """For devices that run no Python."""
+        return {"l2": self.l2, "l1": self.l1, "dimension": self.dimension}
+
     def __attrs_post_init__(self) -> None:
         if self.l2**2 >= EXACT:
             raise InvalidInput(f"an L2 bound of {self.l2} lattice steps is too large: its square must be below 2^53")

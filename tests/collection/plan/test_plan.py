@@ -58,7 +58,7 @@ def test_what_is_read_is_what_was_written(plan: CollectionPlan, tmp_path: Path) 
     assert found.as_dict() == plan.as_dict()
     assert (found.hash, found.problem, found.seed) == (plan.hash, plan.problem, plan.seed)
     assert found.round().digest() == plan.round().digest() == plan.digest
-    assert sorted(path.name for path in (tmp_path / "plan").iterdir()) == [WORDS, FILE]
+    assert sorted(path.name for path in (tmp_path / "plan").iterdir()) == [WORDS, "bundle-1.bin", "bundle-1.json", FILE]
     assert [path.name for path in tmp_path.iterdir()] == ["plan"]
 
 
@@ -241,12 +241,15 @@ def test_no_plan_is_written_over_anything(folder: Path, tmp_path: Path) -> None:
     assert read(tmp_path / "new" / "deep").hash == plan.hash
 
 
-def test_a_crash_while_writing_leaves_no_plan(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("file", [1, 2, 3, 4])
+def test_a_crash_while_writing_leaves_no_plan(
+    file: int, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan, calls = read(folder), list[int]()
 
     def fail(descriptor: int) -> None:
         calls.append(descriptor)
-        if len(calls) == 2:
+        if len(calls) == file:
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", fail)

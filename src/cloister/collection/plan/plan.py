@@ -198,16 +198,20 @@ class CollectionPlan:
         return canonical_json.with_hash(self._facts())
 
     def write(self, folder: str | os.PathLike[str], words: str) -> None:
-        """Create the plan's folder atomically: a crash leaves none. Args: words (the plan as text for people). Raises:
-        InvalidInput: the folder is not empty, or cannot be written."""
-        target = checked_folder(folder)
+        """Create the plan's folder atomically, with the bundle of its first round: a crash leaves none. Args: words
+        (the plan as text for people). Raises: InvalidInput: the folder is not empty, or cannot be written."""
+        from cloister.collection.plan.bundle import files_of
+
+        target, files = checked_folder(folder), files_of(self)
+        files |= {WORDS: words.encode() + b"\n", FILE: canonical_json.laid_out(self.as_dict()).encode() + b"\n"}
         temporary = canonical_json.beside(target)
         try:
             with canonical_json.writing(target):
                 temporary.mkdir(parents=True)
-                for name, text in ((WORDS, words), (FILE, canonical_json.laid_out(self.as_dict()))):
+                for name, content in files.items():
                     with (temporary / name).open("wb") as file:
-                        canonical_json.write(file, text)
+                        file.write(content)
+                        canonical_json.flush(file)
                 if target.exists():
                     target.rmdir()
                 temporary.rename(target)

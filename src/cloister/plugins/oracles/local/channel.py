@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 import attrs
 import numpy as np
 
 from cloister.core.budget import Event
+from cloister.core.bundling import Arrays, described
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.question import LocalQuestion
@@ -30,6 +32,9 @@ class LocalChannel(Generic[Q]):
     @property
     def values(self) -> int | None:
         return self.asked.values
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return described(self.asked, arrays)
 
     def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Reports:
         return self.asked.encode(items, users, rng)

@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeAlias, final
 import attrs
 import numpy as np
 
+from cloister.core.bundling import key
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import option
 from cloister.core.types import Ids, Ints
@@ -64,6 +65,13 @@ class Sharing:
     def factor(self) -> int:
         """One over the planned fraction of the users that answer a level."""
         return self.levels if self.share == "users" else 1
+
+    @property
+    def bundled(self) -> dict[str, Any]:
+        """For devices that run no Python. "level_key" is of the words that pick a user's level; None: she answers
+        all."""
+        level_key = None if self.factor == 1 else key(self.seed.child("level"))
+        return {"share": self.share, "level_key": level_key}
 
     def answers(self, users: Ids) -> tuple[Ints, ...]:
         """For each level, the positions of the users (n,) who answer it."""

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -85,6 +85,16 @@ class LocalQuestion(ABC, Generic[I_contra]):
     @abstractmethod
     def error(self, level: int) -> float:
         """Standard deviation of an empty bucket's value, in the caller's units, with the public number of users."""
+
+    @abstractmethod
+    def bundled_level(self, level: int) -> dict[str, Any]:
+        """What devices that run no Python need of a level beside its place in a report."""
+
+    def bundled_form(self) -> dict[str, Any]:
+        """What they need of a report: who answers which level, where its answer stands."""
+        places = enumerate(self.layout)
+        levels = [{"at": at.start, "width": at.stop - at.start, **self.bundled_level(i)} for i, at in places]
+        return {"dtype": self.dtype, "width": self.width, **self.sharing.bundled, "levels": levels}
 
     @property
     def values(self) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -43,6 +43,11 @@ class Response:
     def truth(self) -> float:
         """t: by which the true symbol is likelier than if it were another one."""
         return self.keep / WORDS
+
+    @property
+    def bundled(self) -> dict[str, Any]:
+        """For devices that run no Python."""
+        return {"symbols": self.symbols, "keep": str(self.keep)}
 
     def randomise(self, values: Ints, words: Ids) -> Ints:
         """Symbols (n,), -1 for none, and words (n, 2) to sent symbols (n,)."""

@@ -22,6 +22,7 @@ Source: Feldman, McMillan, Talwar 2021, 2023; Balle, Bell, Gascon, Nissim 2019; 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar, final
 
 import attrs
@@ -29,6 +30,7 @@ import attrs
 from cloister.accounting.amplification import local_of_shuffled
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
+from cloister.core.bundling import Arrays, described
 from cloister.core.capabilities import Dividing, IsRandomisedResponse
 from cloister.core.digests import written_as
 from cloister.core.errors import InvalidInput
@@ -114,6 +116,9 @@ class Amplified:
         return (
             Event(self.mechanism, self.budget, delta=self.budget.delta, epsilon_without_shuffler=self.local.amount),
         )
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return described(self.inner, arrays)
 
     def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Any:
         return self.inner.encode(items, users, rng)

@@ -6,13 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache, cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
+from cloister.core.bundling import Arrays, integers
 from cloister.core.digests import stamp, written_as
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -135,6 +136,11 @@ class BlanketChannel:
 
     def hashes(self, level: int) -> Hashes:
         return Hashes(self.seed.child("level", level), self.values)
+
+    def bundled(self, arrays: Arrays) -> dict[str, Any]:
+        sizes = enumerate(integers(self.space.sizes))
+        levels = [{"size": size, **self.hashes(level).bundled} for level, size in sizes]
+        return {"kind": "blanket", "blankets": self.blankets, "values": self.values, "levels": levels}
 
     def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Tagged:
         """Messages of users (n,): tags and values are drawn for all alike, then each user's first one is made her

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 import attrs
 import numpy as np
 
 from cloister.core.budget import Budget
+from cloister.core.bundling import Arrays
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.channel import Keeping, Tallying
@@ -57,6 +58,12 @@ class Answers(LocalQuestion[Ints], Generic[R]):
     def answer(self, items: Ints, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
         randomiser = self.levels[level]
         return randomiser.randomise(items[some, level], users, secret.words(users, randomiser.each))
+
+    def bundled_level(self, level: int) -> dict[str, Any]:
+        return self.levels[level].bundled()
+
+    def bundled(self, arrays: Arrays) -> dict[str, Any]:
+        return {"kind": "counts", **self.bundled_form()}
 
     def possible(self, answers: AnyArray, level: int) -> bool:
         return self.levels[level].possible(answers)

@@ -14,7 +14,7 @@ Source: Wang, Blocki, Li, Jha 2017 (Locally differentially private protocols for
 
 from __future__ import annotations
 
-from typing import Protocol, final
+from typing import Any, Protocol, final
 
 import attrs
 import numpy as np
@@ -49,6 +49,10 @@ class CountRandomiser(Randomiser, Protocol):
 
     def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
         """Bucket ids (n,), -1 for none, to answers (n, width)."""
+        ...
+
+    def bundled(self) -> dict[str, Any]:
+        """For devices that run no Python, with the name of its "randomiser"."""
         ...
 
 

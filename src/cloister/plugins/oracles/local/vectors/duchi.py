@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -78,3 +78,6 @@ class Duchi(OnSphere):
             length = np.sqrt(column_sums(v * v) / self.size)
             answers[some] = sent(v[: self.dimension] * (np.where(above == wanted, 1.0, -1.0) / length))
         return answers
+
+    def bundled(self, seed: PublicRng) -> dict[str, Any]:
+        return {"randomiser": "duchi", "coin": str(self.coin)}

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import attrs
 import numpy as np
@@ -49,6 +49,7 @@ from cloister.accounting.discrete import BEYOND, eta
 from cloister.accounting.gaussian import mu_of
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
+from cloister.core.bundling import Arrays
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng
@@ -194,6 +195,13 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors]):
     def longest(self, numbers: int) -> float:
         """The most that the norm of so many numbers may be."""
         return self.sigma * math.sqrt(numbers + 2 * math.sqrt(SELDOM * numbers) + 2 * SELDOM) + self.reach
+
+    def bundled_level(self, level: int) -> dict[str, Any]:
+        return {"size": self.sizes[level], "longest": self.longest(self.widths[level])}
+
+    def bundled(self, arrays: Arrays) -> dict[str, Any]:
+        noise = {"shift": self.shift, "sigma": self.sigma, "farthest": self.farthest}
+        return {"kind": "gaussian-vectors", **self.bound.bundled, **noise, **self.bundled_form()}
 
     def answer(self, items: BucketedVectors, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
         noise = secret.discrete_gaussian_each(users, self.sigma, self.widths[level])

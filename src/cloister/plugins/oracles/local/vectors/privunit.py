@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
 import attrs
 import numpy as np
@@ -139,6 +139,10 @@ class PrivUnit(OnSphere):
                 answers[left[some]], kept[some] = self._first(units[:, left[some]], drawn[some])
             left, go = left[~kept], go + 1
         return answers
+
+    def bundled(self, seed: PublicRng) -> dict[str, Any]:
+        own = {"gamma": self.gamma, "coin": str(self.coin), "together": self.together}
+        return {"randomiser": "privunit", **own}
 
     def _first(self, units: Floats, words: Ids) -> tuple[AnyArray, Bools]:
         """The first vector of each user's go that she keeps, and whether there is one (n,)."""

@@ -14,7 +14,7 @@ under u -> -u.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -48,6 +48,10 @@ class Unit(Randomiser, Protocol):
 
     def randomise(self, units: Floats, users: Ids, words: DrawWords, seed: PublicRng) -> AnyArray:
         """Unit vectors (d + 1, n), one per column, of so many users to answers (n, width)."""
+        ...
+
+    def bundled(self, seed: PublicRng) -> dict[str, Any]:
+        """For devices that run no Python, with the name of the "randomiser"."""
         ...
 
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
