@@ -27,8 +27,8 @@ export class Square {
       );
     }
     lines.append(
-      this.make("text", { x: LEFT + SIDE / 2, y: TOP + SIDE + 34, "text-anchor": "middle", stroke: "none" }, columns[0]),
-      this.make("text", { x: 12, y: TOP + SIDE / 2, "text-anchor": "middle", stroke: "none", transform: `rotate(-90 12 ${TOP + SIDE / 2})` }, columns[1]),
+      this.make("text", { x: LEFT + SIDE / 2, y: TOP + SIDE + 34, "text-anchor": "middle", stroke: "none" }, `${columns[0]}, hours`),
+      this.make("text", { x: 12, y: TOP + SIDE / 2, "text-anchor": "middle", stroke: "none", transform: `rotate(-90 12 ${TOP + SIDE / 2})` }, `${columns[1]}, hours`),
     );
     this.layer("rect", { class: "field", x: LEFT, y: TOP, width: SIDE, height: SIDE });
     this.marks = this.layer("g");

@@ -58,6 +58,13 @@ class Row {
   }
 }
 
+/** The promise as the client says it, and below it the plan's own words. */
+function promised([first, ...others]) {
+  const rest = element("details"), paragraphs = others.map((line) => element("p", {}, line));
+  rest.append(element("summary", {}, "The plan's own words"), ...paragraphs);
+  find("promise").replaceChildren(element("p", {}, first), rest);
+}
+
 /** The report, byte by byte. */
 function show(bytes, number) {
   const all = hex(bytes), answer = all.slice(18).join(" ");
@@ -86,7 +93,7 @@ function show(bytes, number) {
 /** What the server can tell from one report. */
 async function reading(bytes, row) {
   const { cells, side, times } = await json(`/demo/likely?report=${hex(bytes).join("")}`);
-  find("read").hidden = false;
+  find("read").removeAttribute("hidden");
   read.light(cells, side);
   read.mark(read.circle(row, { class: "you", r: 6 }));
   const share = Math.round((100 * cells.length) / side ** 2);
@@ -115,7 +122,7 @@ async function send(phone, row, number) {
 /** Phones in this page's own worker, by the same client, beside the crowd that the server simulates. */
 async function start({ here, groups }) {
   find("start").disabled = true;
-  await json("/demo/start", { method: "POST" });
+  await fetch("/demo/start", { method: "POST" });
   const { numbers } = await json(`/demo/numbers?count=${here}`, { method: "POST" });
   const worker = new Worker("/page/crowd.js", { type: "module" });
   worker.onmessage = ({ data }) => (find("here").textContent = ` ${grouped(data.sent)} of them came from phones in this page.`);
@@ -126,7 +133,7 @@ let read;
 try {
   const [facts, phone] = await Promise.all([json("/demo/facts"), Phone.open(location.origin)]);
   for (const place of document.querySelectorAll(".phones")) place.textContent = grouped(facts.people);
-  find("promise").replaceChildren(...phone.promise.map((line) => element("p", {}, line)));
+  promised(phone.promise);
   const row = new Row(phone.shape);
   read = new Square(find("read"), phone.shape);
   const number = await myNumber(phone.plan);
