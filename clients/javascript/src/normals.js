@@ -1,0 +1,1 @@
+export function normals() { throw new Error("todo"); }
