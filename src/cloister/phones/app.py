@@ -10,7 +10,7 @@ import attrs
 
 from cloister.core.errors import CloisterError
 from cloister.phones.crowd import Crowd
-from cloister.phones.people import GROUPS, Numbers
+from cloister.phones.people import GROUPS, SPREAD, Numbers
 from cloister.phones.reading import Reader
 
 if TYPE_CHECKING:
@@ -26,10 +26,6 @@ SAFE = {
     "X-Content-Type-Options": "nosniff",
 }
 """What the page is sent with: it can ask this server for anything, and nobody else."""
-
-MOST_NUMBERS = 10_000
-"""Most user numbers that are given out at once."""
-
 
 def client() -> Path:
     """The JavaScript client's modules: beside this file where cloister is installed, in the repository otherwise."""
@@ -58,7 +54,7 @@ class Demonstration:
         return [
             Route("/", self.page),
             Route("/demo/facts", self.facts),
-            Route("/demo/numbers", self.take, methods=["POST"]),
+            Route("/demo/number", self.number, methods=["POST"]),
             Route("/demo/start", self.start, methods=["POST"]),
             Route("/demo/likely", self.likely),
             Route("/demo/found", self.found),
@@ -74,19 +70,15 @@ class Demonstration:
 
     def facts(self, request: Request) -> Response:
         """What only a simulation can say."""
-        return _json({"people": self.people, "here": self.here, "groups": GROUPS})
+        return _json({"people": self.people, "here": self.here, "groups": GROUPS, "spread": SPREAD})
 
-    def take(self, request: Request) -> Response:
-        """Give out user numbers, blindly."""
-        count = request.query_params.get("count", "1")
-        if not count.isdecimal() or not 1 <= int(count[:9]) <= MOST_NUMBERS:
-            return _json({"error": f"count is a number from 1 to {MOST_NUMBERS}"}, 400)
-        return _json({"numbers": self.numbers.take(int(count))})
+    def number(self, request: Request) -> Response:
+        """A visitor's user number, given out blindly; null when there is none left."""
+        return _json({"number": next(iter(self.numbers.take(1)), None)})
 
     def start(self, request: Request) -> Response:
-        """Let the crowd report."""
-        self.crowd.start()
-        return _json({})
+        """Let the crowd report. The page that does so first gets the numbers of the phones that it simulates."""
+        return _json({"numbers": self.numbers.take(self.here) if self.crowd.start() else []})
 
     def likely(self, request: Request) -> Response:
         """What the server reads in one report, which is given in hex."""

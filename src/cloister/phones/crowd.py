@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import final
 
@@ -35,12 +36,14 @@ class Crowd:
         self._pause, self._lock, self._stopped = seconds / PIECES, Lock(), Event()
         self._thread: Thread | None = None
 
-    def start(self) -> None:
-        """Let them report. Done once, whoever asks how often."""
+    def start(self) -> bool:
+        """Let them report. Returns whether they had not been told yet."""
         with self._lock:
-            if self._thread is None:
-                self._thread = Thread(target=self._report, name="crowd", daemon=True)
-                self._thread.start()
+            if self._thread is not None:
+                return False
+            self._thread = Thread(target=self._report, name="crowd", daemon=True)
+            self._thread.start()
+            return True
 
     def stop(self) -> None:
         """No phone reports after this."""
@@ -49,6 +52,10 @@ class Crowd:
             self._thread.join()
 
     def _report(self) -> None:
+        with suppress(OSError):  # the collector has ended, and with it the demonstration
+            self._pieces()
+
+    def _pieces(self) -> None:
         g, left = np.random.default_rng(), self._size
         for piece in range(PIECES, 0, -1):
             due = time.monotonic() + self._pause

@@ -4,13 +4,13 @@ import { somebody } from "./found.js";
 
 const AT_ONCE = 4;
 
-onmessage = async ({ data: { numbers, groups } }) => {
+onmessage = async ({ data: { numbers, facts } }) => {
   const phone = await Phone.open(location.origin, { forgets: true });
   let next = 0, sent = 0;
   const phones = async () => {
     while (next < numbers.length) {
       const number = numbers[next++];
-      await phone.report(somebody(groups, phone.shape.lower, phone.shape.upper), number);
+      await phone.report(somebody(facts, phone.shape), number);
       postMessage({ sent: ++sent });
     }
   };

@@ -1,30 +1,30 @@
 // The centres of the reports that have come so far, beside the truth of the simulation.
 import { Square, element } from "./drawing.js";
 
-const PAUSE = 1000, PEOPLE = 400, SPREAD = 0.6;
+const PAUSE = 1000, PEOPLE = 400;
 const find = (id) => document.getElementById(id);
 const grouped = (n) => n.toLocaleString("en");
 const away = (a, b) => Math.hypot(...a.map((x, j) => x - b[j]));
 const words = (row) => row.map((x) => x.toFixed(1)).join(", ");
 
 /** A number of the normal law: simulated people only. */
-export function normal() {
+function normal() {
   return Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
 }
 
 /** The row of somebody in one of the groups, who is made up. */
-export function somebody(groups, lower, upper) {
+export function somebody({ groups, spread }, { lower, upper }) {
   const middle = groups[Math.floor(Math.random() * groups.length)];
-  return middle.map((x, j) => Math.min(upper[j], Math.max(lower[j], x + SPREAD * normal())));
+  return middle.map((x, j) => Math.min(upper[j], Math.max(lower[j], x + spread * normal())));
 }
 
 export class Found {
-  constructor(shape, { people, groups }, bytes) {
-    Object.assign(this, { people, groups, bytes, square: new Square(find("map"), shape), shown: null });
-    const square = this.square;
+  constructor(shape, facts, bytes) {
+    const square = new Square(find("map"), shape), { people, groups } = facts;
+    Object.assign(this, { people, groups, bytes, square, shown: null });
     this.truth = square.make("g");
     for (let i = 0; i < PEOPLE; i++) {
-      this.truth.append(square.circle(somebody(groups, shape.lower, shape.upper), { class: "people", r: 1.6 }));
+      this.truth.append(square.circle(somebody(facts, shape), { class: "people", r: 1.6 }));
     }
     for (const group of groups) this.truth.append(square.circle(group, { class: "true", r: 9 }));
     find("truth").addEventListener("change", () => this.draw(this.centers));

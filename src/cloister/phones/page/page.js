@@ -13,16 +13,16 @@ const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0
 async function myNumber(plan) {
   const known = localStorage.getItem(plan);
   if (known !== null) return Number(known);
-  const { numbers } = await json("/demo/numbers", { method: "POST" });
-  if (!numbers.length) throw new Error("all numbers are given out: start the demonstration anew");
-  localStorage.setItem(plan, numbers[0]);
-  return numbers[0];
+  const { number } = await json("/demo/number", { method: "POST" });
+  if (number === null) throw new Error("All numbers are given out: start the demonstration anew.");
+  localStorage.setItem(plan, number);
+  return number;
 }
 
 /** Sliders and a point for one row, which stays in this object. */
 class Row {
   constructor(shape) {
-    this.values = shape.lower.map((low, j) => (low + shape.upper[j]) / 2);
+    this.values = shape.lower.map((low, j) => low + (shape.upper[j] - low) * [0.6, 0.35][j]);
     this.square = new Square(find("row"), shape);
     this.sliders = shape.columns.map((name, j) => this.slider(name, j, shape.lower[j], shape.upper[j]));
     const svg = find("row");
@@ -120,13 +120,12 @@ async function send(phone, row, number) {
 }
 
 /** Phones in this page's own worker, by the same client, beside the crowd that the server simulates. */
-async function start({ here, groups }) {
+async function start(facts) {
   find("start").disabled = true;
-  await fetch("/demo/start", { method: "POST" });
-  const { numbers } = await json(`/demo/numbers?count=${here}`, { method: "POST" });
+  const { numbers } = await json("/demo/start", { method: "POST" });
   const worker = new Worker("/page/crowd.js", { type: "module" });
   worker.onmessage = ({ data }) => (find("here").textContent = ` ${grouped(data.sent)} of them came from phones in this page.`);
-  worker.postMessage({ numbers, groups });
+  worker.postMessage({ numbers, facts });
 }
 
 let read;
