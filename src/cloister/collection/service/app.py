@@ -5,7 +5,7 @@
     POST /reports              one report, or batches: acknowledged when they are on the disk
     GET  /health, /metrics     for whoever runs it
 
-    app = collector(Path("plan"), Path("reports"))         # for any ASGI server; ``running.serve`` is that of the command
+    app = collector(Path("plan"), Path("reports"))         # for ASGI servers; ``running.serve`` is the command's
 
 Of a request nothing is read but its method, path, length, kind of content and body, and, for the rate, its address.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, final
 
 from cloister.collection.service.desk import Desk, Turned
-from cloister.collection.service.limits import Limits, retry_after
+from cloister.collection.service.limits import DEFAULT, Limits, retry_after
 from cloister.collection.service.published import PublicFiles
 from cloister.collection.service.tickets import Issuer
 from cloister.core.errors import MissingExtra
@@ -42,7 +42,7 @@ _TYPES = {"json": "application/json", "txt": "text/plain; charset=utf-8", "bin":
 
 def collector(
     plan: Path, out: Path, *, shuffle: bool = False, issuer: Issuer | None = None, origins: Sequence[str] = (),
-    limits: Limits = Limits(), told: Callable[[dict[str, Any]], None] = lambda event: None,
+    limits: Limits = DEFAULT, told: Callable[[dict[str, Any]], None] = lambda event: None,
 ) -> Starlette:  # fmt: skip
     """The application, with its folder locked and its earlier reports read; ``app.state.desk`` is its ``Desk``. Its
     lifespan must be run. Args: origins (of pages that browsers may let in; "*": all); the others as for ``Desk``.

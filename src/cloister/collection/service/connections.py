@@ -25,9 +25,7 @@ QUEUED = 8
 GRACE = 1.0
 """Seconds after the application's own time limit, whose answer is kinder than the end of the connection."""
 
-_BUSY = (
-    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 5\r\n\r\nbusy\n"
-)
+_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 5\r\n\r\nbusy\n"
 
 
 class BoundedProtocol(HttpToolsProtocol):

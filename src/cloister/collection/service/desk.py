@@ -21,7 +21,7 @@ import numpy as np
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.service.committing import Committer, DiskFailed
 from cloister.collection.service.counts import REASONS, Counts
-from cloister.collection.service.limits import Limits, Rates, retry_after
+from cloister.collection.service.limits import DEFAULT, Limits, Rates, retry_after
 from cloister.collection.service.published import OpenRound, check_trust, open_round
 from cloister.collection.service.segments import Segments, collecting
 from cloister.collection.service.tickets import Issuer
@@ -79,7 +79,7 @@ class Desk:
 
     def __init__(
         self, plan: Path, out: Path, *, shuffle: bool = False, issuer: Issuer | None = None,
-        limits: Limits = Limits(), told: Callable[[dict[str, Any]], None] = lambda event: None,
+        limits: Limits = DEFAULT, told: Callable[[dict[str, Any]], None] = lambda event: None,
     ) -> None:  # fmt: skip
         self.plan = CollectionPlan.read(plan)
         check_trust(self.plan, shuffle)

@@ -37,6 +37,9 @@ class Limits:
     tickets: int = 10_000
 
 
+DEFAULT = Limits()
+
+
 @final
 class Rates:
     """A token bucket per address. Addresses of this machine, where a proxy may run, have no limit. Args: rate (per

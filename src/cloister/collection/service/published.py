@@ -38,8 +38,8 @@ class OpenRound:
 
 
 def open_round(folder: Path, tickets: bool) -> OpenRound | None:
-    """The open round of a plan's folder; None after the last. Args: tickets (whether its reports have one). Raises: Damaged, Refused, InvalidInput: the plan cannot
-    be used, or its round comes out differently here."""
+    """The open round of a plan's folder; None after the last. Args: tickets (whether its reports have one). Raises:
+    Damaged, Refused, InvalidInput: the plan cannot be used, or its round comes out differently here."""
     transcript = Transcript.read(folder)
     if transcript.done:
         return None

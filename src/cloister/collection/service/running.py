@@ -116,9 +116,7 @@ class _Server(uvicorn.Server):
                 signal.signal(one, handler)
 
 
-async def _run(
-    server: _Server, listener: socket.socket, each: Callable[[], None] | None, every: float
-) -> None:
+async def _run(server: _Server, listener: socket.socket, each: Callable[[], None] | None, every: float) -> None:
     async def repeat() -> None:
         while each is not None:
             await asyncio.sleep(every)

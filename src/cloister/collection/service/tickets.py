@@ -22,8 +22,13 @@ try:
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import (
-        Encoding, NoEncryption, PrivateFormat, PublicFormat, load_pem_private_key, load_pem_public_key,
-    )  # fmt: skip
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        PublicFormat,
+        load_pem_private_key,
+        load_pem_public_key,
+    )
 except ImportError as error:
     raise MissingExtra("cryptography", "serve", "tickets") from error
 
