@@ -5,6 +5,7 @@ import { keys, need, number, numbers, whole } from "./check.js";
 import { hex, Refused, ROUNDING, system, unhex } from "./words.js";
 
 const FORMAT = 1;
+const RARE = /"(nets|hashes|intervals|regions|created|assigned|privunit|duchi|gaussian-vectors|blanket|shares)"/;
 const TYPES = { i4: Int32Array, i8: BigInt64Array, f8: Float64Array };
 const PLAIN = new Set(["columns", "words", "warnings"]);
 
@@ -24,6 +25,7 @@ export class Bundle {
     const from = getter(source, fetch), json = await from(".json"), name = await digest(json);
     if (sha256 && name !== sha256.toLowerCase()) refuse("it is not the one that was announced: its name does not fit");
     const content = parsed(json);
+    if (RARE.test(JSON.stringify(content))) await import("./rare.js");
     if (content.bundle !== FORMAT) refuse(`its format is ${content.bundle}, and this client reads ${FORMAT}: update it`);
     if (plan && content.plan !== plan) refuse("it belongs to another plan");
     const bin = await from(".bin");
@@ -84,6 +86,7 @@ function filled(part, bin) {
   if (part === null || typeof part !== "object") return part;
   if ("at" in part && "type" in part) return arrayOf(part, bin);
   for (const [name, inner] of Object.entries(part)) if (!PLAIN.has(name)) part[name] = filled(inner, bin);
+  if (Array.isArray(part.keys)) keys(part, "keys");
   return part;
 }
 

@@ -2,5 +2,5 @@
 export { Bundle } from "./bundle.js";
 export { Client } from "./client.js";
 export { encode } from "./encode.js";
-export { FileStore, IndexedDBStore, MemoryStore } from "./stores.js";
+export { IndexedDBStore, MemoryStore } from "./stores.js";
 export { Refused } from "./words.js";

@@ -59,11 +59,11 @@ class Answers(LocalQuestion[Ints], Generic[R]):
         randomiser = self.levels[level]
         return randomiser.randomise(items[some, level], users, secret.words(users, randomiser.each))
 
-    def bundled_level(self, level: int) -> dict[str, Any]:
+    def bundled_level(self, level: int, arrays: Arrays) -> dict[str, Any]:
         return self.levels[level].bundled()
 
     def bundled(self, arrays: Arrays) -> dict[str, Any]:
-        return {"kind": "counts", **self.bundled_form()}
+        return {"kind": "counts", **self.bundled_form(arrays)}
 
     def possible(self, answers: AnyArray, level: int) -> bool:
         return self.levels[level].possible(answers)

@@ -81,13 +81,13 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
     def dtype(self) -> str:
         return self.randomiser.dtype
 
-    def bundled_level(self, level: int) -> dict[str, Any]:
+    def bundled_level(self, level: int, arrays: Arrays) -> dict[str, Any]:
         seed = self.seeds[level]
         own = {"bucket": key(seed.child("bucket")), "nobody": key(seed.child("nobody"))}
-        return {**own, **self.randomiser.bundled(seed)}
+        return {**own, **self.randomiser.bundled(seed, arrays)}
 
     def bundled(self, arrays: Arrays) -> dict[str, Any]:
-        return {"kind": "vectors", "l2": self.l2, "dimension": self.dimension, **self.bundled_form()}
+        return {"kind": "vectors", "l2": self.l2, "dimension": self.dimension, **self.bundled_form(arrays)}
 
     def possible(self, answers: AnyArray, level: int) -> bool:
         return self.randomiser.possible(answers)

@@ -196,12 +196,12 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors]):
         """The most that the norm of so many numbers may be."""
         return self.sigma * math.sqrt(numbers + 2 * math.sqrt(SELDOM * numbers) + 2 * SELDOM) + self.reach
 
-    def bundled_level(self, level: int) -> dict[str, Any]:
+    def bundled_level(self, level: int, arrays: Arrays) -> dict[str, Any]:
         return {"size": self.sizes[level], "longest": self.longest(self.widths[level])}
 
     def bundled(self, arrays: Arrays) -> dict[str, Any]:
         noise = {"shift": self.shift, "sigma": self.sigma, "farthest": self.farthest}
-        return {"kind": "gaussian-vectors", **self.bound.bundled, **noise, **self.bundled_form()}
+        return {"kind": "gaussian-vectors", **self.bound.bundled, **noise, **self.bundled_form(arrays)}
 
     def answer(self, items: BucketedVectors, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
         noise = secret.discrete_gaussian_each(users, self.sigma, self.widths[level])
