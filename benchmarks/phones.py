@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -67,13 +66,11 @@ def program(*arguments: object) -> subprocess.CompletedProcess[str]:
 @contextmanager
 def collector(plan: Path, reports: Path) -> Iterator[str]:
     """The address of a running ``cloister serve``."""
-    command = [sys.executable, "-m", "cloister", "serve", str(plan), "--out", str(reports), "--port", "0"]
+    command = [sys.executable, "-um", "cloister", "serve", str(plan), "--out", str(reports), "--port", "0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as serving:
         try:
             assert serving.stdout is not None
-            address = re.search(r"http://\S+?:\d+", serving.stdout.readline())
-            assert address is not None, "the collector did not start"
-            yield f"{address[0]}/"
+            yield f"{json.loads(serving.stdout.readline())['address']}/"
         finally:
             serving.send_signal(signal.SIGINT)
 
@@ -118,10 +115,8 @@ def run(fleet: Fleet, folder: Path, k: int, epsilon: float) -> dict[str, float]:
             counted = json.load(answer)["reports"]
     assert counted == devices, f"{counted} of {devices} reports are there"
     start = time.perf_counter()
-    said = json.loads(program("decode", plan, reports, "--out", out, "--json").stdout)
-    seconds, centers = time.perf_counter() - start, Result.load(out).centers
-    published = read(plan)
-    assert said is not None
+    program("decode", plan, reports, "--out", out)
+    seconds, centers, published = time.perf_counter() - start, Result.load(out).centers, read(plan)
     assert published.outlook is not None
     excess = nicv(fleet.rows, centers) - nicv(fleet.rows, fleet.centers)
     size = sum(file.stat().st_size for file in reports.rglob("*.reports"))
