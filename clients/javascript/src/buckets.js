@@ -23,7 +23,8 @@ export function distance({ data }, i, x) {
 
 /** The nearest of some of the centres, the lowest of equals: [index or -1, squared distance]. */
 export function nearest(centers, x, among = () => true) {
-  let best = -1, least = Infinity;
+  let best = -1,
+    least = Infinity;
   for (let i = 0; i < centers.shape[0]; i++) {
     if (!among(i)) continue;
     const far = distance(centers, i, x);
@@ -33,9 +34,12 @@ export function nearest(centers, x, among = () => true) {
 }
 
 function direction(around, x) {
-  let best = 0, most = -1, minus = 0;
+  let best = 0,
+    most = -1,
+    minus = 0;
   for (let i = 0; i < around.shape[0]; i++) {
-    const product = along(around, i, x), size = Math.abs(product);
+    const product = along(around, i, x),
+      size = Math.abs(product);
     if (size > most) [best, most, minus] = [i, size, product < 0 ? 1 : 0];
   }
   return 2 * best + minus;
@@ -45,9 +49,7 @@ const beyond = (edges, far) => edges.filter((edge) => edge < far).length;
 
 function quadtreeIds({ subspace, order, cuts, top }, x) {
   const { matrix, bits, sides } = subspace ?? {};
-  const seen = subspace
-    ? across(matrix, x).map((y, j) => clip(Math.floor(y / 2 ** bits), -sides[j], sides[j]))
-    : x;
+  const seen = subspace ? across(matrix, x).map((y, j) => clip(Math.floor(y / 2 ** bits), -sides[j], sides[j])) : x;
   const interval = cuts.map(({ data }, j) => data.filter((cut) => cut <= seen[j]).length);
   const left = cuts.map((_, j) => order.filter((column) => column === j).length);
   const ids = [0n];
@@ -106,7 +108,8 @@ export function vectorOf(vectors, x, id) {
   const { kind, centers, radii, scale, weighted } = vectors;
   if (kind === "rows") return x;
   if (id < 0n) return Array(vectors.dimension).fill(0);
-  const d = x.length, own = (array) => (array.shape[0] === 1 ? 0 : Number(id));
+  const d = x.length,
+    own = (array) => (array.shape[0] === 1 ? 0 : Number(id));
   const off = x.map((xj, j) => xj - centers.data[own(centers) * d + j]);
   if (kind === "offsets") return off;
   const radius = radii.data[own(radii)];

@@ -47,7 +47,8 @@ function randomised(random, answer) {
       return BYTES[dtype] * width;
     },
     encode(channel, ids, vector, u, draw, put, start) {
-      const { dtype, levels } = channel, size = BYTES[dtype];
+      const { dtype, levels } = channel,
+        size = BYTES[dtype];
       for (const i of answered(channel, u)) {
         const sent = answer(random[levels[i].randomiser], channel, levels[i], ids[i], vector, u, draw);
         sent.forEach((x, j) => put(start + size * (levels[i].at + j), x, size));

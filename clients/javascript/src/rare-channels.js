@@ -28,7 +28,8 @@ const gaussianVectors = {
     for (const i of answered(channel, u)) {
       const { at, width, longest } = levels[i];
       const sums = gaussians(sigma, width, draw).map(Number);
-      if (ids[i] >= 0n) vector.forEach((x, j) => (sums[Number(ids[i]) * vector.length + j] += Math.trunc(x * 2 ** shift)));
+      if (ids[i] >= 0n)
+        vector.forEach((x, j) => (sums[Number(ids[i]) * vector.length + j] += Math.trunc(x * 2 ** shift)));
       let sent = sums.map((x) => clip(x, -farthest, farthest));
       const norm = Math.sqrt(squares(sent));
       if (norm > longest) sent = sent.map((x) => Math.trunc(x * ((longest * (1 - 2 ** -40)) / norm)));
@@ -52,7 +53,9 @@ const blanket = {
   encode({ levels, blankets, values }, ids, vector, u, draw, put) {
     const words = draw(2 * levels.length * (1 + blankets));
     for (let i = 0; 2 * i < words.length; i++) {
-      const level = Math.floor(i / (1 + blankets)), tag = words[2 * i], id = ids[level];
+      const level = Math.floor(i / (1 + blankets)),
+        tag = words[2 * i],
+        id = ids[level];
       const own = i % (1 + blankets) === 0 && id >= 0n;
       put(12 * i, level, 2);
       put(12 * i + 2, tag, 8);
@@ -67,7 +70,10 @@ const shares = {
     const { levels, slots, shares: each, bits, width, dtype } = channel;
     need(levels.length === sizes.length, "levels");
     for (const level of levels) {
-      for (const [hash, symbols] of [[level.place, level.places], [level.sign, 2]]) {
+      for (const [hash, symbols] of [
+        [level.place, level.places],
+        [level.sign, 2],
+      ]) {
         if (hash) keys(hash, "low", "high", "shift");
         if (hash) hash.symbols = symbols;
       }
@@ -88,7 +94,8 @@ const shares = {
       const values = vector ?? [1];
       values.forEach((x, j) => (sums[at + where * width + j] += BigInt(minus ? -x : x) << BigInt(shift)));
     });
-    const words = draw(slots * (each - 1)), step = 4 + BYTES[dtype];
+    const words = draw(slots * (each - 1)),
+      step = 4 + BYTES[dtype];
     sums.forEach((sum, slot) => {
       for (let i = 0; i < each; i++) {
         const share = i < each - 1 ? words[slot * (each - 1) + i] : sum;

@@ -21,8 +21,11 @@ const duchi = {
   numbers: (_, { dimension }) => dimension,
   ratio: ({ coin }) => [coin, ALL - coin],
   answer({ coin, sines }, unit, u, draw) {
-    const size = unit.length, words = draw(1 + wordsFor(size)), v = normals(words.subarray(1), size, sines.data);
-    const above = product(v, unit) >= 0, length = Math.sqrt(product(v, v) / size);
+    const size = unit.length,
+      words = draw(1 + wordsFor(size)),
+      v = normals(words.subarray(1), size, sines.data);
+    const above = product(v, unit) >= 0,
+      length = Math.sqrt(product(v, v) / size);
     const factor = (above === words[0] < coin ? 1 : -1) / length;
     return Array.from(v.slice(0, -1), (x) => sent(x * factor));
   },
@@ -41,7 +44,9 @@ const privunit = {
   numbers: (_, { dimension }) => dimension,
   /** An upper bound, by the chance of the cap and how far that of the drawn vectors can be from it (`privunit.py`). */
   ratio({ gamma, coin }, { dimension }) {
-    const size = dimension + 1, t = Number(coin) / 2 ** 64, off = (wordsFor(size) + 1) / 2 ** 29 + 2 ** -26;
+    const size = dimension + 1,
+      t = Number(coin) / 2 ** 64,
+      off = (wordsFor(size) + 1) / 2 ** 29 + 2 ** -26;
     const start = Math.asin(Math.min(1, gamma / Math.sqrt(size)));
     const density = (a) => Math.max(Math.cos(a), 0) ** (size - 2);
     const reach = (from) => Math.min(Math.PI / 2, from + 12 / Math.sqrt(size));
@@ -50,13 +55,16 @@ const privunit = {
     return fraction(kept(cap + off) / (t * kept(cap - off)));
   },
   answer({ gamma, coin, together, sines }, unit, u, draw) {
-    const size = unit.length, each = 1 + wordsFor(size);
+    const size = unit.length,
+      each = 1 + wordsFor(size);
     for (;;) {
       const words = draw(together * each);
       for (let i = 0; i < together; i++) {
-        const own = words.subarray(i * each, (i + 1) * each), v = normals(own.subarray(1), size, sines.data);
+        const own = words.subarray(i * each, (i + 1) * each),
+          v = normals(own.subarray(1), size, sines.data);
         const length = Math.sqrt(product(v, v) / size);
-        if (own[0] < coin || product(v, unit) >= gamma * length) return Array.from(v.slice(0, -1), (x) => sent(x / length));
+        if (own[0] < coin || product(v, unit) >= gamma * length)
+          return Array.from(v.slice(0, -1), (x) => sent(x / length));
       }
     }
   },

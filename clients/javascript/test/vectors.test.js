@@ -20,14 +20,19 @@ for (const name of names().filter((name) => !["primitives", "wrong"].includes(na
 const has = (name) => ({ skip: !names().includes(name) });
 
 test("single steps are those of the vectors", has("primitives"), () => {
-  const steps = vectors("primitives"), of = (text) => BigInt(`0x${text}`);
+  const steps = vectors("primitives"),
+    of = (text) => BigInt(`0x${text}`);
   for (const { key, u, word: right } of steps.word) assert.equal(word(keyOf(key), BigInt(u)), of(right));
   for (const { word: w, m, below: right } of steps.below) assert.equal(below(of(w), m), right);
   for (const { low, high, shift, v, x, k, hash } of steps.hash) {
     const keys = { low: keyOf(low), high: keyOf(high), shift: keyOf(shift), symbols: k };
     assert.equal(hashed(keys, BigInt(v), BigInt(x)), hash);
   }
-  for (const { domain, row, lattice } of steps.snap) assert.deepEqual(snap(domain, row).map((x) => x + 0), lattice);
+  for (const { domain, row, lattice } of steps.snap)
+    assert.deepEqual(
+      snap(domain, row).map((x) => x + 0),
+      lattice,
+    );
 });
 
 for (const { why, ...given } of names().includes("wrong") ? vectors("wrong").cases : []) {
