@@ -39,6 +39,7 @@ Source: Stemmer 2021, appendix A.1 (LDP-AVG); Balle, Wang 2018.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, final
 
@@ -197,7 +198,8 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors]):
         return self.sigma * math.sqrt(numbers + 2 * math.sqrt(SELDOM * numbers) + 2 * SELDOM) + self.reach
 
     def bundled_level(self, level: int, arrays: Arrays) -> dict[str, Any]:
-        return {"size": self.sizes[level], "longest": self.longest(self.widths[level])}
+        longest = self.longest(self.widths[level])
+        return {"size": self.sizes[level], "longest": longest, "most": str(math.floor(Fraction(longest) ** 2))}
 
     def bundled(self, arrays: Arrays) -> dict[str, Any]:
         noise = {"shift": self.shift, "sigma": self.sigma, "farthest": self.farthest}
@@ -210,11 +212,14 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors]):
         return self._within(noise).astype(np.uint32)
 
     def _within(self, sums: Ints) -> Ints:
-        """Each person's numbers (n, N), clipped and shrunk to what is sent."""
-        clipped = np.clip(sums, -self.farthest, self.farthest)
-        long = np.flatnonzero(_norms(clipped) > self.longest(sums.shape[1]))
-        scale = self.longest(sums.shape[1]) * (1 - 2.0**-40) / _norms(clipped[long])
-        clipped[long] = np.trunc(clipped[long] * scale[:, None]).astype(np.int64)
+        """Each person's numbers (n, N), clipped and shrunk to what is sent. Where floats could be wrong about which are
+        too long, integers decide: the same in any language."""
+        clipped, longest = np.clip(sums, -self.farthest, self.farthest), self.longest(sums.shape[1])
+        for i in np.flatnonzero(_norms(clipped) > longest * (1 - 2.0**-20)).tolist():
+            squares = sum(x * x for x in clipped[i].tolist())
+            if squares > Fraction(longest) ** 2:
+                scale = longest * (1 - 2.0**-40) / math.sqrt(squares)
+                clipped[i] = np.trunc(clipped[i] * scale).astype(np.int64)
         return clipped
 
     def possible(self, answers: AnyArray, level: int) -> bool:
