@@ -11,6 +11,7 @@ import numpy as np
 from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget
 from cloister.core.bundling import Arrays, key
+from cloister.core.gains import Gain
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.hadamard_transform import parity
@@ -64,6 +65,13 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
         return self.randomiser.scale * self.sharing.factor * self.l2 * self.unit
 
     @property
+    def gains(self) -> tuple[Gain, ...]:
+        """A report adds s(v) z to every bucket v: its estimate's length, to the bucket that she has in mind with the
+        sign that she wants, to all others with signs of their own."""
+        most, usual = self.randomiser.longest, self.randomiser.usual
+        return (Gain(most, most, usual, 1, self.l2 * self.unit, self.sharing.factor),) * len(self.sizes)
+
+    @property
     def variance(self) -> float:
         """Of one coordinate of a sum, in the caller's units squared: what rows of other buckets put there, at n users.
 
@@ -81,13 +89,13 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
     def dtype(self) -> str:
         return self.randomiser.dtype
 
-    def bundled_level(self, level: int) -> dict[str, Any]:
+    def bundled_level(self, level: int, arrays: Arrays) -> dict[str, Any]:
         seed = self.seeds[level]
         own = {"bucket": key(seed.child("bucket")), "nobody": key(seed.child("nobody"))}
-        return {**own, **self.randomiser.bundled(seed)}
+        return {**own, **self.randomiser.bundled(seed, arrays)}
 
     def bundled(self, arrays: Arrays) -> dict[str, Any]:
-        return {"kind": "vectors", "l2": self.l2, "dimension": self.dimension, **self.bundled_form()}
+        return {"kind": "vectors", "l2": self.l2, "dimension": self.dimension, **self.bundled_form(arrays)}
 
     def possible(self, answers: AnyArray, level: int) -> bool:
         return self.randomiser.possible(answers)
