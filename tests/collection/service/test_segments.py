@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cloister.collection.service import segments as module
 from cloister.collection.service.segments import LOCK, Segments, collecting
+from cloister.collection.wire import blocks
 from cloister.collection.wire.batches import BatchForm
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.types import Ids
@@ -126,7 +126,7 @@ def test_pieces_of_a_file_meet_anywhere(tmp_path: Path, monkeypatch: pytest.Monk
     for user in range(50):
         put(segments, user)
     for piece in (1, 7, 28, 29):
-        monkeypatch.setattr(module, "PIECE", piece)
+        monkeypatch.setattr(blocks, "CHUNK", piece)
         assert opened(tmp_path).seen.count == 50
 
 
