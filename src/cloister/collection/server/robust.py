@@ -35,11 +35,13 @@ import attrs
 import numpy as np
 
 from cloister.core.capabilities import BoundsLiars
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, Refused
 from cloister.core.gains import Gain
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.roles import Table
 from cloister.core.types import Floats, Ints
+
+INSTEAD = "Withstand less, or plan for fewer buckets, more people or a larger epsilon"
 
 FAR = 4.0
 """Standard deviations: noise in d coordinates is longer than sqrt(d) + 4 of them in one of 3,000 sums."""
@@ -97,15 +99,19 @@ class Withstanding:
         return tuple(found)
 
     def doubts(self) -> list[str]:
-        """What was read in vain, in words: fewer buckets hold more people than liars can invent than there are centres,
-        so that some centre may be theirs, or noise."""
+        """In words: fewer buckets hold more people than liars can invent than there are centres, so that some centre
+        may be theirs, or noise. Raises: Refused: no bucket does."""
         fewest = min((len(table.above) for table in self._counted), default=self.k)
         if fewest >= self.k:
             return []
+        if not fewest:
+            raise Refused(
+                f"no bucket holds more people than {self.share:.3g} of liars can invent: nothing was released. "
+                f"{INSTEAD}"
+            )
         return [
             f"only {fewest} buckets hold more people than {self.share:.3g} of liars can invent, and there are {self.k} "
-            f"centres: some may be theirs, or noise. Plan for fewer buckets, more people or a larger epsilon, "
-            f"or withstand less"
+            f"centres: some may be theirs, or noise. {INSTEAD}"
         ]
 
     def _limited(self, part: OpenedQuestion, summary: Any, table: Table) -> LimitedCounts:
