@@ -275,7 +275,8 @@ def table(results: dict[str, dict[str, Any]]) -> None:
             rows = [ending([one[f"{name} {s}"] for one in ones], name) for s in SHARES]
             nobody = ending([one["nobody"] for one in ones], "nobody")
             print(
-                f"| {d} | {n:,} | {eps:g} | {block}{' on 8 x 8 cells' * ('side' in options)} | {nobody} | {' | '.join(rows)} |"
+                f"| {d} | {n:,} | {eps:g} | {block}{', 8 x 8 cells' * ('side' in options)} | {nobody} | "
+                f"{' | '.join(rows)} |"
             )
 
 

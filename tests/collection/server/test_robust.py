@@ -20,14 +20,14 @@ from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance, decode, result_of
 from cloister.collection.server.robust import CHANCE, LimitedCounts, LimitedSums, Withstanding, noise
 from cloister.collection.wire import reports as wire
-from cloister.core.encoding import encode_rows
+from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.gains import Gain
 from cloister.core.randomness import NoiseRng
 from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.table import LookupTable
 from cloister.run.request import Request
-from tests.collection.liars import supporting
+from tests.collection.liars import pulling, supporting
 from tests.collection.plan.test_liars import COUNTS
 from tests.in_process import cloister
 
@@ -129,7 +129,7 @@ def test_liars_place_a_centre_where_they_like_and_not_where_they_are_withstood(t
     """2% of liars; robust, the fourth centre lies in one of the three groups."""
     plan = planned()
     lied, honest = saved(tmp_path / "lied", plan, True), saved(tmp_path / "honest", plan, False)
-    assert away(decode(plan, lied).result.centers) < 0.1
+    assert away(decode(plan, lied).result.centers) < 0.3
     assert away(decode(plan, honest).result.centers) > 0.5
     done = decode(plan, lied, robust=0.02)
     assert away(done.result.centers) > 0.5
@@ -182,13 +182,49 @@ def test_sums_are_as_long_as_people_and_noise_can_make_them_and_shorter_ones_as_
     gain = Gain(1.0, 1.0, 1.0, 1)
     counts = LimitedCounts(LookupTable(lambda ids, level: np.array([100.0, 5.0, -3.0])[ids], [0.0]), [0.0], [0.0])
     given = np.array([[90.0, 30.0, 0.0, 0.0], [0.0, 40.0, 0.0, 0.0], [0.0, 0.0, 9.0, 0.0]])
-    table = LimitedSums(LookupTable(lambda ids, level: given[ids], [1.0]), counts, 2.0, 0.5)
+    table = LimitedSums(LookupTable(lambda ids, level: given[ids], [1.0]), counts, counts, 2.0, 0.5)
     found = table.at(np.arange(3))
     assert np.array_equal(found[0], given[0])
     assert found[1] == pytest.approx([0.0, 11.0, 0.0, 0.0])
     assert found[2] == pytest.approx([0.0, 0.0, 8.0, 0.0])
     assert np.array_equal(table.standard_error(np.arange(3)), np.ones(3))
     assert noise(attrs.evolve(gain, factor=3.0), 100) == pytest.approx(3 * noise(gain, 100))
+
+
+@pytest.mark.parametrize("lies", [0, 2_000])
+def test_sums_that_somebody_pulls_are_said_to_be(lies):
+    """30,000 people in three groups, whose sums nobody doubts; 2,000 liars who pull that of a bucket
+    with nobody in it, 3 bounds each, are seen. False alarms: 1e-11 a bucket."""
+    plan = publish(
+        Request(
+            k=3,
+            method="one-round",
+            epsilon=4.0,
+            bounds="ball:1",
+            rows=30_000 + lies,
+            seed=2,
+            options={"partitions": "1"},
+        ),
+        dimension=4,
+    )
+    (round,), users = plan.rounds(), np.arange(30_000, dtype=np.uint64)
+    summaries = absorb(round, encode_rows(round, 0.9 * np.eye(4)[:3][np.arange(30_000) % 3], users, NOISE))
+    at = next(j for j, part in enumerate(round.parts) if part.vectors is not None)
+    part, to = round.parts[at], np.array([-0.6, -0.5, -0.4, -0.48]) / np.linalg.norm([0.6, 0.5, 0.4, 0.48])
+    bucket = int(part.cells.locate(plan.domain.snap(to[None]))[0, 0])
+    liars = np.arange(30_000, 30_000 + lies, dtype=np.uint64)
+    both = list(summaries)
+    if lies:
+        both[at] = summaries[at].merge(part.channel.absorb(pulling(part, liars, bucket, to)))
+    reading = Withstanding(0.001, 3)
+    tables = [part.channel.decode(summary, NOISE) for part, summary in zip(round.parts, both, strict=True)]
+    every, read = np.arange(part.cells.space.sizes[0]), reading(round, both, tables)
+    read[next(j for j, one in enumerate(round.parts) if one.cells is part.cells)].at(every)
+    found = read[at].at(every)
+    pulled = [doubt for doubt in reading.doubts() if "longer than their people and noise" in doubt]
+    assert [doubt.split(" buckets")[0] for doubt in pulled] == (["the sums of 1"] if lies else [])
+    if lies:
+        assert np.linalg.norm(found[bucket]) < 0.5 * np.linalg.norm(tables[at].at(every)[bucket])
 
 
 def test_rounds_publish_what_was_read(tmp_path: Path):
