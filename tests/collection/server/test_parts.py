@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cloister.collection.intake import parts
+from cloister.collection.intake.parts import divided
 from cloister.collection.intake.refusals import Intake
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.server import parts
 from cloister.collection.server.aggregator import decode
-from cloister.collection.server.parts import divided
 from cloister.core.errors import InvalidInput, Refused
 from cloister.engines.dask_cluster import Dask
 from cloister.engines.engine import Engine, Processes
