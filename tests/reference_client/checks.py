@@ -20,7 +20,6 @@ BUCKETINGS = {
 }  # fmt: skip
 VECTORS = {"rows", "offsets", "clipped"}
 PARALLEL = ("lower", "upper", "middle", "sides", "offset", "scale")
-TEXT = ("method",)
 
 
 class Wrong(Exception):
@@ -119,6 +118,10 @@ def _drawings(facts: Facts) -> None:
             need(all(a[1] <= b[0] for a, b in zip(ordered, ordered[1:], strict=False)), "shares overlap")
         longest = max(one["body_bytes"] for one in mine)
         need(drawing["bytes"] == longest + 2 * (facts["trust"] == "Shuffled"), "the slot's length")
+    if facts["trust"] == "Local":
+        for cost in ("epsilon", "delta"):
+            drawn = [max(facts["questions"][j][cost] for j in one["questions"]) for one in facts["drawings"]]
+            need(sum(drawn) <= facts[cost] * (1 + 1e-9), f"the questions cost more {cost} than the plan")
     need(facts["answer_bytes"] == sum(one["bytes"] for one in facts["drawings"]), "the answer's length")
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from tests.reference_client.words import Words
 
+
 def gaussians(sigma: float, count: int, words: Words) -> list[int]:
     out: list[int] = []
     while len(out) < count:

@@ -112,6 +112,8 @@ def _near() -> Iterator[tuple[str, Callable[[Facts], None]]]:
 
 def _far() -> Iterator[tuple[str, Callable[[Facts], None]]]:
     level = ("questions", 2, "channel", "levels", 0)
-    yield "privunit's coin is a part in a million too small", _set(
-        *level, "coin", to=lambda text: str(int(text) - int(text) // 10**6))
+    yield (
+        "privunit's coin is a part in a million too small",
+        _set(*level, "coin", to=lambda text: str(int(text) - int(text) // 10**6)),
+    )
     yield "privunit's cap is another", _set(*level, "gamma", to=lambda gamma: 2 * gamma)
