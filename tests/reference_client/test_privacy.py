@@ -160,23 +160,28 @@ def vectors_of(channel: Facts) -> list[tuple[int, list[int]]]:
     return [(-1, [0] * d), (0, [l2] + [0] * (d - 1)), (0, [-l2] + [0] * (d - 1)), (1, [0] * d), (1, [l2 // 3] * d)]
 
 
+def candidate(channel: Facts, seed: int) -> list[int]:
+    """The words of one vector's normals."""
+    g = random.Random(seed)
+    return [g.getrandbits(64) for _ in range(words_for(channel["dimension"] + 1))]
+
+
 def test_duchi_sends_one_of_two_vectors_with_two_chances() -> None:
     """Given the words of the normals all rows send the same two answers, one on ``coin`` words, one on the others."""
     found = levels("duchi")
     assert found
     for channel, level, limit in found:
-        coin, level = int(level["coin"]), {**level, "sines": sines()}
+        coin, known = int(level["coin"]), {**level, "sines": sines()}
         for seed in range(20):
-            rest = [
-                (2 * seed + 1) * 0x9E3779B97F4A7C15 * (j + 1) % ALL for j in range(words_for(channel["dimension"] + 1))
+            laws = [
+                law_of(
+                    lambda words, one=one, seed=seed, channel=channel, known=known: units.answer(
+                        channel, known, *one, USER, Words([*words, *candidate(channel, seed)])
+                    ),
+                    [[coin]],
+                )
+                for one in vectors_of(channel)
             ]
-            laws = list[Law]()
-            for bucket, vector in vectors_of(channel):
-
-                def send(words: Any, bucket: int = bucket, vector: list[int] = vector) -> list[int]:
-                    return units.answer(channel, level, bucket, vector, USER, Words([*words, *rest]))
-
-                laws.append(law_of(send, [[coin]]))
             assert worst(laws) <= Fraction(coin, ALL - coin) <= limit
 
 
@@ -186,25 +191,29 @@ def test_privunit_keeps_whatever_the_coin_says_and_else_the_cap_alone() -> None:
     found = levels("privunit")
     assert found
     for channel, level, limit in found:
-        coin, one = int(level["coin"]), {**level, "sines": sines(), "together": 1}
-        size = words_for(channel["dimension"] + 1)
-        kept, count = 0, 0
+        coin, one, kept = int(level["coin"]), {**level, "sines": sines(), "together": 1}, list[bool]()
         for seed in range(40):
-            rest = [(2 * seed + 1) * 0xBF58476D1CE4E5B9 * (j + 1) % ALL for j in range(size)]
-            again = [0, *[(seed + 7) * 0x94D049BB133111EB * (j + 1) % ALL for j in range(size)]]
-            sure = set[tuple[tuple[int, ...], int]]()
-            for bucket, vector in vectors_of(channel):
-
-                def send(word: int, bucket: int = bucket, vector: list[int] = vector) -> tuple[tuple[int, ...], int]:
-                    words = Words([word, *rest, *again])
-                    return tuple(units.answer(channel, one, bucket, vector, USER, words)), words.taken
-
-                sure |= {send(0), send(coin - 1)}
-                assert send(coin) == send(ALL - 1)
-                kept, count = kept + (send(coin)[1] == 1 + size), count + 1
-            assert len(sure) == 1
-        assert 0 < kept < count
+            sure = set[tuple[tuple[int, ...], bool]]()
+            for where in vectors_of(channel):
+                sure |= {sent_first(channel, one, where, seed, word) for word in (0, coin - 1)}
+                beyond = {sent_first(channel, one, where, seed, word) for word in (coin, ALL - 1)}
+                assert len(beyond) == 1
+                kept += [first for _, first in beyond]
+                assert beyond == sure or not kept[-1]
+            ((_, first),) = sure
+            assert first
+        assert 0 < sum(kept) < len(kept)
         assert Fraction(ALL, coin) <= limit
+
+
+def sent_first(
+    channel: Facts, level: Facts, where: tuple[int, list[int]], seed: int, coin: int
+) -> tuple[tuple[int, ...], bool]:
+    """What is sent if the first candidate's coin is this word and the second is kept, and whether it is the first."""
+    own = candidate(channel, seed)
+    words = Words([coin, *own, 0, *candidate(channel, -1 - seed)])
+    answer = tuple(units.answer(channel, level, *where, USER, words))
+    return answer, words.taken == 1 + len(own)
 
 
 def sines() -> list[float]:

@@ -19,10 +19,7 @@ def answer(channel: dict[str, Any], level: Level, bucket: int, vector: list[int]
 
 def sign(level: Level, bucket: int, user: int) -> float:
     """Her public sign of the bucket."""
-    if bucket < 0:
-        minus = word(level["nobody"], user) >> 63 == 1
-    else:
-        minus = odd(word(level["bucket"], user) & bucket)
+    minus = word(level["nobody"], user) >> 63 == 1 if bucket < 0 else odd(word(level["bucket"], user) & bucket)
     return -1.0 if minus else 1.0
 
 

@@ -119,7 +119,7 @@ def recorded(given: list[int], drawn: list[int]) -> Iterator[int]:
         yield one
 
 
-def chosen(edges: list[int], number: int, g: random.Random, plain: bool) -> Iterator[int]:
+def chosen(edges: list[int], number: int, g: random.Random, plain: bool) -> list[int]:
     """Words of case ``number``: an edge first; then, of some cases, edges often; uniform ones else."""
     often = 0.0 if plain else (0.0, 0.5, 0.0, 1.0)[number % 4]
     return [edges[number % len(edges)] if not plain else g.getrandbits(64)] + [

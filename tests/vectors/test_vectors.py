@@ -93,8 +93,10 @@ def test_all_randomisers_and_channels_are_among_the_vectors() -> None:
     """As many as the specification has."""
     named = {(channel["kind"], level.get("randomiser"), channel.get("share")) for channel, level in levels()}
     counts = {"direct", "hashed", "signed", "unary", "subset"}
-    wanted = {("counts", one, share) for one in counts for share in ("users", "budget")}
-    wanted |= {("vectors", one, share) for one in ("codebook", "duchi", "privunit") for share in ("users", "budget")}
+    wanted: set[tuple[str, str | None, str | None]] = {
+        ("counts", one, share) for one in counts for share in ("users", "budget")
+    }
+    wanted |= {("vectors", one, share) for one in ("codebook", "duchi", "privunit") for share in shares}
     wanted |= {("gaussian-vectors", None, "users"), ("blanket", None, None), ("shares", None, None)}
     assert named == wanted
     assert {level["size"] for _, level in levels() if level.get("randomiser") == "codebook"} == {128, 256, 512}

@@ -13,7 +13,8 @@ from cloister.collection.plan.bundle import Bundle
 from tests.vectors.plans import Planned, planned
 
 PLANS: tuple[Planned, ...] = tuple(
-    planned(f"wrong {counts} {randomiser}", "one-round", 4, epsilon=6.0, options={"sums.randomiser": randomiser, "share": "users", "tree.cells": 16},
+    planned(f"wrong {counts} {randomiser}", "one-round", 4, epsilon=6.0,
+            options={"sums.randomiser": randomiser, "share": "users", "tree.cells": 16},
             components={"counts": counts, "sums": "hadamard-vector"})
     for counts, randomiser in (("optimised-local-hashing", "one-byte"), ("optimised-unary", "duchi"),
                                ("subset-selection", "privunit"), ("adaptive-response", "one-byte"))
