@@ -57,7 +57,7 @@ def test_answers_are_the_reports_that_went_in(changes: dict[str, Any]) -> None:
 def test_answers_are_the_messages_that_went_in_those_of_a_sender_together(changes: dict[str, Any]) -> None:
     encoded = _of(small_plan(**changes), 5, 400 if not changes else 4)
     found = encoded.form.parse(encoded.to_bytes())
-    messages, good = from_answers(found.users, found.answers, encoded.round)
+    messages, good, _ = from_answers(found.users, found.answers, encoded.round)
     assert good.all()
     assert messages.senders is not None
     assert (np.diff(messages.senders.astype(int)) >= 0).all()
@@ -102,7 +102,7 @@ def test_slots_of_no_question_and_forged_roles_are_messages_that_are_none() -> N
     answers[1, :2] = 255  # nothing, and something behind it
     answers[2, :2] = np.frombuffer(np.array([len(encoded.round.parts)], NUMBER).tobytes(), np.uint8)
     answers[3, 0] = (answers[3, 0] + 1) % len(encoded.round.parts)  # another role than her private number's
-    messages, good = from_answers(encoded.users, answers, encoded.round)
+    messages, good, _ = from_answers(encoded.users, answers, encoded.round)
     assert messages.senders is not None
     assert whole == max(body.bytes for body in layout_of(encoded.round).bodies)
     assert 0 not in messages.senders.tolist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import attrs
@@ -26,9 +26,9 @@ def _errors(reasons: Mapping[str, str]) -> dict[str, str]:
 
 
 _REPORTS = {
-    "another plan": "files of reports that answer another plan",
+    "another plan": "files or batches of reports that answer another plan",
     "no reports": "files that hold no reports of this form",
-    "damaged": "files that are damaged or cut short",
+    "damaged": "files or batches that are damaged or cut short",
     "out of range": "reports of user numbers that the plan does not have",
     "not as asked": "reports that answer what their user is not asked, or leave out what she is asked",
     "impossible": "reports with an answer that no encoder of this plan sends",
@@ -39,9 +39,9 @@ _SHUFFLED = {
     "impossible": "messages with an answer that no encoder of this plan sends",
 }
 _MESSAGES = {
-    "another plan": "files that answer another plan",
+    "another plan": "files or batches that answer another plan",
     "no messages": "files that hold no messages of this form",
-    "damaged": "files that are damaged or cut short",
+    "damaged": "files or batches that are damaged or cut short",
     "out of range": "people whose numbers the plan does not have",
     "not as asked": "people who sent too few messages, too many, or such as answer no question",
     "impossible": "people with a message that no encoder of this plan sends",
@@ -69,6 +69,7 @@ class Intake:
         refused: number of files, reports, messages or users refused, per reason.
         first: the first file with each reason.
         doubts: shares that chance does not explain (``core.shares``), accepted all the same.
+        withstands: the share of lies that answers were read for (``collection.server.robust``); None: as they are.
     """
 
     kind: InputKind
@@ -76,17 +77,32 @@ class Intake:
     files: int = 0
     others: int = 0
     earlier: int = 0
+    unfinished: int = 0
     accepted: int = 0
     questions: list[int] = attrs.field(factory=list)
     refused: Counter[str] = attrs.field(factory=Counter)
     first: dict[str, str] = attrs.field(factory=dict)
     doubts: list[str] = attrs.field(factory=list)
+    withstands: float | None = None
 
     def refuse(self, reason: str, count: int, path: str) -> None:
         """Count refusals. Raises: Refused: the intake is strict."""
         self.refused[reason] += count
         self.first.setdefault(reason, path)
         if self.strict:
+            raise Refused(f"'{path}'{self.kind.errors[reason]}")
+
+    def add(self, other: Intake, files: Sequence[str]) -> None:
+        """Add what was read elsewhere. Args: files (all that are read, in order, for the first with each reason).
+        Raises: Refused: something was refused there, and the intake is strict."""
+        self.files, self.accepted = self.files + other.files, self.accepted + other.accepted
+        self.earlier, self.unfinished = self.earlier + other.earlier, self.unfinished + other.unfinished
+        self.questions = [a + b for a, b in zip(self.questions, other.questions, strict=True)]
+        self.refused += other.refused
+        for reason, path in other.first.items():
+            self.first[reason] = min(path, self.first.get(reason, path), key=files.index)
+        if self.strict and other.first:
+            reason, path = next(iter(other.first.items()))
             raise Refused(f"'{path}'{self.kind.errors[reason]}")
 
     @property
@@ -100,6 +116,7 @@ class Intake:
             "accepted": self.accepted, "share of the planned users": self.accepted / planned,
             "per question": self.questions, "files": self.files, "refused": self.reasons,
             **({"doubts": self.doubts} if self.doubts else {}),
+            **({} if self.withstands is None else {"withstands": self.withstands}),
         }  # fmt: skip
 
     def lines(self) -> list[str]:
@@ -107,4 +124,8 @@ class Intake:
         words, left = self.kind.reasons, {"of another kind": self.others, "of rounds that are closed": self.earlier}
         found = [f"refused {n:,} {words[r]} (the first: '{self.first[r]}')" for r, n in self.reasons.items() if n]
         found += [f"left alone {count:,} files {what}" for what, count in left.items() if count]
+        if self.withstands is not None:
+            found.append(f"read as if {self.withstands:.3g} of the reports lied: what these can invent is left out")
+        if self.unfinished:
+            found.append(f"left alone {self.unfinished:,} bytes at the ends of files: no whole batch, or not yet")
         return found + [f"WARNING: {doubt}" for doubt in self.doubts]

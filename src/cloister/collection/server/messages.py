@@ -8,8 +8,9 @@ from typing import Any, final
 import numpy as np
 
 from cloister.collection.intake.refusals import SHUFFLED
-from cloister.collection.intake.sent import SentFiles, isolated
+from cloister.collection.intake.sent import SentFiles, Sieve, isolated
 from cloister.collection.wire.columns import plan_of
+from cloister.collection.wire.listing import Unusable
 from cloister.collection.wire.messages import Messages, from_batch, schema, shuffle_of, widest
 from cloister.core.encoding import absorb, keep_memory
 from cloister.core.errors import InvalidInput
@@ -39,18 +40,23 @@ class ShuffledMessages(SentFiles):
         Raises: InvalidInput: files are missing, too many, damaged, or of another plan; or no message can be used.
             Refused: something was refused under ``strict``.
         """
-        from cloister.collection.wire.files import Unusable, batches
+        from cloister.collection.wire.files import batches
 
         keep_memory()
-        self.intake = self._nothing(len(round.parts))
-        _whole(self._files, self._plan)
+        self.intake, files = self._nothing(len(round.parts)), self._sources.files
+        sieve = Sieve(self.intake, round, self._head)
+        if not self._sources.only_files:
+            raise InvalidInput(
+                f"streams and bytes are {_UNUSABLE['no reports']}: give what 'cloister shuffle' released"
+            )
+        _whole(files, self._head)
         nobody = Messages(np.empty(0, np.uint16), np.empty((0, widest(round)), np.uint8))
         totals = list(absorb(round, tuple(nobody.report(j, round) for j in range(len(round.parts)))))
-        for path in self._files:
+        for path in files:
             try:
-                for batch in batches(path, schema(round, self._plan, senders=False)):
+                for batch in batches(path, schema(round, self._head, senders=False)):
                     messages, good = from_batch(batch, round)
-                    rows = self._kept(np.arange(len(messages)), good, "not as asked", path)
+                    rows = sieve.kept(np.arange(len(messages)), good, "not as asked", path)
                     for j in range(len(round.parts)):
                         for summary in self._absorbed(round, messages, rows[messages.questions[rows] == j], j, path):
                             totals[j] = totals[j].merge(summary)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.collection.intake.refusals import MESSAGES
-from cloister.collection.intake.sent import SentFiles, isolated
+from cloister.collection.intake.sent import SentFiles, Sieve, isolated
+from cloister.collection.intake.sources import Given, Stream, Stretch
 from cloister.collection.plan.costs import covered
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.wire.messages import Messages, from_batch, schema
+from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.listing import is_bytes
+from cloister.collection.wire.messages import Messages, from_answers, from_batch, schema
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.capabilities import ChecksWholeReports
 from cloister.core.questions import Round
 from cloister.core.shuffling import messages as each, roles
 from cloister.core.types import Bools, Ids, Ints
+
+BYTES = 2**24
+"""Bytes of answers that are unpacked at once."""
 
 
 @final
@@ -32,11 +37,11 @@ class Senders(SentFiles):
     kind = MESSAGES
 
     def __init__(
-        self, paths: str | Path | Sequence[str | Path], plan: CollectionPlan, round: Round[Any], strict: bool,
+        self, given: Given, plan: CollectionPlan, round: Round[Any], strict: bool,
         progress: Callable[[int], None],
     ) -> None:  # fmt: skip
-        super().__init__(paths, plan.hash, plan.rows, strict, progress)
-        self._round, self._schema = round, schema(round, plan.hash, senders=True)
+        super().__init__(given, plan.hash, plan.rows, strict, progress)
+        self._round, self._sieve = round, Sieve(self.intake, round, plan.hash)
         self._asked = [(numbers, _everybody(round, numbers)) for numbers in roles(round)]
         self._most = sum(max(each(round.parts[j]) for j in numbers) for numbers, _ in self._asked)
         self._seen = UserSet(plan.rows)
@@ -44,14 +49,26 @@ class Senders(SentFiles):
     def accepted(self) -> Iterator[Messages]:
         """Yield the messages of all users who count, a bounded number at a time. Raises: InvalidInput: a file changes
         while it is read. Refused: something was refused under ``strict``."""
-        for path in self._files:
-            for messages, good in self._whole_senders(path):
-                yield from self._counted(messages, good, path)
+        for where in self._sources.opened():
+            files = isinstance(where, Stretch) and not is_bytes(where.name)
+            for messages, good, people in self._whole_senders(where.name) if files else self._answers(where):
+                yield from self._counted(messages, good, people, where.name)
 
-    def _whole_senders(self, path: str) -> Iterator[tuple[Messages, Bools]]:
-        """Yield a file's messages in pieces that split no sender, and which of them have the form of a message."""
+    def _answers(self, where: Stretch | Stream) -> Iterator[tuple[Messages, Bools, People]]:
+        """Yield messages that were sent as bytes, with which of them have the form of one, and their senders."""
+        for found in self._sieve.parsed(where):
+            step = max(1, BYTES // layout_of(self._round).bytes)
+            for start in range(0, len(found.users), step):
+                users = found.users[start : start + step]
+                messages, good, owners = from_answers(users, found.answers[start : start + step], self._round)
+                self._progress(len(messages))
+                yield messages, good, People.of(messages, owners)
+
+    def _whole_senders(self, path: str) -> Iterator[tuple[Messages, Bools, People]]:
+        """Yield the messages of a Parquet or Arrow file in pieces that split no sender, with which of them have the
+        form of a message, and their senders."""
         held, goods = list[Messages](), list[Bools]()
-        for batch in self._batches(path, self._schema):
+        for batch in self._sieve.batches(path, schema(self._round, self._head, senders=True)):
             messages, good = from_batch(batch, self._round)
             self._progress(len(messages))
             if not len(messages):
@@ -63,28 +80,27 @@ class Senders(SentFiles):
                     goods.append(good)
                 continue
             before, after = slice(0, last), slice(last, None)
-            yield Messages.joined([*held, messages.of(before)]), np.concatenate([*goods, good[before]])
+            yield _of_senders(Messages.joined([*held, messages.of(before)]), np.concatenate([*goods, good[before]]))
             held, goods = [messages.of(after)], [good[after]]
         if held:
-            yield Messages.joined(held), np.concatenate(goods)
+            yield _of_senders(Messages.joined(held), np.concatenate(goods))
 
-    def _counted(self, messages: Messages, good: Bools, path: str) -> Iterator[Messages]:
+    def _counted(self, messages: Messages, good: Bools, people: People, path: str) -> Iterator[Messages]:
         """Yield the messages of the senders who count, given complete senders."""
         if not len(messages):
             return
-        people = _People.of(messages)
         left = np.arange(len(people.numbers))
-        left = self._kept(left, people.numbers < self._users, "out of range", path)
-        left = self._kept(left, self._as_asked(messages, good, people)[left], "not as asked", path)
+        left = self._sieve.kept(left, people.numbers < self._users, "out of range", path)
+        left = self._sieve.kept(left, self._as_asked(messages, good, people)[left], "not as asked", path)
 
         def possible(who: Ints) -> Iterator[tuple[Ints, Messages]]:
-            who = self._kept(who, self._possible(messages, people, who), "impossible", path)
+            who = self._sieve.kept(who, self._possible(messages, people, who), "impossible", path)
             if len(who):
                 yield who, messages.of(people.rows(who))
 
-        yield from self._once(self._seen, people.numbers, left, possible, path)
+        yield from self._sieve.once(self._seen, people.numbers, left, possible, path)
 
-    def _as_asked(self, messages: Messages, good: Bools, people: _People) -> Bools:
+    def _as_asked(self, messages: Messages, good: Bools, people: People) -> Bools:
         """Which senders sent the messages of exactly one role in every group of questions that asks everybody, at most
         one in other groups, and nothing else."""
         count, questions = len(people.numbers), len(self._round.parts)
@@ -101,7 +117,7 @@ class Senders(SentFiles):
         answered: Bools = fine
         return answered
 
-    def _possible(self, messages: Messages, people: _People, who: Ints) -> Bools:
+    def _possible(self, messages: Messages, people: People, who: Ints) -> Bools:
         """Which of the given senders (n,) could have sent their messages, in questions that need whole sets: there one
         impossible message spoils those of others. All other impossible messages are refused by the server."""
         good = np.ones(len(people.numbers), bool)
@@ -126,15 +142,16 @@ class Senders(SentFiles):
 
 @final
 @attrs.frozen(eq=False)
-class _People:
+class People:
     """The senders of some messages. Args: numbers (p,), of_message (m,): the position of each message's sender."""
 
     numbers: Ids
     of_message: Ints
 
     @classmethod
-    def of(cls, messages: Messages) -> _People:
-        starts = _starts(messages)
+    def of(cls, messages: Messages, owners: Ints | None = None) -> People:
+        """Args: owners ((m,) ascending: where two differ, another report begins. Default: the senders)."""
+        starts = _starts(messages, owners)
         return cls(_senders(messages)[starts], np.cumsum(starts) - 1)
 
     def rows(self, who: Ints) -> Bools:
@@ -149,10 +166,14 @@ def _senders(messages: Messages) -> Ids:
     return messages.senders
 
 
-def _starts(messages: Messages) -> Bools:
-    """Mask (m,), m >= 1: which messages are the first of their sender."""
-    senders = _senders(messages)
-    return np.concatenate([[True], senders[1:] != senders[:-1]])
+def _of_senders(messages: Messages, good: Bools) -> tuple[Messages, Bools, People]:
+    return messages, good, People.of(messages)
+
+
+def _starts(messages: Messages, owners: Ints | None = None) -> Bools:
+    """Mask (m,): which messages are the first of their sender, or owner."""
+    of = _senders(messages) if owners is None else owners
+    return np.concatenate([[True], of[1:] != of[:-1]])[: len(of)]
 
 
 def _everybody(round: Round[Any], numbers: tuple[int, ...]) -> bool:

@@ -64,6 +64,12 @@ class Body:
         """Bytes of the body."""
         return self.many * self.kind.body.bytes
 
+    def report(self, users: Ids, bodies: Packed) -> Any:
+        """The report of users (n,) with these bodies (n, bytes), under Local trust. Raises: Refused: ``load`` takes no
+        such report."""
+        said = self.kind.body.unpacked(bodies)
+        return self.kind.load({"users": users, **self.kind.stamps(len(users)), **said})
+
 
 @final
 @attrs.frozen(eq=False)
@@ -82,6 +88,12 @@ class Layout:
     def asked(self, users: Ids) -> list[Ints]:
         """For each slot, the question that each user (n,) is asked there, -1 for none: public, under Local trust."""
         return [self._asked(slot, users) for slot in self.slots]
+
+    def who(self, users: Ids) -> Iterator[Bools]:
+        """For each question, which users (n,) are asked it; under Local trust."""
+        asked = {j: found for slot, found in zip(self.slots, self.asked(users), strict=True) for j in slot.questions}
+        for j in range(len(self.bodies)):
+            yield asked[j] == j
 
     def sound(self, users: Ids, answers: Packed) -> Bools:
         """Which answers (n, A) leave zeros where their users (n,) are asked nothing; under Local trust. Whether what
@@ -114,21 +126,14 @@ class Layout:
     def parts(self, users: Ids, answers: Packed) -> Iterator[tuple[Body, Ints | slice, Packed]]:
         """Yield, for each question in order: its body, the positions of the users (n,) who answer it, and their bodies
         (m, bytes). Under Local trust; the answers are ``sound``."""
-        asked = {slot.questions: found for slot, found in zip(self.slots, self.asked(users), strict=True)}
-        of = {j: questions for questions in asked for j in questions}
-        for j, body in enumerate(self.bodies):
-            mine = asked[of[j]] == j
+        for body, mine in zip(self.bodies, self.who(users), strict=True):
             rows: Ints | slice = slice(None) if mine.all() else np.flatnonzero(mine)
             yield body, rows, answers[rows, body.start : body.start + body.bytes]
 
     def reports(self, users: Ids, answers: Packed) -> tuple[Any, ...]:
         """Sound answers (n, A) of users (n,) to one report per question, under Local trust. Whether they are possible,
         ``absorb`` checks. Raises: Refused: ``load`` takes no such report."""
-        found = list[Any]()
-        for body, rows, mine in self.parts(users, answers):
-            columns = body.kind.body.unpacked(mine)
-            found.append(body.kind.load({"users": users[rows], **body.kind.stamps(len(mine)), **columns}))
-        return tuple(found)
+        return tuple(body.report(users[rows], mine) for body, rows, mine in self.parts(users, answers))
 
     def _asked(self, slot: Slot, users: Ids) -> Ints:
         shares = [self.bodies[j].share for j in slot.questions]

@@ -52,6 +52,7 @@ class Parsed:
         tickets: (n, 64), if the form has them.
         damaged: number of batches without their CRC.
         end: the first byte that was not read. What stands there is not whole yet, or ``wrong``.
+        size: all bytes that were given.
         wrong: why nothing can be read from there on: another plan, no reports, damaged. Else None.
         stamp: the stamp that stands there, in hex, if it is another round's.
     """
@@ -61,8 +62,14 @@ class Parsed:
     tickets: Packed | None = attrs.field(repr=False)
     damaged: int
     end: int
+    size: int
     wrong: Wrong | None = None
     stamp: str | None = None
+
+    @property
+    def left(self) -> int:
+        """Bytes that were not read."""
+        return self.size - self.end
 
     @property
     def refused(self) -> Counter[str]:
@@ -128,8 +135,18 @@ class BatchForm:
         for start in range(0, len(users), self.most):
             yield self.batch(users[start : start + self.most], answers[start : start + self.most])
 
-    def parse(self, data: Bytes) -> Parsed:
-        """Read reports and batches as far as they are whole, or to the first bytes that are none of this round."""
+    def length(self, data: bytes, at: int) -> int | None:
+        """How many bytes the report or batch has that begins there; None if none does."""
+        if data.startswith(self.prefix(REPORT), at):
+            return PREFIX + self.record.itemsize
+        if not data.startswith(self.prefix(BATCH), at) or at + PREFIX + COUNTED.size > len(data):
+            return None
+        count, _ = COUNTED.unpack_from(data, at + PREFIX)
+        return PREFIX + COUNTED.size + count * self.record.itemsize if count <= self.most else None
+
+    def parse(self, data: Bytes, begun: bool = False) -> Parsed:
+        """Read reports and batches as far as they are whole, or to the first bytes that are none of this round. Args:
+        begun (whether reports came before, so that bytes of no report are damage)."""
         given, found, damaged, at = bytes(data), list[memoryview](), 0, 0
         view, size, head = memoryview(given), self.record.itemsize, PREFIX + COUNTED.size
         report, batch = self.prefix(REPORT), self.prefix(BATCH)
@@ -153,9 +170,17 @@ class BatchForm:
         table = np.frombuffer(found[0] if len(found) == 1 else b"".join(found), self.record)
         tickets = table["ticket"] if self.tickets else None
         users = table["user"].astype(np.uint64)
-        return Parsed(users, table["answer"], tickets, damaged, at, *self._wrong(given[at : at + head], at))
+        return Parsed(
+            users,
+            table["answer"],
+            tickets,
+            damaged,
+            at,
+            len(given),
+            *self._wrong(given[at : at + head], begun or at > 0),
+        )
 
-    def _wrong(self, left: bytes, at: int) -> tuple[Wrong | None, str | None]:
+    def _wrong(self, left: bytes, begun: bool) -> tuple[Wrong | None, str | None]:
         """Why these bytes cannot begin a report or batch of this round, and another round's stamp there."""
         report, batch = self.prefix(REPORT), self.prefix(BATCH)
         if any(whole.startswith(left[:PREFIX]) for whole in (report, batch)):
@@ -164,7 +189,7 @@ class BatchForm:
             return None, None
         if left[:1] in (report[:1], batch[:1]):
             return "another plan", left[1 : 1 + STAMP].hex()
-        return ("damaged" if at else "no reports"), None
+        return ("damaged" if begun else "no reports"), None
 
     def _check(self, answer: int, ticket: int) -> None:
         if (answer, ticket) != (self.width, TICKET * self.tickets):

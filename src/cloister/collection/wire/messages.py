@@ -114,9 +114,10 @@ def from_batch(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Messages, Bool
     return Messages(wide.astype(np.uint16), bodies, senders), good
 
 
-def from_answers(users: Ids, answers: Packed, round: Round[Any]) -> tuple[Messages, Bools]:
-    """Answers (n, A) of senders (n,) as messages, those of each sender together, and a mask (m,) of those that have the
-    form of one, as in ``from_batch``. A slot without that form becomes one message, which has not."""
+def from_answers(users: Ids, answers: Packed, round: Round[Any]) -> tuple[Messages, Bools, Ints]:
+    """Answers (n, A) of senders (n,) as messages, those of each answer together; a mask (m,) of those that have the
+    form of one, as in ``from_batch``; and the positions (m,) of the answers that they are from. A slot without that
+    form becomes one message, which has not."""
     layout, sent = layout_of(round), list[tuple[Messages, Bools, Ints]]()
     for slot in layout.slots:
         mine = np.ascontiguousarray(answers[:, slot.place])
@@ -136,9 +137,10 @@ def from_answers(users: Ids, answers: Packed, round: Round[Any]) -> tuple[Messag
         rows = np.flatnonzero(~(np.isin(said, slot.questions) | none))
         empty = np.zeros((len(rows), widest(round)), np.uint8)
         sent.append((_sent(NOTHING, empty, users, rows, 1), np.zeros(len(rows), bool), rows))
-    order = np.argsort(np.concatenate([owners for _, _, owners in sent]), kind="stable")
+    owners = np.concatenate([rows for _, _, rows in sent])
+    order = np.argsort(owners, kind="stable")
     messages, good = Messages.joined([one for one, _, _ in sent]), np.concatenate([good for _, good, _ in sent])
-    return messages.of(order), good[order]
+    return messages.of(order), good[order], owners[order]
 
 
 def _sent(question: int, bodies: Packed, users: Ids, rows: Ints, many: int) -> Messages:

@@ -52,6 +52,7 @@ from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.bundling import Arrays
 from cloister.core.errors import InvalidInput
+from cloister.core.gains import Gain
 from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component
@@ -205,6 +206,13 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors]):
         noise = {"shift": self.shift, "sigma": self.sigma, "farthest": self.farthest}
         return {"kind": "gaussian-vectors", **self.bound.bundled, **noise, **self.bundled_form(arrays)}
 
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        """One bucket's numbers are at most as long as all numbers of a level may be, and as sqrt(d) of the farthest."""
+        d = self.bound.dimension
+        found = [min(self.longest(n) * (1 + 2.0**-40), math.sqrt(d) * self.farthest) / self.reach for n in self.widths]
+        return tuple(Gain(most, most, most, 1, self.bound.l2 * self.unit, self.sharing.factor) for most in found)
+
     def answer(self, items: BucketedVectors, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
         noise = secret.discrete_gaussian_each(users, self.sigma, self.widths[level])
         vectors = shrink(items.values[some], self.bound) * 2.0**self.shift
@@ -232,6 +240,9 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors]):
 
     def absorb(self, report: Reports) -> Tallies:
         return self.added_up(report, self.tally)
+
+    def reported(self, summary: Tallies) -> tuple[int, ...]:
+        return summary.reports
 
     def answered(self, summary: Tallies) -> tuple[int, ...]:
         return self.sharing.divided(summary.reports)
