@@ -93,9 +93,8 @@ def test_all_randomisers_and_channels_are_among_the_vectors() -> None:
     """As many as the specification has."""
     named = {(channel["kind"], level.get("randomiser"), channel.get("share")) for channel, level in levels()}
     counts = {"direct", "hashed", "signed", "unary", "subset"}
-    wanted: set[tuple[str, str | None, str | None]] = {
-        ("counts", one, share) for one in counts for share in ("users", "budget")
-    }
+    shares = ("users", "budget")
+    wanted: set[tuple[str, str | None, str | None]] = {("counts", one, share) for one in counts for share in shares}
     wanted |= {("vectors", one, share) for one in ("codebook", "duchi", "privunit") for share in shares}
     wanted |= {("gaussian-vectors", None, "users"), ("blanket", None, None), ("shares", None, None)}
     assert named == wanted
