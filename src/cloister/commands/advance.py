@@ -56,7 +56,8 @@ def advance(
     with ending(lambda error: GO_ON), progress("reports read") as advance:
         done = run(
             plan, given_reports(reports or []), only=None if only is None else only - 1, least=least, strict=strict,
-            accept_shares=accept_shares, robust=robust, progress=advance, engine=engine, workers=workers, scheduler=scheduler,
+            accept_shares=accept_shares, robust=robust, progress=advance, engine=engine, workers=workers,
+            scheduler=scheduler,
         )  # fmt: skip
         for line in [] if done.intake is None else done.intake.lines():
             say(line)

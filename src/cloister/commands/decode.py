@@ -51,8 +51,8 @@ def decode(
     published = CollectionPlan.read(plan)
     with ending(lambda error: GO_ON), progress("reports read") as advance:
         done = run(
-            published, given_reports(reports), strict=strict, accept_shares=accept_shares, robust=robust, progress=advance,
-            engine=engine, workers=workers, scheduler=scheduler,
+            published, given_reports(reports), strict=strict, accept_shares=accept_shares, robust=robust,
+            progress=advance, engine=engine, workers=workers, scheduler=scheduler,
         )  # fmt: skip
         if target is not None:
             done.result.save(target)
