@@ -51,8 +51,8 @@ class Address:
 
 @contextmanager
 def demonstration(epsilon: float, size: Size = Size()) -> Iterator[tuple[Starlette, Address]]:
-    """The application, to be run as the collector's are, and where to write its address once it is up. All its files are
-    removed in the end.
+    """The application, to be run as the collector's are, and where to write its address once it is up. All its files
+    are removed in the end.
 
     Raises: CloisterError: no plan has this epsilon, or starlette is not installed.
     """
