@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cloister.commands.advance import advance, rounds
+from cloister.commands.bundle import bundle
 from cloister.commands.common import show
 from cloister.commands.compare import compare
 from cloister.commands.coordinate import coordinate
@@ -70,6 +71,7 @@ app.command("plugins")(list_plugins)
 app.command("fit")(fit)
 app.command("explain")(explain)
 app.command("plan")(plan)
+app.command("bundle")(bundle)
 app.command("encode")(encode)
 app.command("answer")(answer)
 app.command("advance")(advance)

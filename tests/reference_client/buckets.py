@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -85,7 +86,7 @@ def quadtree(cells: Cells, row: Row) -> list[int]:
     if subspace is not None:
         images = [dot(list(column), row) >> subspace["bits"] for column in zip(*subspace["matrix"], strict=True)]
         row = [max(-side, min(side, image)) for side, image in zip(subspace["sides"], images, strict=True)]
-    intervals = [sum(cut <= x for cut in cuts) for x, cuts in zip(row, cells["cuts"], strict=True)]
+    intervals = [bisect_right(cuts, x) for x, cuts in zip(row, cells["cuts"], strict=True)]  # cuts at most x
     left = [(len(cuts) + 1).bit_length() - 1 for cuts in cells["cuts"]]
     cell, found = 0, [0] if cells["top"] == 0 else []
     for level, column in enumerate(cells["order"]):

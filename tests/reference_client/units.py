@@ -78,7 +78,7 @@ def _place(level: Level, drawn: int) -> tuple[int, bool]:
 
 def _duchi(level: Level, unit: list[float], user: int, words: Words) -> list[int]:
     coin = words.next()
-    v = normals(words.many(words_for(len(unit))), len(unit))
+    v = normals(words.many(words_for(len(unit))), len(unit), level["sines"])
     above = tree_sum([a * b for a, b in zip(v, unit, strict=True)]) >= 0
     length = math.sqrt(tree_sum([a * a for a in v]) / len(v))
     factor = (1.0 if above == (coin < int(level["coin"])) else -1.0) / length
@@ -90,7 +90,7 @@ def _privunit(level: Level, unit: list[float], user: int, words: Words) -> list[
         kept: list[list[int]] = []
         for _ in range(level["together"]):
             coin = words.next()
-            v = normals(words.many(words_for(len(unit))), len(unit))
+            v = normals(words.many(words_for(len(unit))), len(unit), level["sines"])
             length = math.sqrt(tree_sum([a * a for a in v]) / len(v))
             near = tree_sum([a * b for a, b in zip(v, unit, strict=True)]) >= level["gamma"] * length
             if coin < int(level["coin"]) or near:

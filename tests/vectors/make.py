@@ -49,7 +49,7 @@ def made() -> Iterator[tuple[str, str]]:
     for group in plans.GROUPS:
         yield f"{group.name}.json", text(group.name, group.what, bundles=[one for p in group.plans for one in of(p)])
     yield "primitives.json", text("primitives", "Single steps.", **primitives.made())
-    yield "wrong.json", text("wrong", "Bundles that a client refuses.", cases=wrong.made(bundle_of(plan_of(wrong.PLAN))))
+    yield "wrong.json", text("wrong", "Bundles that a client refuses.", cases=wrong.made([bundle_of(plan_of(p)) for p in wrong.PLANS]))
 
 
 def text(name: str, what: str, **facts: Any) -> str:

@@ -11,6 +11,7 @@ from cloister.commands.common import (
     AcceptShares,
     AsJson,
     PlanFolder,
+    Robust,
     console,
     plain,
     print_json,
@@ -39,6 +40,7 @@ def advance(
     strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be "
         "refused.")] = False,
     accept_shares: AcceptShares = False,
+    robust: Robust = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Close the open round with these reports and publish the next; after the last one, cluster. Sees no row."""
@@ -49,7 +51,7 @@ def advance(
     with ending(lambda error: GO_ON), progress("reports read") as advance:
         done = run(
             plan, reports or [], only=None if only is None else only - 1, least=least, strict=strict,
-            accept_shares=accept_shares,
+            accept_shares=accept_shares, robust=robust,
             progress=advance,
         )  # fmt: skip
         for line in [] if done.intake is None else done.intake.lines():

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import AcceptShares, AsJson, PlanFolder, print_json, print_result, progress, say, show
+from cloister.commands.common import (
+    AcceptShares,
+    AsJson,
+    PlanFolder,
+    Robust,
+    print_json,
+    print_result,
+    progress,
+    say,
+    show,
+)
 from cloister.commands.endings import ending, printing
 
 if TYPE_CHECKING:
@@ -23,6 +33,7 @@ def decode(
     strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be "
         "refused.")] = False,
     accept_shares: AcceptShares = False,
+    robust: Robust = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Cluster the people who have sent reports. Sees no row."""
@@ -33,7 +44,9 @@ def decode(
     target = None if out is None else checked_target(out)
     published = CollectionPlan.read(plan)
     with ending(lambda error: GO_ON), progress("reports read") as advance:
-        done = run(published, reports, strict=strict, accept_shares=accept_shares, progress=advance)
+        done = run(
+            published, reports, strict=strict, accept_shares=accept_shares, robust=robust, progress=advance
+        )
         if target is not None:
             done.result.save(target)
     for line in [*done.intake.lines(), *_too_few(published, done.intake.accepted)]:

@@ -43,7 +43,7 @@ def plan(
 ) -> None:  # fmt: skip
     """Publish what people are asked: a folder for them and for the server. Reads no rows."""
     from cloister.collection.plan.plan import checked_folder
-    from cloister.collection.plan.publish import publish, without_bundle, words
+    from cloister.collection.plan.publish import harm, publish, without_bundle, words
     from cloister.run.request import Request
 
     checked_folder(out)
@@ -58,7 +58,7 @@ def plan(
     made.write(out, text)
     with printing(lambda: f"the plan is in {out}"):
         if as_json:
-            print_json(made.as_dict())
+            print_json({**made.as_dict(), "liars": harm(made, made.rounds()).as_dict(made.k)})
             for warning in (*made.warnings, *without_bundle(made)):
                 say(f"WARNING: {warning}")
         else:

@@ -62,11 +62,15 @@ BLOCK = 2**15
 
 
 def squares(vectors: Ints) -> Floats:
-    """Squared lengths of vectors (n, d): exact below 2^53, each a function of its vector alone."""
+    """Squared lengths of vectors (n, d): exact below 2^53, rounded once below 2^62 (no lattice point is longer): each a
+    function of its vector alone, on every machine."""
     found, step = np.empty(len(vectors)), max(1, BLOCK // vectors.shape[1])
     for start in range(0, len(vectors), step):
         wide = vectors[start : start + step].astype(np.float64)
         np.einsum("ij,ij->i", wide, wide, out=found[start : start + step])
+    large = (found >= EXACT) & (found < 2.0**62)
+    if large.any():
+        found[large] = np.einsum("ij,ij->i", vectors[large], vectors[large])
     return found
 
 

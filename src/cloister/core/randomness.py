@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import operator
 import os
 import secrets
 from collections.abc import Iterable
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 import numpy as np
 
+from cloister.core import plain_text
 from cloister.core.errors import InvalidInput
 from cloister.core.exact_noise import WORDS, Law, WordSource
 
@@ -46,9 +46,9 @@ class PublicRng:
         return cls(hashlib.sha256(b"cloister public seed" + str(int(seed)).encode()).digest())
 
     def child(self, *path: str | int) -> PublicRng:
-        """The key for a named purpose below this one; other names give independent keys."""
-        names = tuple(name if isinstance(name, str) else operator.index(name) for name in path)
-        return PublicRng(hashlib.sha256(self.key + repr(names).encode()).digest())
+        """The key for a named purpose below this one, SHA-256 of this key and the path as ``plain_text`` writes it;
+        other names give independent keys."""
+        return PublicRng(hashlib.sha256(self.key + plain_text.path(path).encode()).digest())
 
     def generator(self) -> np.random.Generator:
         """A NumPy generator seeded with this key. Call it once per named purpose."""

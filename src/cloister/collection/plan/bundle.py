@@ -22,19 +22,17 @@ import attrs
 
 from cloister.accounting.composition import Spent
 from cloister.collection.plan import canonical_json
-from cloister.collection.plan.anonymity import QUESTION_BYTES
 from cloister.collection.plan.costs import asked_share
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.promise import promise
 from cloister.collection.plan.transcript import Transcript, transcript_of
-from cloister.collection.wire.columns import report_types
+from cloister.collection.wire.answers import layout_of
 from cloister.core.budget import Event, Share
 from cloister.core.bundling import Arrays, described, key
-from cloister.core.errors import CloisterError, Damaged, Refused
+from cloister.core.errors import Damaged, Refused
 from cloister.core.questions import OpenedQuestion, Round
-from cloister.core.shuffling import messages, roles
+from cloister.core.shuffling import messages
 from cloister.core.strict_json import parsed
-from cloister.core.trust import Shuffled
 
 FORMAT = 1
 MAX_JSON_BYTES, MAX_ARRAY_BYTES = 2**26, 2**30
@@ -107,8 +105,8 @@ def bundle_of(
     """
     transcript = transcript_of(plan)
     if number is not None:
-        if not 1 <= number <= transcript.index + 1:
-            raise Refused(f"round {number} is not asked yet: the open one is {transcript.index + 1}")
+        if not 1 <= number <= min(transcript.index + 1, transcript.plan.length):
+            raise Refused(f"round {number} is not asked yet, or never: the open one is {transcript.index + 1}")
         transcript = attrs.evolve(transcript, closed=transcript.closed[: number - 1])
     arrays = Arrays()
     facts = {**_of_plan(transcript), **_of_round(transcript.round(), transcript.plan, arrays)}
@@ -116,40 +114,6 @@ def bundle_of(
     facts["arrays"] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return Bundle(text.encode() + b"\n", content)
-
-
-def missing(plan: Transcript | CollectionPlan) -> str | None:
-    """Why the open round has no bundle; None if it has one."""
-    try:
-        bundle_of(plan)
-    except CloisterError as error:
-        return str(error)
-    return None
-
-
-def files_of(plan: Transcript | CollectionPlan) -> dict[str, bytes]:
-    """The files of the open round's bundle; none if there is no open round, or it cannot have one."""
-    try:
-        return bundle_of(plan).files
-    except CloisterError:
-        return {}
-
-
-def put(folder: Path, files: dict[str, bytes]) -> None:
-    """Write files that are not there yet into a folder, in this order, each whole and durably. Raises: OSError."""
-    for name, content in files.items():
-        target = folder / name
-        if target.exists():
-            continue
-        temporary = canonical_json.beside(target)
-        try:
-            with temporary.open("xb") as file:
-                file.write(content)
-                canonical_json.flush(file)
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
-    canonical_json.sync(folder)
 
 
 def _read(text: bytes, arrays: bytes, number: int) -> Bundle:
@@ -176,22 +140,14 @@ def _of_plan(transcript: Transcript) -> dict[str, Any]:
 
 
 def _of_round(round: Round[Any], plan: CollectionPlan, arrays: Arrays) -> dict[str, Any]:
-    bucketings, bodies = list[Any](), _body_bytes(round)
-    questions = [
-        _question(part, plan, size, bucketings, arrays) for part, size in zip(round.parts, bodies, strict=True)
-    ]
-    number = QUESTION_BYTES if round.trust is Shuffled else 0
-    drawings = [{"questions": list(some), "bytes": number + max(bodies[j] for j in some)} for some in roles(round)]
+    layout, bucketings = layout_of(round), list[Any]()
+    bodies = zip(round.parts, layout.bodies, strict=True)
     return {
         "asked": asked_share(round), "domain": described(round.domain, arrays), "bucketings": bucketings,
-        "questions": questions, "drawings": drawings, "answer_bytes": sum(drawing["bytes"] for drawing in drawings),
+        "questions": [_question(part, plan, body.bytes, bucketings, arrays) for part, body in bodies],
+        "drawings": [{"questions": list(slot.questions), "bytes": slot.bytes} for slot in layout.slots],
+        "answer_bytes": layout.bytes,
     }  # fmt: skip
-
-
-def _body_bytes(round: Round[Any]) -> list[int]:
-    """Bytes of the answer to each question: its columns but for the stamp of the channel, of all its messages."""
-    kinds = zip(round.parts, report_types(round), strict=True)
-    return [messages(part) * sum(c.bytes for c in kind.columns if c.name != "question") for part, kind in kinds]
 
 
 def _question(

@@ -200,7 +200,7 @@ class CollectionPlan:
     def write(self, folder: str | os.PathLike[str], words: str) -> None:
         """Create the plan's folder atomically, with the bundle of its first round: a crash leaves none. Args: words
         (the plan as text for people). Raises: InvalidInput: the folder is not empty, or cannot be written."""
-        from cloister.collection.plan.bundle import files_of
+        from cloister.collection.plan.bundle_folder import files_of
 
         target, files = checked_folder(folder), files_of(self)
         files |= {WORDS: words.encode() + b"\n", FILE: canonical_json.laid_out(self.as_dict()).encode() + b"\n"}

@@ -13,8 +13,9 @@ import attrs
 from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
 from cloister.collection.plan.anonymity import Crowd
-from cloister.collection.plan.bundle import missing
+from cloister.collection.plan.bundle_folder import missing
 from cloister.collection.plan.costs import Size, Step
+from cloister.collection.plan.liars import Harm
 from cloister.collection.plan.plan import TRUSTS, CollectionPlan, Outlook, loud
 from cloister.collection.plan.promise import promise
 from cloister.core.capabilities import PredictsError, predicted_error
@@ -85,6 +86,7 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
         f"{plan.method['name']}.",
         "", "What a person is promised:", *_indented(promise(plan, rounds)),
         "", "What to expect:", *_indented(expectation(plan).splitlines()), *_indented(_sizes(plan).splitlines()),
+        "", "What people who lie can do:", *_indented(harm(plan, rounds).lines(plan.k)),
     ]  # fmt: skip
     if found := (*plan.warnings, *without_bundle(plan)):
         lines += ["", *(f"WARNING: {warning}" for warning in found)]
@@ -96,6 +98,11 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     )
     lines += ["", f"Plan {plan.hash}, made by cloister {plan.version}.", programs]
     return "\n".join(lines)
+
+
+def harm(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> Harm:
+    """What people who lie can do. Args: rounds (all of them)."""
+    return Harm.of(rounds, plan.k, plan.domain.diameter / 2)
 
 
 def _sizes(plan: CollectionPlan) -> str:

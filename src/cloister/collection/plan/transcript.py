@@ -181,7 +181,7 @@ class Transcript:
         Raises:
             Refused: other answers of this round are already published. InvalidInput: the folder cannot be written.
         """
-        from cloister.collection.plan.bundle import files_of, put
+        from cloister.collection.plan.bundle_folder import files_of, put
 
         target = Path(folder) / name(answers.round + 1)
         grown = self.grown(answers)

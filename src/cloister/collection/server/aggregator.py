@@ -14,28 +14,28 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, TypeAlias, final
+from collections.abc import Callable
+from typing import Any, final
 
 import attrs
 
 from cloister._version import __version__
 from cloister.collection.intake.refusals import Intake
+from cloister.collection.intake.sources import Given
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import RoundAnswers, Transcript
 from cloister.collection.server.messages import ShuffledMessages
 from cloister.collection.server.reports import Collected
+from cloister.collection.server.robust import Withstanding
 from cloister.core.clustering import Clustering
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import Pending, Session
 from cloister.core.shares import doubts
+from cloister.engines.engine import Engine, spread
 from cloister.run.result import Result
 from cloister.run.statement import state
-
-Paths: TypeAlias = str | Path | Sequence[str | Path]
 
 
 @final
@@ -59,8 +59,9 @@ class Advanced:
 
 
 def decode(
-    plan: CollectionPlan | str | os.PathLike[str], reports: Paths, *, strict: bool = False, accept_shares: bool = False,
-    progress: Callable[[int], None] | None = None,
+    plan: CollectionPlan | str | os.PathLike[str], reports: Given, *, strict: bool = False, accept_shares: bool = False,
+    robust: float | None = None, progress: Callable[[int], None] | None = None, engine: str | Engine = "serial",
+    workers: int | None = None, scheduler: str | None = None,
 ) -> Decoded:  # fmt: skip
     """Cluster the users who have reported under a plan of one round. Under Shuffled trust, ``reports`` is what the
     shuffler released.
@@ -76,14 +77,19 @@ def decode(
 
     Args:
         plan: a plan, or its folder.
-        reports: folders, files or patterns, see ``Collected``.
+        reports: folders, files or patterns; bytes, binary files that are open; or any number of these, paths first.
+            See ``Collected``.
         strict: fail at the first refused file or report.
         accept_shares: go on even if the share of users who answered a question or a level differs from the planned
             share by more than chance explains; ``intake.doubts`` says so.
+        robust: read the answers as if so large a share of the reports of every question and level lied: see
+            ``robust``, which says what this promises and costs.
         progress: called with the number of reports just read.
+        engine, workers, scheduler: where files are read, as for ``fit``; the result is the same, to the last bit.
 
     Raises:
-        InvalidInput: no usable report, an unreadable file or plan, or a plan of several rounds.
+        InvalidInput: no usable report, an unreadable file or plan, a plan of several rounds, or a share of liars that
+            nothing withstands.
         Damaged, Refused: the plan is not as it was published, or its round comes out differently here; something was
             refused under ``strict``; or users chose their numbers.
     """
@@ -93,15 +99,18 @@ def decode(
             f"this plan has {start.plan.length} rounds: 'cloister advance' closes one at a time and publishes what "
             f"the next one asks"
         )
-    collected = _collected(start, reports, strict, progress)
-    answers, session, found = _closed(start, collected, accept_shares)
+    reading = _reading(start, robust)
+    with spread(engine, workers, scheduler) as runner:
+        collected = _collected(start, reports, strict, progress, runner)
+        answers, session, found = _closed(start, collected, accept_shares, reading)
     assert found is not None  # a plan of one round has no open one left
     return Decoded(_result(start.grown(answers), session, found), collected.intake)
 
 
 def advance(
-    plan: str | os.PathLike[str], reports: Paths = (), *, only: int | None = None, least: int = 1, strict: bool = False,
-    accept_shares: bool = False, progress: Callable[[int], None] | None = None,
+    plan: str | os.PathLike[str], reports: Given = (), *, only: int | None = None, least: int = 1, strict: bool = False,
+    accept_shares: bool = False, robust: float | None = None, progress: Callable[[int], None] | None = None,
+    engine: str | Engine = "serial", workers: int | None = None, scheduler: str | None = None,
 ) -> Advanced:  # fmt: skip
     """Close the open round with these reports, and publish its answers, which open the next round.
 
@@ -112,7 +121,8 @@ def advance(
         reports: as for ``decode``; files of earlier rounds are skipped.
         only: index of the round to close, from 0; a closed one is left as it is. Default: the open round.
         least: least number of accepted reports; with fewer, nothing is published.
-        strict, accept_shares, progress: as for ``decode``.
+        strict, accept_shares, robust, progress, engine, workers, scheduler: as for ``decode``. What is published is
+            what was read.
 
     Raises:
         InvalidInput: too few reports, or a file that cannot be read or written. Nothing was published.
@@ -127,8 +137,10 @@ def advance(
                 f"round {transcript.index + 1} of {transcript.plan.length} is open: give the reports that close it "
                 f"(--reports)"
             )
-        collected = _collected(transcript, reports, strict, progress)
-        answers, _, _ = _closed(transcript, collected, accept_shares)
+        reading = _reading(transcript, robust)
+        with spread(engine, workers, scheduler) as runner:
+            collected = _collected(transcript, reports, strict, progress, runner)
+            answers, _, _ = _closed(transcript, collected, accept_shares, reading)
         intake = collected.intake
         if intake.accepted < least:
             raise InvalidInput(
@@ -163,12 +175,14 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
 
 
 def _closed(
-    transcript: Transcript, collected: Collected | ShuffledMessages, accept_shares: bool
+    transcript: Transcript, collected: Collected | ShuffledMessages, accept_shares: bool, reading: Withstanding | None
 ) -> tuple[RoundAnswers, Session[Any], Clustering | None]:
     """The answers of the open round from its reports, the session that found them, and the clustering after the last
     round."""
     index, before = transcript.index, transcript.record()
-    session, found = _run(transcript, _Open(index, collected, accept_shares))
+    session, found = _run(transcript, _Open(index, collected, accept_shares), reading)
+    if reading is not None:
+        collected.intake.withstands, collected.intake.doubts = reading.share, collected.intake.doubts + reading.doubts()
     record = session.record
     following = None if found is not None else record.digests[index + 1]
     if (following is None) != (index + 1 == transcript.plan.length):
@@ -181,12 +195,24 @@ def _closed(
     return answers, session, found
 
 
-def _run(transcript: Transcript, population: Any) -> tuple[Session[Any], Clustering | None]:
+def _reading(transcript: Transcript, robust: float | None) -> Withstanding | None:
+    """How the open round's answers are read. Raises: InvalidInput: it cannot withstand that share of liars."""
+    if robust is None:
+        return None
+    reading = Withstanding(robust, transcript.plan.k)
+    reading.check(transcript.plan.rounds()[transcript.index])
+    return reading
+
+
+def _run(
+    transcript: Transcript, population: Any, reading: Withstanding | None = None
+) -> tuple[Session[Any], Clustering | None]:
     """Run the method from the start, to its next unanswered round or to its end."""
     plan, composed = transcript.plan, transcript.plan.compose()
     session: Session[Any] = Session(
-        plan.problem, plan.seed, population, accountant=plan.accountant(composed), record=transcript.record()
-    )
+        plan.problem, plan.seed, population, accountant=plan.accountant(composed), record=transcript.record(),
+        reading=reading,
+    )  # fmt: skip
     try:
         return session, composed.value.cluster(plan.problem, session, plan.seed.child("method"))
     except Pending:
@@ -230,7 +256,7 @@ class _Open:
 
 
 def _collected(
-    transcript: Transcript, reports: Paths, strict: bool, progress: Callable[[int], None] | None
+    transcript: Transcript, reports: Given, strict: bool, progress: Callable[[int], None] | None, engine: Engine
 ) -> Collected | ShuffledMessages:
     kind = ShuffledMessages if transcript.plan.crowd else Collected
-    return kind(reports, transcript.head, transcript.plan.rows, strict, progress, transcript.heads[:-1])
+    return kind(reports, transcript.head, transcript.plan.rows, strict, progress, transcript.heads[:-1], engine)

@@ -85,8 +85,8 @@ class Sharing:
         return tuple(reports) if self.factor > 1 else ()
 
     def counted(self, pieces: Iterable[Ids]) -> tuple[int, ...]:
-        """The same of users whose reports are kept, in pieces."""
-        return self.divided([sum(map(len, level)) for level in zip(*map(self.answers, pieces), strict=True)])
+        """How many users answered each level, of those whose reports are kept, in pieces."""
+        return tuple(sum(map(len, level)) for level in zip(*map(self.answers, pieces), strict=True))
 
     def layout(self, widths: tuple[int, ...]) -> tuple[slice, ...]:
         """Where each level's answer stands in a report, and how many numbers it has."""

@@ -15,6 +15,7 @@ from cloister.core.budget import Budget, Event
 from cloister.core.bundling import Arrays
 from cloister.core.digests import stamp
 from cloister.core.errors import Refused
+from cloister.core.gains import Gain
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.levels import Sharing
@@ -96,6 +97,11 @@ class LocalQuestion(ABC, Generic[I_contra]):
         places = enumerate(self.layout)
         levels = [{"at": at.start, "width": at.stop - at.start, **self.bundled_level(i, arrays)} for i, at in places]
         return {"dtype": self.dtype, "width": self.width, **self.sharing.bundled, "levels": levels}
+
+    @property
+    @abstractmethod
+    def gains(self) -> tuple[Gain, ...]:
+        """See ``BoundsLiars``: what one possible report can add to each level's values."""
 
     @property
     def values(self) -> int | None:

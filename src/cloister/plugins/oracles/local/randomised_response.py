@@ -74,7 +74,7 @@ class OneResponse(ABC):
     size: int
     response: Response
 
-    each, width = 2, 1
+    each, width, at_once = 2, 1, 1
 
     @property
     def dtype(self) -> str:

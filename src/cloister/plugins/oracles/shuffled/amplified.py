@@ -31,9 +31,10 @@ from cloister.accounting.amplification import local_of_shuffled
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.bundling import Arrays, described
-from cloister.core.capabilities import Dividing, IsRandomisedResponse
+from cloister.core.capabilities import BoundsLiars, Dividing, IsRandomisedResponse
 from cloister.core.digests import written_as
 from cloister.core.errors import InvalidInput
+from cloister.core.gains import Gain
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component, option, slot
@@ -125,6 +126,13 @@ class Amplified:
 
     def absorb(self, report: Any) -> Any:
         return self.inner.absorb(report)
+
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        return self.inner.gains if isinstance(self.inner, BoundsLiars) else ()
+
+    def reported(self, summary: Any) -> tuple[int, ...]:
+        return self.inner.reported(summary) if isinstance(self.inner, BoundsLiars) else ()
 
     def answered(self, summary: Any) -> tuple[int, ...]:
         return self.inner.answered(summary) if isinstance(self.inner, Dividing) else ()

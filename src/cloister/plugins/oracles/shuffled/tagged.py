@@ -16,6 +16,7 @@ from cloister.core.budget import Budget, Event
 from cloister.core.bundling import Arrays, integers
 from cloister.core.digests import stamp, written_as
 from cloister.core.errors import Refused
+from cloister.core.gains import Gain
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.plugins.oracles.local.exact_probability import below
@@ -128,6 +129,16 @@ class BlanketChannel:
     def deviation(self) -> float:
         """Standard deviation of an empty bucket's count, with the planned users."""
         return math.sqrt(self.people * (1 + self.blankets) / self.values / (1 - 1 / self.values))
+
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        """Of a person: all 1 + t messages of a level may agree with a bucket, or none: N grows by 1 + t, N_x by as
+        much or by nothing. She draws their tags herself."""
+        each, b = 1 + self.blankets, self.values
+        return (Gain(each, each / (b - 1), each, each),) * self.space.levels
+
+    def reported(self, summary: Gathered) -> tuple[int, ...]:
+        return tuple((summary.counts // (1 + self.blankets)).tolist())
 
     @cached_property
     def stamp(self) -> int:

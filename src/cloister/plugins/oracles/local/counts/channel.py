@@ -10,6 +10,7 @@ import numpy as np
 
 from cloister.core.budget import Budget
 from cloister.core.bundling import Arrays
+from cloister.core.gains import Gain
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.channel import Keeping, Tallying
@@ -70,6 +71,12 @@ class Answers(LocalQuestion[Ints], Generic[R]):
 
     def chances(self, level: int) -> Chances:
         return self.levels[level].chances
+
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        """By ``Chances.gain``: a report that supports a bucket, or not, is all that an estimate sees of it."""
+        found = [(*level.chances.gain, level.at_once) for level in self.levels]
+        return tuple(Gain(most, least, most, at_once, factor=self.sharing.factor) for most, least, at_once in found)
 
     def error(self, level: int) -> float:
         return float(np.sqrt(self.rows * self.sharing.factor * self.chances(level).noise))

@@ -80,6 +80,10 @@ class Unary:
         return min(self.size, math.ceil(1 + mean + min(hoeffding, bernstein)))
 
     @property
+    def at_once(self) -> int:
+        return self.most
+
+    @property
     def each(self) -> int:
         return self.size
 

@@ -80,6 +80,10 @@ class Subset:
         return Chances(t + blind, t * (k - 1) / (m - 1) + blind)
 
     @property
+    def at_once(self) -> int:
+        return self.chosen
+
+    @property
     def each(self) -> int:
         return self.size + 1 + 3
 

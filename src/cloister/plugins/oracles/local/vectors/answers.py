@@ -11,6 +11,7 @@ import numpy as np
 from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget
 from cloister.core.bundling import Arrays, key
+from cloister.core.gains import Gain
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.hadamard_transform import parity
@@ -62,6 +63,13 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
     def value(self) -> float:
         """What an integer of the randomiser's estimates adds to a sum, in the caller's units."""
         return self.randomiser.scale * self.sharing.factor * self.l2 * self.unit
+
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        """A report adds s(v) z to every bucket v: its estimate's length, to the bucket that she has in mind with the
+        sign that she wants, to all others with signs of their own."""
+        most, usual = self.randomiser.longest, self.randomiser.usual
+        return (Gain(most, most, usual, 1, self.l2 * self.unit, self.sharing.factor),) * len(self.sizes)
 
     @property
     def variance(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
@@ -172,7 +173,7 @@ def received(answers: AnyArray) -> Ints:
 
 
 @attrs.frozen
-class OnSphere:
+class OnSphere(ABC):
     """Sends the first d coordinates of vectors of length sqrt(D) of R^D, D = d + 1, rounded: none is longer.
 
     Args:
@@ -192,9 +193,27 @@ class OnSphere:
     def width(self) -> int:
         return self.dimension
 
+    @property
+    def longest(self) -> float:
+        return self._reach * self.scale
+
+    @property
+    def usual(self) -> float:
+        """Any vector of that length can be sent."""
+        return self.longest
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """What a step is worth, in bounds."""
+
+    @property
+    def _reach(self) -> float:
+        """No answer is longer, in steps: rounding adds at most one to every coordinate."""
+        return math.sqrt(self.size) / STEP + math.sqrt(self.dimension)
+
     def possible(self, answers: AnyArray) -> bool:
-        longest = math.sqrt(self.size) / STEP + math.sqrt(self.dimension)
-        return bool((answers > 0).all() and ((received(answers) ** 2).sum(axis=1) <= longest**2).all())
+        return bool((answers > 0).all() and ((received(answers) ** 2).sum(axis=1) <= self._reach**2).all())
 
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
         return received(answers)

@@ -47,6 +47,16 @@ class Unit(Randomiser, Protocol):
         them."""
         ...
 
+    @property
+    def longest(self) -> float:
+        """The length of no possible answer's estimate is above this: the most that a liar adds, in bounds."""
+        ...
+
+    @property
+    def usual(self) -> float:
+        """The most that she adds in a direction of her choice, on average over the numbers of users."""
+        ...
+
     def randomise(self, units: Floats, users: Ids, words: DrawWords, seed: PublicRng) -> AnyArray:
         """Unit vectors (d + 1, n), one per column, of so many users to answers (n, width)."""
         ...
