@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @final
 @attrs.frozen
-class Size:
+class Scale:
     """How large a demonstration is. Args: people (planned), here (of them, simulated by the page), visitors (numbers
     that are kept for people who open the page), seconds (that the others take to report)."""
 
@@ -51,9 +51,9 @@ class Address:
 
 
 @contextmanager
-def demonstration(epsilon: float, size: Size = Size()) -> Iterator[tuple[Starlette, Address]]:
-    """The application, to be run as the collector's are, and where to write its address once it is up. All its files are
-    removed in the end.
+def demonstration(epsilon: float, size: Scale = Scale()) -> Iterator[tuple[Starlette, Address]]:
+    """The application, to be run as the collector's are, and where to write its address once it is up. All its files
+    are removed in the end.
 
     Raises: CloisterError: no plan has this epsilon, or starlette is not installed.
     """
