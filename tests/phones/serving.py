@@ -13,9 +13,9 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.phones.server import Size, demonstration
+from cloister.phones.server import Scale, demonstration
 
-SMALL = Size(people=4_000, here=60, visitors=10, seconds=2.0)
+SMALL = Scale(people=4_000, here=60, visitors=10, seconds=2.0)
 
 
 @attrs.frozen
@@ -61,7 +61,7 @@ class Recorder:
 
 
 @contextmanager
-def serving(epsilon: float = 2.0, size: Size = SMALL) -> Iterator[tuple[str, Recorder]]:
+def serving(epsilon: float = 2.0, size: Scale = SMALL) -> Iterator[tuple[str, Recorder]]:
     """A running demonstration: its address without a slash, and what it was asked."""
     import uvicorn
 

@@ -104,6 +104,8 @@ def _in_words(event: dict[str, Any]) -> str:
             return f"nothing can be written ({event['why']}): reports are sent back until it can"
         case "disk works":
             return "the disk works again"
+        case "fault":
+            return f"a request met a fault of the collector's own ({event['what']}): it was not acknowledged"
         case _:
             return ""
 

@@ -13,7 +13,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.aggregator import decode
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import BatchForm
-from cloister.core.errors import CloisterError, InvalidInput
+from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 
 
@@ -29,6 +29,7 @@ class Reader:
         self._plan, self._folder = plan, folder
         self._round = plan.round()
         self._form = BatchForm(plan.hash, 1, layout_of(self._round).bytes)
+        self._least = math.ceil(plan.rows * plan.outlook.error) if plan.outlook is not None else 1
         self._latest: dict[str, Any] = {"reports": 0, "centers": []}
         self._lock = Lock()
 
@@ -50,13 +51,12 @@ class Reader:
         return {"cells": np.transpose(steps).tolist(), "side": tree.side, "times": math.exp(self._plan.total.epsilon)}
 
     def found(self, reports: int) -> dict[str, Any]:
-        """The centres, of so many reports or more: decoded anew where there are more than the last time. No centres
-        where there are too few for any. For any thread."""
+        """The centres, of so many reports or more: decoded anew where there are more than the last time. No centres of
+        so few that one centre would be as good. For any thread."""
+        if reports < self._least:
+            return {"reports": reports, "centers": []}
         with self._lock:
             if reports > self._latest["reports"]:
-                try:
-                    done = decode(self._plan, self._folder)
-                except CloisterError:
-                    return {"reports": reports, "centers": []}
+                done = decode(self._plan, self._folder)
                 self._latest = {"reports": done.intake.accepted, "centers": done.result.centers.tolist()}
             return self._latest

@@ -11,6 +11,7 @@ from urllib.request import Request, urlopen
 
 import attrs
 
+from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.publish import words
 from cloister.collection.service.app import CONTENT, collector
 from cloister.collection.service.running import serve
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @final
 @attrs.frozen
-class Size:
+class Scale:
     """How large a demonstration is. Args: people (planned), here (of them, simulated by the page), visitors (numbers
     that are kept for people who open the page), seconds (that the others take to report)."""
 
@@ -50,9 +51,9 @@ class Address:
 
 
 @contextmanager
-def demonstration(epsilon: float, size: Size = Size()) -> Iterator[tuple[Starlette, Address]]:
-    """The application, to be run as the collector's are, and where to write its address once it is up. All its files are
-    removed in the end.
+def demonstration(epsilon: float, size: Scale = Scale()) -> Iterator[tuple[Starlette, Address]]:
+    """The application, to be run as the collector's are, and where to write its address once it is up. All its files
+    are removed in the end.
 
     Raises: CloisterError: no plan has this epsilon, or starlette is not installed.
     """
@@ -60,7 +61,7 @@ def demonstration(epsilon: float, size: Size = Size()) -> Iterator[tuple[Starlet
     crowd = Crowd(plan, numbers, size.people - size.here - size.visitors, address.send, size.seconds)
     with TemporaryDirectory(prefix="cloister-phones-") as folder:
         published, reports = Path(folder, "plan"), Path(folder, "reports")
-        plan.write(published, words(plan, plan.rounds()))
+        bundle_folder.write(plan, published, words(plan, plan.rounds()))
         app = collector(published, reports)
         desk, reader = app.state.desk, Reader(plan, reports)
         pages = Demonstration(size.people, size.here, numbers, crowd, reader, lambda: desk.reports)

@@ -55,6 +55,10 @@ def collector(
         async with desk.running():
             yield
 
+    async def fault(request: Request, error: Exception) -> Response:
+        told({"event": "fault", "what": type(error).__name__})  # its text may hold what was sent
+        return Response("the collector has a fault\n", 500, media_type="text/plain")
+
     cors = Middleware(CORSMiddleware, allow_origins=origins, allow_headers=["content-type"], max_age=86400)
     app = Starlette(
         routes=[
@@ -65,6 +69,7 @@ def collector(
             Route("/{name}", pages.file),
         ],
         middleware=[cors] if origins else [],
+        exception_handlers={Exception: fault},
         lifespan=lifespan,
     )
     app.state.desk = desk

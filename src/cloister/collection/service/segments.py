@@ -25,6 +25,7 @@ import numpy as np
 
 from cloister.collection.plan.canonical_json import OWNER, OWNERS_FOLDER, sync, writing
 from cloister.collection.wire.batches import BatchForm
+from cloister.collection.wire.blocks import parsed
 from cloister.collection.wire.columns import Packed
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.errors import Damaged, Refused
@@ -33,8 +34,8 @@ from cloister.core.types import Ids
 SIZE = 2**26
 """Bytes at which a file is left for a new one."""
 
-PIECE = 2**24
-"""Bytes of a file that are read at once."""
+PIECE = 2**16
+"""Bytes that are looked at where a file cannot be read: zeros are what a power cut leaves of a file's end."""
 
 LOCK = ".collector.lock"
 
@@ -174,20 +175,18 @@ class Segments:
 
     def _read(self, path: Path) -> int:
         """Note a file's users. Returns: where its last whole batch ends."""
+        end = 0
         with path.open("rb") as file:
-            left, end = b"", 0
-            while piece := file.read(PIECE):
-                left += piece
-                found = self._form.parse(left)
-                if found.wrong is not None and left[found.end :].strip(b"\0"):
-                    raise Damaged(
-                        f"{path} cannot be read from byte {end + found.end:,} on ({found.wrong}): move it out of the "
-                        f"folder, or choose another folder"
-                    )
-                self.damaged += found.damaged
+            for found in parsed(file, self._form):
+                end, self.damaged = end + found.end, self.damaged + found.damaged
                 new = np.unique(found.users[found.users < self.seen.size])
                 self.seen.add(new[~self.seen.has(new)])
-                left, end = left[found.end :], end + found.end
+            file.seek(end)
+            if found.wrong is not None and file.read(PIECE).strip(b"\0"):
+                raise Damaged(
+                    f"{path} cannot be read from byte {end:,} on ({found.wrong}): move it out of the folder, or choose "
+                    f"another folder"
+                )
         return end
 
 

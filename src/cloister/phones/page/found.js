@@ -46,7 +46,9 @@ export class Found {
       this.shown = reports;
       find("progress").max = this.people;
       find("progress").value = reports;
-      find("came").textContent = `${grouped(reports)} of ${grouped(this.people)} reports, ${grouped(reports * this.bytes)} bytes in all.`;
+      const few = reports && !centers.length ? " Too few for centres yet: noise hides the groups." : "";
+      const said = `${grouped(reports)} of ${grouped(this.people)} reports, ${grouped(reports * this.bytes)} bytes in all.`;
+      find("came").textContent = said + few;
       this.draw(centers);
     } catch {
       find("came").textContent = "The collector does not answer.";
