@@ -139,7 +139,7 @@ function checked(content) {
   }
   questions.forEach((question) => checkQuestion(content, question));
   checkDrawings(content);
-  content.cost = cost(content);
+  content.costs = costs(content);
   content.stamp = unhex(head.slice(0, 16));
   return content;
 }
@@ -195,6 +195,7 @@ function checkQuestion(content, question) {
   const bytes = kind.check(channel, question, cells.sizes);
   question.single = channel.kind !== "blanket" && channel.kind !== "shares";
   if (question.single) number(alone, Number.MIN_VALUE, 1e6, "alone");
+  need(content.trust === "Shuffled" || alone === epsilon, "alone");
   const head = question.single && content.trust === "Shuffled" ? 8 : 0;
   need(body_bytes === messages * (head + bytes) && (messages === 1 || !question.single), "body_bytes");
 }
@@ -223,13 +224,15 @@ function checkDrawings({ drawings, questions, trust, answer_bytes }) {
   need(bytes === answer_bytes && bytes <= 2 ** 26, "answer_bytes");
 }
 
-/** What this round costs a user, where questions' epsilons add up: she answers one question of each drawing. */
-function cost({ drawings, questions, trust, epsilon }) {
-  if (trust === "Shuffled") return 0;
-  const total = drawings.reduce(
-    (sum, drawing) => sum + Math.max(...drawing.questions.map((q) => questions[q].epsilon)),
-    0,
+/** What this round costs a user (epsilon, delta), where questions add up: she answers one question of each drawing. */
+function costs({ drawings, questions, trust, epsilon, delta }) {
+  if (trust === "Shuffled") return [0, 0];
+  const most = (what) =>
+    drawings.reduce((sum, drawing) => sum + Math.max(...drawing.questions.map((q) => questions[q][what])), 0);
+  const both = [most("epsilon"), most("delta")];
+  need(
+    both[0] <= epsilon * (1 + ROUNDING) && both[1] <= delta * (1 + ROUNDING),
+    "its questions cost more than the plan",
   );
-  need(total <= epsilon * (1 + ROUNDING), "its questions cost more than the plan's epsilon");
-  return total;
+  return both;
 }

@@ -160,8 +160,9 @@ function charge(state, content, user) {
   const paid = (state.plans[plan] ??= { user: String(user), epsilon, delta, rounds: {} });
   if (paid.user !== String(user)) throw new Refused("round", "another number has answered this plan here already");
   if (paid.epsilon !== epsilon || paid.delta !== delta) throw new Refused("round", "this plan's cost was changed");
-  const own = (paid.rounds[round] ??= { head, cost: content.cost });
+  const own = (paid.rounds[round] ??= { head, costs: content.costs });
   if (own.head !== head) throw new Refused("round", "this round was published anew, with other answers before it");
-  const costs = Object.values(paid.rounds).reduce((sum, { cost }) => sum + cost, 0);
-  if (costs > epsilon * (1 + ROUNDING)) throw new Refused("budget", "the plan's rounds cost more than the plan");
+  const most = (i) => Object.values(paid.rounds).reduce((sum, { costs }) => sum + costs[i], 0);
+  if ([epsilon, delta].some((whole, i) => most(i) > whole * (1 + ROUNDING)))
+    throw new Refused("budget", "the plan's rounds cost more than the plan");
 }

@@ -16,6 +16,8 @@ const response = (most, names, symbolOf) => ({
   check(level) {
     chances(level, "keep");
     if (names.length) keys(level, ...names);
+    else need(level.symbols === level.size + 1, "symbols"); // a symbol beyond them would tell its bucket
+    if (names[0] === "row") whole(level.bits, 0, 24, "bits");
     whole(level.symbols, 2, most, "symbols");
     return level.symbols;
   },

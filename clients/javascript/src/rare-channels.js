@@ -1,5 +1,5 @@
 /** Answers of several messages under Shuffled trust, and a Gaussian vector for every bucket. */
-import { answered, BYTES, CHANNELS } from "./channels.js";
+import { answered, BYTES, CHANNELS, laidOut } from "./channels.js";
 import { keys, need, number, whole } from "./check.js";
 import { deltaOf, gaussians } from "./noise.js";
 import { clip, squares } from "./rows.js";
@@ -10,9 +10,10 @@ const gaussianVectors = {
   check(channel, question, sizes) {
     const { levels, l2, sigma, shift, dimension, width } = channel;
     if (channel.level_key !== null) keys(channel, "level_key");
-    need(levels.length === sizes.length && channel.dtype === "u4", "levels");
+    need(levels.length === sizes.length && channel.dtype === "u4" && question.vectors, "levels");
+    laidOut(channel);
     levels.forEach((level, i) => {
-      need(level.width === Number(sizes[i]) * dimension && level.at + level.width <= width, "width");
+      need(level.width === Number(sizes[i]) * dimension, "width");
       number(level.longest, 1, 2 ** 62, "longest");
     });
     whole(shift, -64, 64, "shift");
@@ -68,8 +69,11 @@ const blanket = {
 const shares = {
   check(channel, question, sizes) {
     const { levels, slots, shares: each, bits, width, dtype } = channel;
-    need(levels.length === sizes.length, "levels");
-    for (const level of levels) {
+    need(levels.length === sizes.length && width === (question.vectors?.dimension ?? 1), "levels");
+    let next = 0;
+    for (const [i, level] of levels.entries()) {
+      need(level.at === next && level.size === sizes[i], "at");
+      next += level.places * width;
       for (const [hash, symbols] of [
         [level.place, level.places],
         [level.sign, 2],
@@ -79,7 +83,7 @@ const shares = {
       }
       need(level.place ? level.sign : level.places === Number(level.size), "places");
     }
-    need(slots === levels.reduce((sum, level) => sum + level.places * width, 0), "slots");
+    need(slots === next, "slots");
     need(whole(bits, 1, 62, "bits") <= 8 * BYTES[dtype], "dtype");
     number(channel.sigma, 1, 2 ** 60, "sigma");
     need(question.messages === slots * whole(each, 5, 512, "shares"), "messages");

@@ -133,6 +133,23 @@ test("a user answers one question of a drawing: shares that overlap are refused"
     assert.match(await refusal(() => loaded("method-tree-coreset-lsh", 1, change(end, other)), "bundle"), /share/);
 });
 
+test("what a lie about its form would tell is refused", { skip }, async () => {
+  const first = ({ questions }) => questions[0].channel.levels[0];
+  const direct = vectors("local-counts").bundles.findIndex(({ bundle }) => bundle.includes('"direct"')) + 1;
+  const privunit = vectors("local-vectors").bundles.findIndex(({ bundle }) => bundle.includes('"privunit"')) + 1;
+  for (const [name, round, change, said] of [
+    ["local-counts", direct, (content) => first(content).symbols--, /symbols/],
+    ["local-counts", 1, (content) => (content.questions[0].alone *= 2), /alone/],
+    ["local-counts", 1, (content) => (content.questions[0].delta = 0.1), /cost more than the plan/],
+    ["local-counts", 1, (content) => (content.questions[1].vectors = null), /vectors/],
+    ["local-counts", 1, (content) => first(content).at++, /at/],
+    ["local-vectors", privunit, (content) => (sines(content).at += 8), /sines|place/],
+  ])
+    assert.match(await refusal(() => loaded(name, round, change), "bundle"), said);
+});
+
+const sines = ({ questions }) => questions.flatMap(({ channel }) => channel.levels).find((level) => level.sines).sines;
+
 test("ratios of chances are compared with e^epsilon exactly", () => {
   assert.ok(within([2n, 1n], Math.LN2 + 2 ** -52));
   assert.ok(!within([2n, 1n], Math.LN2 - 2 ** -52));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { locate } from "../src/buckets.js";
+import { locate, vectorOf } from "../src/buckets.js";
 import { snap } from "../src/rows.js";
 import { below, hashed, keyOf, word } from "../src/words.js";
 import { client, files, hex, names, refusal, replayed, vectors } from "./fixtures.js";
@@ -41,7 +41,20 @@ for (const { why, ...given } of names().includes("wrong") ? vectors("wrong").cas
   });
 }
 
-test("a bucket outside its level is not encoded", () => {
+test("a bundle that lies about its buckets tells nothing: what is no bucket, and what fails, is none", () => {
   const cells = { kind: "grid", sides: [4], parts: [3], sizes: [2] };
-  assert.throws(() => locate(cells, [4]), /nothing was encoded/);
+  assert.deepEqual(
+    [-4, 0, 4].map((x) => locate(cells, [x])[0]),
+    [0n, 1n, -1n],
+  );
+  assert.deepEqual(locate({ kind: "grid", sizes: [2, 5] }, [0]), [-1n, -1n]);
+  assert.deepEqual(locate({ kind: "grid", sides: [NaN], parts: [3], sizes: [2] }, [0]), [-1n]);
+  const centers = { data: [1, NaN, 2 ** 60], shape: [3, 1] };
+  const vectors = (more) => ({ kind: "offsets", dimension: 1, centers, ...more });
+  assert.deepEqual(
+    [0n, 1n, 2n, 3n, -1n].map((id) => vectorOf(vectors(), [5], id)[0]),
+    [4, 0, 0, 0, 0],
+  );
+  assert.deepEqual(vectorOf(vectors({ dimension: 2 }), [5], 0n), [0, 0]);
+  assert.deepEqual(vectorOf({ kind: "clipped", dimension: 1 }, [5], 0n), [0]);
 });
