@@ -76,7 +76,7 @@ METHODS = (
     "tree-means", "tree-median", "weighted-centers", "weighted-centers-median", "zoom",
 )  # fmt: skip
 
-FIRST = ("weighted-centers-median", "evolution")
+FIRST = ("weighted-centers-median", "nearest-centers", "evolution", "hst-median")
 """Methods whose later rounds are like another's, or like the first: that is enough."""
 
 GROUPS = (
