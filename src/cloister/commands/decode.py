@@ -44,9 +44,7 @@ def decode(
     target = None if out is None else checked_target(out)
     published = CollectionPlan.read(plan)
     with ending(lambda error: GO_ON), progress("reports read") as advance:
-        done = run(
-            published, reports, strict=strict, accept_shares=accept_shares, robust=robust, progress=advance
-        )
+        done = run(published, reports, strict=strict, accept_shares=accept_shares, robust=robust, progress=advance)
         if target is not None:
             done.result.save(target)
     for line in [*done.intake.lines(), *_too_few(published, done.intake.accepted)]:
