@@ -288,7 +288,7 @@ def test_reports_of_another_versions_answers_do_not_count(folder: Path) -> None:
     answered(folder)
     (place / "round-2.json").write_bytes(true)
     assert Transcript.read(place).head != false.head
-    with pytest.raises(InvalidInput, match="refused 1 files of reports that answer another plan"):
+    with pytest.raises(InvalidInput, match="refused 1 files or batches of reports that answer another plan"):
         advanced(folder)
 
 

@@ -91,7 +91,7 @@ def test_json_for_programs_and_a_line_per_refusal_for_people(folder: Path, sent:
     done = cloister("decode", "plan", "reports", "--out", "c.npz", "--json", folder=folder)
     assert done.returncode == 0
     assert done.stderr.splitlines() == [
-        "refused 1 files that are damaged or cut short (the first: 'reports/part-2.parquet')",
+        "refused 1 files or batches that are damaged or cut short (the first: 'reports/part-2.parquet')",
         "refused 10 reports of users who have reported already (the first: 'reports/part-1.parquet')",
     ]
     said = json.loads(done.stdout)
@@ -99,7 +99,7 @@ def test_json_for_programs_and_a_line_per_refusal_for_people(folder: Path, sent:
     assert said["details"]["reports"]["refused"]["duplicate"] == 10
     strict = cloister("decode", "plan", "reports", "--out", "d.json", "--strict", folder=folder)
     assert (strict.returncode, strict.stdout) == (2, "")
-    assert strict.stderr == ("cloister: 'reports/part-2.parquet' is one of the files that are damaged or cut short\n")
+    assert strict.stderr == ("cloister: 'reports/part-2.parquet' is one of the files or batches that are damaged or cut short\n")
     assert not (folder / "d.json").exists()
 
 
@@ -129,7 +129,7 @@ def test_what_is_wrong_is_said_in_one_line(folder: Path, plan: CollectionPlan) -
     wrong = {
         "nowhere reports": "cannot read the plan", "changed reports": "changed after it was published",
         "plan empty": "there are no files of reports", "plan nothing.parquet": "cannot be opened",
-        "other reports": "no report can be used; refused 1 files of reports that answer another plan",
+        "other reports": "no report can be used; refused 1 files or batches of reports that answer another plan",
         "plan plan/plan.json": "no report can be used; refused 1 files that hold no reports",
         "plan reports --out c.txt": "results are saved as .json or "
         ".npz", "plan nothing --out no/c.json": "there is no folder no",
@@ -150,7 +150,7 @@ def test_a_file_that_was_cut_short_anywhere_counts_for_nothing(folder: Path, pla
         cuts = np.unique(np.linspace(0, len(small) - 1, 150).astype(int))
         for cut in cuts:
             (folder / f"cut.{ending}").write_bytes(small[:cut])
-            with pytest.raises(CloisterError, match="no report can be used; refused 1 files that are damaged or cut"):
+            with pytest.raises(CloisterError, match="no report can be used; refused 1 files or batches that are damaged or cut"):
                 decode(plan, folder / f"cut.{ending}")
         both = decode(plan, [folder / f"cut.{ending}", folder / f"small.{ending}"])
         assert both.intake.refused == {"damaged": 1}
@@ -209,7 +209,7 @@ def test_ten_thousand_malformed_reports_and_as_many_files_are_refused_in_a_line_
     assert done.returncode == 0
     lines = [line.split(" (the first")[0] for line in done.stderr.splitlines()]
     assert lines == [
-        "refused 10,000 files that are damaged or cut short",
+        "refused 10,000 files or batches that are damaged or cut short",
         "refused 5,000 reports of user numbers that the plan does not have",
         "refused 3,000 reports that answer what their user is not asked, or leave out what she is asked",
         "refused 2,000 reports with an answer that no encoder of this plan sends",

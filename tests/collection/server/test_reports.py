@@ -18,13 +18,16 @@ from cloister.collection.intake.refusals import Intake
 from cloister.collection.intake.sent import TRIES
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
-from cloister.collection.server import reports
+from cloister.collection.server import counter
 from cloister.collection.server.reports import Collected
 from cloister.collection.wire import files as report_files, reports as wire
+from cloister.collection.wire.answers import Layout
+from cloister.collection.wire.listing import Unusable
 from cloister.core.encoding import absorb
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.types import AnyArray, Ids
 from cloister.run.request import Request
 
 N, D = 400, 4
@@ -118,7 +121,7 @@ def test_order_and_partition_do_not_matter(
     seed: int
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(reports, "PIECE", int(rng.integers(1, 300)))
+    monkeypatch.setattr(counter, "PIECE", int(rng.integers(1, 300)))
     monkeypatch.setattr(report_files, "BATCH", int(rng.integers(1, 300)))
     monkeypatch.setattr(report_files, "HELD", int(rng.choice([0, 2**25])))  # all files are read twice, or none
     mixed = sent.take(pa.array(rng.permutation(N)))
@@ -161,9 +164,9 @@ def test_files_of_no_use_are_counted_and_the_others_count(
     assert same(found, expected(round_, sent))
     assert intake.refused == {"another plan": 1, "no reports": 2, "damaged": 4}
     assert intake.lines() == [
-        f"refused 1 files of reports that answer another plan (the first: '{tmp_path / 'a.parquet'}')",
+        f"refused 1 files or batches of reports that answer another plan (the first: '{tmp_path / 'a.parquet'}')",
         f"refused 2 files that hold no reports of this form (the first: '{tmp_path / 'b.arrow'}')",
-        f"refused 4 files that are damaged or cut short (the first: '{tmp_path / 'd.parquet'}')",
+        f"refused 4 files or batches that are damaged or cut short (the first: '{tmp_path / 'd.parquet'}')",
     ]
     for name in "abcdfgh":
         (path,) = tmp_path.glob(f"{name}.*")
@@ -303,7 +306,7 @@ def test_an_arrow_file_with_any_byte_changed_never_ends_the_process(
         path.write_bytes(content[:position] + bytes([int(g.integers(0, 256))]) + content[position + 1 :])
         try:
             rows = sum(batch.num_rows for batch in report_files.batches(str(path), schema))
-        except report_files.Unusable:
+        except Unusable:
             continue
         assert rows <= N
 
@@ -312,13 +315,13 @@ def test_floods_of_reports_that_nobody_sends_take_few_looks(
     plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of some kilobytes can hold a million of them: of one number, or one of each."""
-    looks, true = [0], wire.from_batch
+    looks, true = [0], Layout.reports
 
-    def counted(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Any, ...]:
+    def counted(layout: Layout, users: Ids, answers: AnyArray) -> tuple[Any, ...]:
         looks[0] += 1
-        return true(batch, round)
+        return true(layout, users, answers)
 
-    monkeypatch.setattr(wire, "from_batch", counted)
+    monkeypatch.setattr(Layout, "reports", counted)
     (wrong, _) = malformed(sent, list(range(N)))["impossible"]
     one = wrong.slice(7, 1)
     write(tmp_path / "a.parquet", *[one] * 2000)
@@ -357,7 +360,7 @@ def test_a_file_that_changes_while_it_is_read_is_no_result(
     plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report_files, "HELD", 0)
-    monkeypatch.setattr(reports, "PIECE", 10)
+    monkeypatch.setattr(counter, "PIECE", 10)
     monkeypatch.setattr(report_files, "BATCH", 10)
     path = write(tmp_path / "a.parquet", sent)
     with pytest.raises(InvalidInput, match="changed while it was read: nothing was counted"):

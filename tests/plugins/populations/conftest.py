@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cloister.plugins.populations.engine_dask import Dask
-from cloister.plugins.populations.engines import Engine, Processes, Serial
+from cloister.engines.dask_cluster import Dask
+from cloister.engines.engine import Engine, Processes, Serial
 from tests.plugins.populations.engine_rows import some_rows, write
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.errors import InvalidInput
-from cloister.plugins.populations.engines import Engine
+from cloister.engines.engine import Engine
 from cloister.plugins.populations.files import Files
 from cloister.run.account import Account
 from cloister.run.fit import fit

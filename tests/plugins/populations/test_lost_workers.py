@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cloister.core.errors import InvalidInput
-from cloister.plugins.populations.engine_dask import Dask
-from cloister.plugins.populations.engines import Engine, Processes
+from cloister.engines.dask_cluster import Dask
+from cloister.engines.engine import Engine, Processes
 from cloister.plugins.populations.files import Files
 from tests.plugins.populations.engine_rows import NAMES, Halves, answers
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cloister.core.errors import Refused
-from cloister.plugins.populations.engines import Engine
+from cloister.engines.engine import Engine
 from cloister.plugins.populations.files import Files
 from cloister.run.fit import fit
 from cloister.run.request import Request

@@ -20,9 +20,9 @@ from hypothesis import given, settings, strategies as st
 
 from cloister.core.errors import InvalidInput, Refused, UnknownName
 from cloister.core.randomness import PublicRng
+from cloister.engines.engine import Engine
 from cloister.plugins.populations import sources, users
 from cloister.plugins.populations.arrays import Arrays
-from cloister.plugins.populations.engines import Engine
 from cloister.plugins.populations.files import Files
 from cloister.plugins.populations.users import Owners
 from tests.plugins.populations.engine_rows import NAMES, answers

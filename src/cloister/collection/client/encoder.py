@@ -24,10 +24,13 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.collection.client.records import Records, fill, record_width, to_messages, to_reports
+from cloister.collection.client.records import Records, fill, record_width, to_answers, to_messages, to_reports
 from cloister.collection.client.state import State
 from cloister.collection.plan.plan import CollectionPlan, loud, read
 from cloister.collection.plan.transcript import Transcript, transcript_of
+from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.batches import BatchForm
+from cloister.collection.wire.columns import Packed
 from cloister.collection.wire.messages import Messages
 from cloister.collection.wire.reports import asked
 from cloister.core.encoding import chunk_rows, encode_owned
@@ -59,6 +62,26 @@ class Encoded:
     users: Ids
     records: Records = attrs.field(repr=False)
     round: Round[Any] = attrs.field(repr=False)
+
+    @property
+    def form(self) -> BatchForm:
+        """The form of these reports as bytes."""
+        return BatchForm(self.head, self.round.index + 1, layout_of(self.round).bytes)
+
+    @property
+    def answers(self) -> Packed:
+        """(n, A) bytes, what each report says besides its user's number."""
+        return to_answers(self.records, self.users, self.round)
+
+    def to_bytes(self) -> bytes:
+        """All reports as they are sent: a single user's as one report, those of several in batches."""
+        if len(self.users) == 1:
+            return self.form.report(int(self.users[0]), self.answers[0].tobytes())
+        return self.in_batches()
+
+    def in_batches(self) -> bytes:
+        """All reports as they stand in a file: in as few batches as hold them."""
+        return b"".join(self.form.batches(self.users, self.answers))
 
     @property
     def reports(self) -> tuple[Any, ...]:

@@ -7,11 +7,13 @@ messages is 1 if she is asked. That byte is secret until she sends the messages,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
+from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.columns import Packed, ReportType, report_types
 from cloister.collection.wire.messages import Messages, widest
 from cloister.collection.wire.reports import asked
@@ -81,6 +83,18 @@ def to_messages(records: Records, users: Ids, round: Round[Any]) -> Messages:
             questions[to] = number
             bodies[to, : kind.bytes] = records[who, start:end].reshape(len(at), kind.bytes)
     return Messages(questions, bodies, np.repeat(users, each))
+
+
+def to_answers(records: Records, users: Ids, round: Round[Any]) -> Packed:
+    """The records of users (n,) as the answers (n, A) that they send."""
+    layout = layout_of(round)
+    answers = layout.empty(len(users))
+    who: Iterable[Any] = asked(round, users) if not layout.numbered else repeat(None)
+    for j, (theirs, (kind, many, start, end)) in enumerate(zip(who, _places(round), strict=False)):
+        rows = np.flatnonzero(records[:, start - 1] if theirs is None else theirs)
+        packed = records[rows, start:end].reshape(len(rows) * many, kind.bytes)
+        layout.put(answers, j, rows, kind.body.packed(kind.unpacked(packed)).reshape(len(rows), layout.bodies[j].bytes))
+    return answers
 
 
 def _stamped(round: Round[Any]) -> int:

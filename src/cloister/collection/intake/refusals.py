@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import attrs
@@ -26,9 +26,9 @@ def _errors(reasons: Mapping[str, str]) -> dict[str, str]:
 
 
 _REPORTS = {
-    "another plan": "files of reports that answer another plan",
+    "another plan": "files or batches of reports that answer another plan",
     "no reports": "files that hold no reports of this form",
-    "damaged": "files that are damaged or cut short",
+    "damaged": "files or batches that are damaged or cut short",
     "out of range": "reports of user numbers that the plan does not have",
     "not as asked": "reports that answer what their user is not asked, or leave out what she is asked",
     "impossible": "reports with an answer that no encoder of this plan sends",
@@ -39,9 +39,9 @@ _SHUFFLED = {
     "impossible": "messages with an answer that no encoder of this plan sends",
 }
 _MESSAGES = {
-    "another plan": "files that answer another plan",
+    "another plan": "files or batches that answer another plan",
     "no messages": "files that hold no messages of this form",
-    "damaged": "files that are damaged or cut short",
+    "damaged": "files or batches that are damaged or cut short",
     "out of range": "people whose numbers the plan does not have",
     "not as asked": "people who sent too few messages, too many, or such as answer no question",
     "impossible": "people with a message that no encoder of this plan sends",
@@ -77,6 +77,7 @@ class Intake:
     files: int = 0
     others: int = 0
     earlier: int = 0
+    unfinished: int = 0
     accepted: int = 0
     questions: list[int] = attrs.field(factory=list)
     refused: Counter[str] = attrs.field(factory=Counter)
@@ -89,6 +90,19 @@ class Intake:
         self.refused[reason] += count
         self.first.setdefault(reason, path)
         if self.strict:
+            raise Refused(f"'{path}'{self.kind.errors[reason]}")
+
+    def add(self, other: Intake, files: Sequence[str]) -> None:
+        """Add what was read elsewhere. Args: files (all that are read, in order, for the first with each reason).
+        Raises: Refused: something was refused there, and the intake is strict."""
+        self.files, self.accepted = self.files + other.files, self.accepted + other.accepted
+        self.earlier, self.unfinished = self.earlier + other.earlier, self.unfinished + other.unfinished
+        self.questions = [a + b for a, b in zip(self.questions, other.questions, strict=True)]
+        self.refused += other.refused
+        for reason, path in other.first.items():
+            self.first[reason] = min(path, self.first.get(reason, path), key=files.index)
+        if self.strict and other.first:
+            reason, path = next(iter(other.first.items()))
             raise Refused(f"'{path}'{self.kind.errors[reason]}")
 
     @property
@@ -110,6 +124,8 @@ class Intake:
         words, left = self.kind.reasons, {"of another kind": self.others, "of rounds that are closed": self.earlier}
         found = [f"refused {n:,} {words[r]} (the first: '{self.first[r]}')" for r, n in self.reasons.items() if n]
         found += [f"left alone {count:,} files {what}" for what, count in left.items() if count]
+        if self.unfinished:
+            found.append(f"left alone {self.unfinished:,} bytes at the ends of files: no whole batch, or not yet")
         if self.withstands is not None:
             found.append(f"read as if {self.withstands:.3g} of the reports lied: what these can invent is left out")
         return found + [f"WARNING: {doubt}" for doubt in self.doubts]

@@ -1,6 +1,8 @@
-"""The intake of untrusted files: the laws shared by users' reports, users' messages and shuffled messages.
+"""The intake of untrusted reports: the laws shared by users' reports, users' messages and shuffled messages.
 
-* A file counts only if it can be read to its end and answers this plan.
+* A Parquet or Arrow file counts only if it can be read to its end and answers this plan. Of bytes every batch counts
+  that is whole, to the first bytes that are none of this round; what is cut short at the end of a file or stream is
+  left alone, since it may still be written.
 * Refusals are counted per reason, with the first file that caused each. A strict intake fails at the first.
 * Invalid rows do not stop valid ones: a refused batch is divided until each invalid row is alone.
 * A user number counts once, for its first possible entry; files are read in the order of their names. A refused entry
@@ -9,22 +11,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from cloister.collection.intake.refusals import InputKind, Intake
+from cloister.collection.intake.sources import Given, Sources, Stream, Stretch
+from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.batches import STAMP, BatchForm, Parsed
+from cloister.collection.wire.blocks import parsed
+from cloister.collection.wire.columns import with_arrow
+from cloister.collection.wire.listing import Unusable, is_bytes
 from cloister.collection.wire.user_set import UserSet, first_of
 from cloister.core.encoding import Progress
-from cloister.core.errors import MissingExtra, Refused
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.questions import Round
 from cloister.core.types import Bools, Ids, Ints
+from cloister.engines.engine import Engine, Serial
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from cloister.collection.wire.files import Path
 
 T = TypeVar("T")
 Origin: TypeAlias = str | Callable[[int], str]
@@ -38,68 +46,60 @@ TRIES = 64
 linear in cost. An attacker who can send that many before the user could as well send one that counts."""
 
 
-class SentFiles:
-    """Files of untrusted reports or messages.
+class Sieve:
+    """What counts, and what is refused. Args: intake (counts it), round, head (its name), earlier (names of the earlier
+    rounds)."""
 
-    Args:
-        paths: folders, files or patterns; .parquet and .arrow.
-        plan: name of the round that the files must carry: hash of the plan, or of the last published answers.
-        users: planned number of users; their numbers are 0 <= user < users.
-        strict: fail at the first refusal.
-        progress: called with the number of reports or messages just read.
-        earlier: names of the earlier rounds.
-
-    Attributes:
-        intake: how much was accepted and refused.
-
-    Raises: InvalidInput: there are no such files. MissingExtra: pyarrow is not installed.
-    """
-
-    kind: InputKind
-
-    def __init__(
-        self, paths: Path | Sequence[Path], plan: str, users: int, strict: bool = False,
-        progress: Progress | None = None, earlier: Collection[str] = (),
-    ) -> None:  # fmt: skip
-        try:
-            from cloister.collection.wire.files import listed
-        except ImportError as error:
-            raise MissingExtra("pyarrow", "files", f"reading {self.kind.name}") from error
-        self._files, self._others = listed(paths)
-        self._plan, self._users, self._strict, self._earlier = plan, users, strict, frozenset(earlier)
-        self._progress = progress or (lambda n: None)
-        self.intake = self._nothing(0)
+    def __init__(self, intake: Intake, round: Round[Any], head: str, earlier: Collection[str] = ()) -> None:
+        self.intake, self.round, self.head, self.earlier = intake, round, head, frozenset(earlier)
+        self._stamps = {name[: 2 * STAMP] for name in earlier}
 
     @property
-    def people(self) -> int | None:
-        """Number of users who count, or None while there are none."""
-        return self.intake.accepted or None
+    def form(self) -> BatchForm:
+        """The form of the round's reports as bytes."""
+        return BatchForm(self.head, self.round.index + 1, layout_of(self.round).bytes)
 
-    def _nothing(self, questions: int) -> Intake:
-        """Statistics before the first file is read."""
-        return Intake(self.kind, self._strict, len(self._files), self._others, questions=[0] * questions)
-
-    def _batches(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """A file's rows, a bounded number at a time; none if the file is refused or of an earlier round."""
-        from cloister.collection.wire.files import Unusable, batches
+    def batches(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows of a Parquet or Arrow file, a bounded number at a time; none if it is refused or of an earlier
+        round."""
+        from cloister.collection.wire.files import batches
 
         try:
             yield from batches(path, schema)
         except Unusable as error:
-            if error.plan in self._earlier:
+            if error.plan in self.earlier:
                 self.intake.earlier += 1
                 self.intake.files -= 1
             else:
-                self.intake.refuse(error.reason if error.reason in self.kind.reasons else "no messages", 1, path)
+                reason = error.reason if error.reason in self.intake.kind.reasons else "no messages"
+                self.intake.refuse(reason, 1, path)
 
-    def _kept(self, rows: Ints, good: Bools, reason: str, origin: Origin) -> Ints:
+    def parsed(self, where: Stretch | Stream) -> Iterator[Parsed]:
+        """Reports as bytes, a bounded number at a time."""
+        whole, told = isinstance(where, Stream) and where.whole, 0
+        with where.opened() as file:
+            for found in parsed(file, self.form, where.size, where.start > 0):
+                if found.damaged:
+                    self.intake.refuse("damaged", found.damaged, where.name)
+                told += len(found.users)
+                yield found
+        if found.stamp in self._stamps:
+            self.intake.earlier += 1
+            self.intake.files -= isinstance(where, Stretch) and where.start == told == 0
+        elif found.wrong is not None or (whole and found.left):
+            reason = found.wrong or "damaged"
+            self.intake.refuse(reason if reason in self.intake.kind.reasons else "no messages", 1, where.name)
+        else:
+            self.intake.unfinished += found.left
+
+    def kept(self, rows: Ints, good: Bools, reason: str, origin: Origin) -> Ints:
         """The good rows (n,); the others are counted as refused."""
         if not good.all():
             path = origin if isinstance(origin, str) else origin(int(rows[~good][0]))
             self.intake.refuse(reason, int((~good).sum()), path)
         return rows[good]
 
-    def _once(
+    def once(
         self,
         seen: UserSet,
         users: Ids,
@@ -119,15 +119,61 @@ class SentFiles:
         for _ in range(TRIES):
             if not len(left):
                 break
-            left = self._kept(left, ~seen.has(users[left]), "duplicate", origin)
+            left = self.kept(left, ~seen.has(users[left]), "duplicate", origin)
             first = first_of(users[left])
             now, left = left[first], left[~first]
             for rows, found in possible(now) if len(now) else ():
                 seen.add(users[rows])
                 self.intake.accepted += len(rows)
                 yield found
-        left = self._kept(left, ~seen.has(users[left]), "duplicate", origin)  # what remains after all tries
-        self._kept(left, np.zeros(len(left), bool), "impossible", origin)
+        left = self.kept(left, ~seen.has(users[left]), "duplicate", origin)  # what remains after all tries
+        self.kept(left, np.zeros(len(left), bool), "impossible", origin)
+
+
+class SentFiles:
+    """Untrusted reports or messages, in files of any form or as they stream in.
+
+    Args:
+        given: folders, files or patterns; binary files that are open, bytes, or any number of these (``Sources``).
+        head: name of the round that they must carry: hash of the plan, or of the last published answers.
+        users: planned number of users; their numbers are 0 <= user < users.
+        strict: fail at the first refusal.
+        progress: called with the number of reports or messages just read.
+        earlier: names of the earlier rounds.
+        engine: where files are read; default: in this process.
+
+    Attributes:
+        intake: how much was accepted and refused.
+
+    Raises: InvalidInput: there are no such files. MissingExtra: pyarrow is not installed, and not all is bytes.
+    """
+
+    kind: InputKind
+
+    def __init__(
+        self, given: Given, head: str, users: int, strict: bool = False,
+        progress: Progress | None = None, earlier: Collection[str] = (), engine: Engine | None = None,
+    ) -> None:  # fmt: skip
+        self._sources, self._engine = Sources.of(given), Serial() if engine is None else engine
+        if self._engine.apart and not self._sources.only_files:
+            raise InvalidInput(
+                "engine, workers and scheduler apply to files only: streams and bytes are read in this process"
+            )
+        if not all(is_bytes(path) for path in self._sources.files):
+            with_arrow()
+        self._head, self._users, self._strict, self._earlier = head, users, strict, frozenset(earlier)
+        self._progress = progress or (lambda n: None)
+        self.intake = self._nothing(0)
+
+    @property
+    def people(self) -> int | None:
+        """Number of users who count, or None while there are none."""
+        return self.intake.accepted or None
+
+    def _nothing(self, questions: int) -> Intake:
+        """Statistics before the first file is read."""
+        files, others = len(self._sources.files), self._sources.others
+        return Intake(self.kind, self._strict, files, others, questions=[0] * questions)
 
 
 def isolated(rows: Ints, read: Callable[[Ints], T]) -> Iterator[tuple[Ints, T | None]]:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 FORMAT = "1"
 PLAN_KEY, FORMAT_KEY = b"cloister.plan", b"cloister.format"
 
+STAMPED = "question"
+"""Column, and attribute, of reports that repeat the stamp of the channel that they answer."""
+
 Packed = NDArray[np.uint8]
 """(n, bytes): the columns of n reports or messages, side by side."""
 
@@ -68,10 +71,12 @@ class Column:
 @final
 @attrs.frozen
 class ReportType:
-    """The form of one question's reports. Args: load (builds a report from columns), columns (in order)."""
+    """The form of one question's reports. Args: load (builds a report from columns), columns (in order), stamp (of the
+    channel, the same number in the column ``question`` of all its reports; None: they have no such column)."""
 
     load: Any
     columns: tuple[Column, ...]
+    stamp: int | None = None
 
     @property
     def bytes(self) -> int:
@@ -99,6 +104,16 @@ class ReportType:
     def unpacked(self, records: Packed) -> dict[str, AnyArray]:
         """The inverse of ``packed``."""
         return {column.name: column.unpacked(records[:, place]) for column, place in self.places}
+
+    @property
+    def body(self) -> ReportType:
+        """The same without the stamp, which the name of the round implies."""
+        left_out = () if self.stamp is None else (STAMPED,)
+        return ReportType(self.load, tuple(c for c in self.columns if c.name not in left_out))
+
+    def stamps(self, count: int) -> dict[str, AnyArray]:
+        """The column that ``body`` leaves out, for so many reports; nothing if there is none."""
+        return {} if self.stamp is None else {STAMPED: np.broadcast_to(np.uint64(self.stamp), count)}
 
     def to_arrow(self, packed: Packed, rows: Ints, count: int) -> list[Any]:
         """One Arrow array (count,) per column: packed values at the given rows, null elsewhere."""
@@ -139,7 +154,8 @@ def type_of(number: int, report: Any, left_out: tuple[str, ...] = ("users",)) ->
         if name not in left_out:
             width = values.shape[1] if values.ndim == 2 else None
             columns.append(Column(name, values.dtype.newbyteorder("<").str, width))
-    return ReportType(type(report).load, tuple(columns))
+    stamp = getattr(report, STAMPED, None) if Column(STAMPED, "<u8", None) in columns else None
+    return ReportType(type(report).load, tuple(columns), stamp if isinstance(stamp, int) else None)
 
 
 def schema(round: Round[Any], plan_hash: str, heads: Mapping[str, Any]) -> pa.Schema:

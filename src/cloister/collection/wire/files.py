@@ -1,11 +1,9 @@
-"""Finds files of reports, and reads them whole or not at all."""
+"""Reads Parquet and Arrow files of reports and messages, whole or not at all."""
 
 from __future__ import annotations
 
-import glob
-import os
-from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, Literal, TypeAlias, final
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.ipc
@@ -13,12 +11,8 @@ import pyarrow.parquet
 
 from cloister.collection.wire.arrow import record_batches
 from cloister.collection.wire.columns import plan_of
+from cloister.collection.wire.listing import Unusable, changed, identity
 from cloister.core.errors import InvalidInput
-
-Path: TypeAlias = str | os.PathLike[str]
-Reason: TypeAlias = Literal["another plan", "no reports", "damaged"]
-
-EXTENSIONS = (".parquet", ".arrow")
 
 BATCH = 2**17
 """Rows read at once."""
@@ -33,46 +27,10 @@ HELD = 2**25
 """Bytes of a file that are kept in memory until its end is reached; larger files are read twice."""
 
 
-@final
-class Unusable(Exception):
-    """A file that cannot count. Args: reason, plan (the name that the file carries, if another plan's)."""
-
-    def __init__(self, reason: Reason, plan: str | None = None) -> None:
-        super().__init__(reason)
-        self.reason: Reason = reason
-        self.plan = plan
-
-
-def listed(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
-    """Find files. Returns: their paths sorted by file name, each once, and the number of other files in the folders.
-
-    Args: paths (files, patterns, or folders: their .parquet and .arrow files, without hidden ones and *.tmp, which are
-        unfinished).
-    Raises: InvalidInput: there is no file, or a named one cannot be opened.
-    """
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    found, others = list[str](), 0
-    for path in [os.fspath(one) for one in given]:
-        if os.path.isdir(path):
-            inside = [os.path.join(path, name) for name in os.listdir(path) if _finished(name)]
-            mine = [one for one in inside if one.lower().endswith(EXTENSIONS) and os.path.isfile(one)]
-            found, others = found + mine, others + len(inside) - len(mine)
-        elif os.path.exists(path) or not glob.has_magic(path):
-            found.append(path)
-        else:
-            found += [one for one in glob.glob(path, recursive=True) if _finished(os.path.basename(one))]
-    if not found:
-        raise InvalidInput(f"there are no files of reports ({' or '.join(EXTENSIONS)}) in {_few(given)}")
-    for path in found:
-        _openable(path)
-    once = {os.path.realpath(path): path for path in sorted(found, reverse=True)}
-    return sorted(once.values(), key=lambda path: (os.path.basename(path), path)), others
-
-
 def batches(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield a file's rows, a bounded number at a time, once it was found readable to its end. Raises: Unusable: before
     the first batch. InvalidInput: the file changed while it was read."""
-    stamp, held, size = _stamp(path), list[pa.RecordBatch](), 0
+    stamp, held, size = identity(path), list[pa.RecordBatch](), 0
     try:
         for batch in _read(path, schema):
             size += batch.nbytes
@@ -90,9 +48,9 @@ def batches(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     try:
         yield from _read(path, schema)
     except (pa.ArrowException, OSError, Unusable):
-        raise InvalidInput(_changed(path)) from None
-    if _stamp(path) != stamp:
-        raise InvalidInput(_changed(path))
+        raise InvalidInput(changed(path)) from None
+    if identity(path) != stamp:
+        raise InvalidInput(changed(path))
 
 
 def writer(file: BinaryIO, format: str, schema: pa.Schema) -> Any:
@@ -157,37 +115,3 @@ def _fits(found: pa.Schema, schema: pa.Schema) -> None:
         raise Unusable("another plan", plan)
     if found.names != schema.names or found.types != schema.types:
         raise Unusable("no reports")
-
-
-def _finished(name: str) -> bool:
-    return not name.startswith(".") and not name.endswith(".tmp")
-
-
-def _openable(path: str) -> None:
-    """Raises: InvalidInput: the file is missing or not ours to read, which is no fault of any report."""
-    try:
-        with open(path, "rb"):
-            pass
-    except IsADirectoryError:
-        raise InvalidInput(f"'{path}' is a folder: give it by itself, or a pattern of its files") from None
-    except OSError as error:
-        raise InvalidInput(f"'{path}' cannot be opened: {error.strerror}") from None
-
-
-def _stamp(path: str) -> tuple[int, int, int]:
-    try:
-        facts = os.stat(path)
-    except OSError:
-        raise InvalidInput(_changed(path)) from None
-    return facts.st_size, facts.st_mtime_ns, facts.st_ino
-
-
-def _changed(path: str) -> str:
-    return (
-        f"'{path}' changed while it was read: nothing was counted. Leave files alone while they are decoded, and start "
-        f"again"
-    )
-
-
-def _few(paths: Sequence[Path]) -> str:
-    return ", ".join(f"'{os.fspath(p)}'" for p in paths[:3]) + (", ..." if len(paths) > 3 else "")

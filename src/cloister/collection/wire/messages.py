@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from cloister.collection.wire import columns
+from cloister.collection.wire.answers import NOTHING, NUMBER, layout_of
 from cloister.collection.wire.columns import Packed, by_question, numbers, raw, report_types, valid, with_arrow
 from cloister.core.questions import Round
 from cloister.core.types import AnyArray, Bools, Ids, Ints
@@ -111,6 +112,39 @@ def from_batch(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Messages, Bool
             if part.user_share is not None and column.name == "users":
                 good[mine] &= part.user_share.holds(column.unpacked(bodies[mine, place]).astype(np.uint64))
     return Messages(wide.astype(np.uint16), bodies, senders), good
+
+
+def from_answers(users: Ids, answers: Packed, round: Round[Any]) -> tuple[Messages, Bools, Ints]:
+    """Answers (n, A) of senders (n,) as messages, those of each answer together; a mask (m,) of those that have the
+    form of one, as in ``from_batch``; and the positions (m,) of the answers that they are from. A slot without that
+    form becomes one message, which has not."""
+    layout, sent = layout_of(round), list[tuple[Messages, Bools, Ints]]()
+    for slot in layout.slots:
+        mine = np.ascontiguousarray(answers[:, slot.place])
+        said, left = mine[:, : NUMBER.itemsize].copy().view(NUMBER)[:, 0], mine[:, NUMBER.itemsize :]
+        for j in slot.questions:
+            rows, body = np.flatnonzero(said == j), layout.bodies[j]
+            columns = body.kind.body.unpacked(
+                left[rows, : body.bytes].reshape(len(rows) * body.many, body.kind.body.bytes)
+            )
+            good = ~left[rows, body.bytes :].any(axis=1).repeat(body.many)
+            if body.share is not None and "users" in columns:
+                good &= body.share.holds(columns["users"])
+            bodies = np.zeros((len(good), widest(round)), np.uint8)
+            bodies[:, : body.kind.bytes] = body.kind.packed({**columns, **body.kind.stamps(len(good))})
+            sent.append((_sent(j, bodies, users, rows, body.many), good, rows.repeat(body.many)))
+        none = (said == NOTHING) & ~left.any(axis=1)
+        rows = np.flatnonzero(~(np.isin(said, slot.questions) | none))
+        empty = np.zeros((len(rows), widest(round)), np.uint8)
+        sent.append((_sent(NOTHING, empty, users, rows, 1), np.zeros(len(rows), bool), rows))
+    owners = np.concatenate([rows for _, _, rows in sent])
+    order = np.argsort(owners, kind="stable")
+    messages, good = Messages.joined([one for one, _, _ in sent]), np.concatenate([good for _, good, _ in sent])
+    return messages.of(order), good[order], owners[order]
+
+
+def _sent(question: int, bodies: Packed, users: Ids, rows: Ints, many: int) -> Messages:
+    return Messages(np.full(len(bodies), question, np.uint16), bodies, users[rows].repeat(many))
 
 
 def shuffle_of(metadata: Mapping[bytes, bytes]) -> tuple[str, int, int] | None:

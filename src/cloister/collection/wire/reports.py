@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cloister.collection.wire import columns
-from cloister.collection.wire.columns import by_question, numbers, raw, report_types, type_of, valid, with_arrow
+from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.blocks import Block, faulty
+from cloister.collection.wire.columns import (
+    STAMPED,
+    by_question,
+    numbers,
+    raw,
+    type_of,
+    valid,
+    with_arrow,
+)
 from cloister.core.errors import Refused
 from cloister.core.questions import Round
-from cloister.core.types import AnyArray, Bools, Ids
+from cloister.core.types import Bools, Ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,20 +69,28 @@ def sound(batch: pa.RecordBatch, round: Round[Any]) -> Bools:
 def from_batch(batch: pa.RecordBatch, round: Round[Any]) -> tuple[Any, ...]:
     """Rows back to one report per question, by each type's ``load``. Whether answers are possible, ``absorb`` checks.
     Raises: Refused: no encoder of this round sends such rows."""
-    return tuple(kind.load(said) for kind, said in zip(report_types(round), columns_of(batch, round), strict=True))
-
-
-def columns_of(batch: pa.RecordBatch, round: Round[Any]) -> list[dict[str, AnyArray]]:
-    """The columns that each question's report is loaded from, in the order of the rows. Raises: Refused: as for
-    ``from_batch``, except what ``load`` refuses."""
     if not sound(batch, round).all():
         raise Refused("a row answers a question that its user is not asked, or leaves one out: no encoder sends that")
-    users, found = numbers(batch.column(0)), list[dict[str, AnyArray]]()
-    for (kind, arrays), who in zip(by_question(batch, round), asked(round, users), strict=True):
-        rows = slice(None) if who.all() else who
+    block = block_of(batch, round)
+    if not block.without("impossible").all():
+        raise Refused("a row answers another question: another plan, seed, space or budget")
+    return layout_of(round).reports(block.users, block.answers)
+
+
+def block_of(batch: pa.RecordBatch, round: Round[Any]) -> Block:
+    """Rows of a checked ``schema`` as they would be sent in bytes, with what is wrong with them in other ways."""
+    users, layout = numbers(batch.column(0)), layout_of(round)
+    named, sound, stamped = valid(batch.column(0)), np.ones(len(users), bool), np.ones(len(users), bool)
+    answers = layout.empty(len(users))
+    for j, ((kind, arrays), who) in enumerate(zip(by_question(batch, round), layout.who(users), strict=True)):
+        for array in arrays:
+            sound &= valid(array) == who
+        rows = slice(None) if who.all() else np.flatnonzero(who)
         said = {c.name: c.unpacked(raw(array, c.bytes)[rows]) for c, array in zip(kind.columns, arrays, strict=True)}
-        found.append({"users": users[rows], **said})
-    return found
+        if kind.stamp is not None:
+            stamped[rows] &= said[STAMPED] == np.uint64(kind.stamp)
+        layout.put(answers, j, rows, kind.body.packed(said))
+    return Block(users, answers, faulty(named, sound, stamped))
 
 
 def _checked(batch: pa.RecordBatch, round: Round[Any]) -> None:

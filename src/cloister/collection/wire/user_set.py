@@ -43,6 +43,23 @@ class UserSet:
         np.bitwise_or.at(self._bits, place, bit)
         self.count += len(users)
 
+    def mark(self, users: Ids) -> Ids:
+        """Add these (n,), all below size, whether they are in the set or not; those that were, or that stand twice."""
+        again = users[self.has(users) | ~first_of(users)]
+        place, bit = _bits(users)
+        np.bitwise_or.at(self._bits, place, bit)
+        self.count += len(users) - len(again)
+        return again
+
+    def join(self, other: UserSet) -> UserSet:
+        """Add all of another set of this size; the numbers that were in both, as a set."""
+        both = UserSet(self.size)
+        np.bitwise_and(self._bits, other._bits, out=both._bits)
+        np.bitwise_or(self._bits, other._bits, out=self._bits)
+        both.count = int(np.bitwise_count(both._bits).sum())
+        self.count += other.count - both.count
+        return both
+
     def pieces(self, most: int) -> Iterator[Ids]:
         """Yield all numbers, ascending, at most ``most`` at a time."""
         for start in range(0, len(self._bits), BLOCK // 8):
@@ -54,7 +71,8 @@ class UserSet:
 
 def first_of(users: Ids) -> Bools:
     """Mask (n,) of each user's first position."""
-    if (users[1:] > users[:-1]).all():
+    ascending = users if (users[1:] > users[:-1]).all() else np.sort(users)
+    if (ascending[1:] > ascending[:-1]).all():
         return np.ones(len(users), bool)
     first = np.zeros(len(users), bool)
     first[np.unique(users, return_index=True)[1]] = True

@@ -21,8 +21,8 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.threads import Threads, allowed
 from cloister.core.types import Floats
+from cloister.engines.engine import Engine, engine_of
 from cloister.plugins.populations.csv_form import Form
-from cloister.plugins.populations.engines import Engine, engine_of
 from cloister.plugins.populations.listing import Path, listed
 from cloister.plugins.populations.reading import (
     Missing,

@@ -1,19 +1,20 @@
-"""Engines: where the parts of a population are worked on. In this process, in a pool of processes, or by Dask.
+"""Engines: where the parts of a large input are worked on. In this process, in a pool of processes, or by Dask.
 
-What travels to a worker is the round (public), names of files and which of their rows; what comes back is a part's
-exact summary. Nothing of it is noised: noise is drawn once, here, after the merge. So the machines of an engine belong
-to the curator.
+What travels to a worker is the round (public), names of files and which of their rows or reports; what comes back is a
+part's exact summary. Central noise is drawn once, here, after the merge: so the machines of an engine that reads rows
+belong to the curator, those of one that reads reports to the server, those of one that shuffles to the shuffler.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
 from cloister.core.processes import GUARD, pool_of, starting
 from cloister.core.threads import cores
-from cloister.plugins.populations.engine_tasks import attempt, packed, settled
+from cloister.engines.tasks import attempt, packed, settled
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -79,10 +80,22 @@ def engine_of(name: str | Engine, workers: int | None = None, scheduler: str | N
     if name == "processes":
         return Processes(workers or cores())
     try:
-        from cloister.plugins.populations.engine_dask import Dask
+        from cloister.engines.dask_cluster import Dask
     except ImportError as error:
         raise MissingExtra("distributed", "dask", "engine 'dask'") from error
     return Dask(workers or cores(), scheduler)
+
+
+@contextmanager
+def spread(engine: str | Engine, workers: int | None = None, scheduler: str | None = None) -> Iterator[Engine]:
+    """The engine of this name for as long as the block runs; one that is given is left open. Args and Raises: as for
+    ``engine_of``."""
+    found = engine_of(engine, workers, scheduler)
+    try:
+        yield found
+    finally:
+        if isinstance(engine, str):
+            found.close()
 
 
 @final

@@ -16,7 +16,7 @@ from distributed.client import FutureCancelledError
 
 from cloister.core.errors import InvalidInput
 from cloister.core.processes import GUARD
-from cloister.plugins.populations.engine_tasks import attempt, packed, settled
+from cloister.engines.tasks import attempt, packed, settled
 
 P = TypeVar("P")
 V = TypeVar("V")

@@ -1,0 +1,110 @@
+"""Answers as bytes: the same as the reports that they stand for, and zeros wherever nothing was asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.collection.client.encoder import Encoded, PlanEncoder
+from cloister.collection.plan.publish import publish
+from cloister.collection.wire.answers import NOTHING, NUMBER, layout_of
+from cloister.collection.wire.messages import Messages, from_answers
+from cloister.core.randomness import NoiseRng
+from cloister.run.request import Request
+from tests.collection.shuffled_plans import small_plan
+
+N, D = 400, 10
+TWO_LENGTHS = {"components": {"sums": "ldp-average"}, "delta": 1e-6, "k": 8, "rows": 10_000, "bounds": (-1, 1)}
+LOCAL: dict[str, dict[str, Any]] = {
+    "the default blocks": {},
+    "wide answers": {"components": {"counts": "optimised-unary"}},
+    "bodies of two lengths": TWO_LENGTHS,
+    "a tree whose levels share everyone's epsilon": {"method": "tree-means", "options": {"counts.share": "budget"}},
+}
+MIXED = {"counts": "blanket-histogram", "sums": "split-and-mix"}
+
+
+def made(**changes: Any) -> Encoded:
+    given = {"k": 2, "method": "one-round", "epsilon": 2.0, "bounds": "ball:1", "rows": 1000, "seed": 1, **changes}
+    return _of(publish(Request(**{"trust": "local", **given}), dimension=D))
+
+
+def _of(plan: Any, d: int = D, n: int = N) -> Encoded:
+    rows = np.random.default_rng(1).normal(0, 0.3, (n, d))
+    return PlanEncoder(plan, noise=NoiseRng.for_tests(2)).encode(rows, np.arange(0, 2 * n, 2))
+
+
+def multiset(some: Messages) -> Counter[tuple[int, int, bytes]]:
+    assert some.senders is not None
+    return Counter(zip(some.senders.tolist(), some.questions.tolist(), map(bytes, some.bodies), strict=True))
+
+
+@pytest.mark.parametrize("changes", LOCAL.values(), ids=LOCAL.keys())
+def test_answers_are_the_reports_that_went_in(changes: dict[str, Any]) -> None:
+    encoded = made(**changes)
+    layout, found = layout_of(encoded.round), encoded.form.parse(encoded.to_bytes())
+    assert layout.sound(found.users, found.answers).all()
+    for mine, theirs in zip(layout.reports(found.users, found.answers), encoded.reports, strict=True):
+        for name, values in theirs.columns().items():
+            assert mine.columns()[name].dtype == values.dtype
+            np.testing.assert_array_equal(mine.columns()[name], values)
+
+
+@pytest.mark.parametrize("changes", [{}, {"components": MIXED}], ids=["amplified", "several messages"])
+def test_answers_are_the_messages_that_went_in_those_of_a_sender_together(changes: dict[str, Any]) -> None:
+    encoded = _of(small_plan(**changes), 5, 400 if not changes else 4)
+    found = encoded.form.parse(encoded.to_bytes())
+    messages, good, _ = from_answers(found.users, found.answers, encoded.round)
+    assert good.all()
+    assert messages.senders is not None
+    assert (np.diff(messages.senders.astype(int)) >= 0).all()
+    assert multiset(messages) == multiset(encoded.messages)
+
+
+def test_the_default_blocks_take_one_byte_and_a_report_nineteen() -> None:
+    plan = publish(
+        Request(k=8, method="one-round", epsilon=1.0, trust="local", bounds=(-1, 1), rows=10**6), dimension=100
+    )
+    encoded = PlanEncoder(plan, noise=NoiseRng.for_tests(1)).encode(np.zeros((1, 100)), [17])
+    sent = encoded.to_bytes()
+    assert (len(sent), sent[:1], sent[1:9].hex(), sent[9]) == (19, b"\xc1", plan.hash[:16], 1)
+    assert int.from_bytes(sent[10:18], "little") == 17
+
+
+def test_whatever_stands_beside_a_body_is_not_sound() -> None:
+    encoded = made(**TWO_LENGTHS)
+    layout, answers, users = layout_of(encoded.round), encoded.answers, encoded.users
+    (slot,) = layout.slots
+    lengths = np.array([layout.bodies[j].bytes for j in range(len(layout.bodies))])
+    asked = layout.asked(users)[0]
+    assert len(set(lengths.tolist())) > 1
+    answers[np.arange(N), np.minimum(lengths[asked], slot.bytes - 1)] ^= 1
+    np.testing.assert_array_equal(layout.sound(users, answers), lengths[asked] == slot.bytes)
+
+
+def test_users_whom_a_round_asks_nothing_send_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = made()
+    layout = layout_of(encoded.round)
+    monkeypatch.setattr(type(layout), "_asked", lambda self, slot, users: np.full(len(users), -1))
+    assert layout.sound(encoded.users, layout.empty(N)).all()
+    np.testing.assert_array_equal(layout.sound(encoded.users, encoded.answers), encoded.answers[:, 0] == 0)
+
+
+def test_slots_of_no_question_and_forged_roles_are_messages_that_are_none() -> None:
+    encoded = _of(small_plan(), 5)
+    answers, (slot,) = encoded.answers, layout_of(encoded.round).slots
+    whole = slot.bytes - NUMBER.itemsize
+    answers[0] = 0
+    answers[0, :2] = 255  # nothing, said as it should be
+    answers[1, :2] = 255  # nothing, and something behind it
+    answers[2, :2] = np.frombuffer(np.array([len(encoded.round.parts)], NUMBER).tobytes(), np.uint8)
+    answers[3, 0] = (answers[3, 0] + 1) % len(encoded.round.parts)  # another role than her private number's
+    messages, good, _ = from_answers(encoded.users, answers, encoded.round)
+    assert messages.senders is not None
+    assert whole == max(body.bytes for body in layout_of(encoded.round).bodies)
+    assert 0 not in messages.senders.tolist()
+    assert messages.senders[~good].tolist() == [2, 4, 6]
+    assert messages.questions[~good].tolist()[:2] == [NOTHING, NOTHING]

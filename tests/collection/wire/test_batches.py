@@ -1,0 +1,121 @@
+"""Reports as bytes: batches, single reports, and what is no report."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from cloister.collection.wire.batches import MAX_RECORDS, BatchForm
+from cloister.core.errors import InvalidInput
+from cloister.core.types import AnyArray, Ids
+
+HEAD = "0123456789abcdef" + "00" * 24
+FORM = BatchForm(HEAD, 3, 2)
+USERS: Ids = np.array([7, 2**40, 0], np.uint64)
+ANSWERS: AnyArray = np.array([[1, 2], [3, 4], [255, 0]], np.uint8)
+
+
+def test_a_batch_and_a_report_are_these_bytes() -> None:
+    records = b"".join(struct.pack("<QBB", u, *a) for u, a in zip(USERS.tolist(), ANSWERS.tolist(), strict=True))
+    stamp = bytes.fromhex("0123456789abcdef")
+    expected = b"\xc2" + stamp + b"\x03" + struct.pack("<II", 3, zlib.crc32(records)) + records
+    assert FORM.batch(USERS, ANSWERS) == expected
+    assert len(expected) == 18 + 3 * (8 + 2)
+    assert FORM.report(7, b"\x01\x02") == b"\xc1" + stamp + b"\x03" + struct.pack("<Q", 7) + b"\x01\x02"
+    ticketed = BatchForm(HEAD, 3, 2, tickets=True)
+    assert ticketed.report(7, b"\x01\x02", bytes(64)) == b"\xc3" + FORM.report(7, b"\x01\x02")[1:] + bytes(64)
+    assert ticketed.batch(USERS, ANSWERS, np.zeros((3, 64), np.uint8))[0] == 0xC4
+
+
+def test_batches_and_reports_that_are_joined_are_read_in_order() -> None:
+    data = FORM.batch(USERS, ANSWERS) + FORM.report(9, b"\x05\x06") + FORM.batch(USERS[:0], ANSWERS[:0])
+    found = FORM.parse(data + FORM.report(10, b"\x07\x08"))
+    assert found.users.tolist() == [*USERS.tolist(), 9, 10]
+    assert found.answers.tolist() == [*ANSWERS.tolist(), [5, 6], [7, 8]]
+    assert (found.end, found.wrong, found.refused) == (len(data) + 20, None, Counter())
+
+
+def test_tickets_come_back_beside_their_reports() -> None:
+    form, tickets = BatchForm(HEAD, 3, 2, tickets=True), np.arange(192).astype(np.uint8).reshape(3, 64)
+    found = form.parse(form.batch(USERS, ANSWERS, tickets) + form.report(9, b"\x05\x06", tickets[0].tobytes()))
+    assert found.tickets is not None
+    assert found.tickets.tolist() == [*tickets.tolist(), tickets[0].tolist()]
+    assert found.users.tolist() == [*USERS.tolist(), 9]
+    assert form.parse(FORM.batch(USERS, ANSWERS)).wrong == "no reports"
+
+
+@pytest.mark.parametrize("cut", range(1, 49))
+def test_what_is_cut_short_at_the_end_is_not_there_and_nothing_is_refused(cut: int) -> None:
+    whole = FORM.batch(USERS, ANSWERS)
+    found = FORM.parse(whole + whole[:-cut])
+    assert (found.users.tolist(), found.end, found.refused) == (USERS.tolist(), len(whole), Counter())
+
+
+def test_a_batch_without_its_checksum_is_refused_and_the_next_one_is_read() -> None:
+    bad = bytearray(FORM.batch(USERS, ANSWERS))
+    bad[-1] ^= 1
+    found = FORM.parse(bytes(bad) * 2 + FORM.batch(USERS[:1], ANSWERS[:1]))
+    assert (found.users.tolist(), found.refused) == ([7], Counter(damaged=2))
+
+
+def test_nothing_is_read_after_bytes_of_another_round() -> None:
+    mine = FORM.batch(USERS, ANSWERS)
+    for other, why, stamp in (
+        (BatchForm("ff" * 32, 3, 2), "another plan", "ff" * 8),
+        (BatchForm(HEAD, 2, 2), "another plan", HEAD[:16]),
+    ):
+        found = FORM.parse(mine + other.batch(USERS, ANSWERS) + mine)
+        assert (found.users.tolist(), found.end, found.wrong, found.stamp) == (USERS.tolist(), len(mine), why, stamp)
+        assert found.refused == Counter([why])
+
+
+def test_bytes_that_begin_no_report_are_told_from_those_that_follow_some() -> None:
+    assert FORM.parse(b"PAR1").wrong == "no reports"
+    assert FORM.parse(FORM.report(1, b"ab") + b"\0").wrong == "damaged"
+    assert FORM.parse(b"").wrong is None
+
+
+def test_a_batch_that_says_it_is_larger_than_a_batch_may_be_is_damaged() -> None:
+    most = MAX_RECORDS // 10
+    assert FORM.parse(FORM.prefix(0xC2) + struct.pack("<II", most, 0)).wrong is None
+    assert FORM.parse(FORM.prefix(0xC2) + struct.pack("<II", most + 1, 0)).wrong == "damaged"
+    with pytest.raises(InvalidInput, match="at most"):
+        FORM.batch(np.zeros(most + 1, np.uint64), np.zeros((most + 1, 2), np.uint8))
+
+
+def test_many_reports_go_into_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloister.collection.wire.batches.MAX_RECORDS", 20)
+    made = list(FORM.batches(USERS, ANSWERS))
+    assert len(made) == 2
+    assert FORM.parse(b"".join(made)).users.tolist() == USERS.tolist()
+
+
+def test_answers_of_another_length_and_rounds_beyond_a_byte_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="2 bytes and a ticket of 0: these have 1 and 0"):
+        FORM.report(1, b"a")
+    with pytest.raises(InvalidInput, match="these have 3 and 0"):
+        FORM.batch(USERS, np.zeros((3, 3), np.uint8))
+    with pytest.raises(InvalidInput, match="rounds 1 to 255"):
+        BatchForm(HEAD, 256, 1)
+
+
+def test_ten_thousand_mutations_never_crash_the_reader_and_never_go_uncounted() -> None:
+    rng, whole = np.random.default_rng(16), FORM.batch(USERS, ANSWERS)
+    for _ in range(10_000):
+        data = bytearray(whole)
+        for _ in range(rng.integers(1, 4)):
+            kind, at = rng.integers(3), int(rng.integers(len(data)))
+            if kind == 0:
+                data[at] ^= int(rng.integers(1, 256))
+            elif kind == 1:
+                data[at:at] = rng.bytes(int(rng.integers(1, 9)))
+            else:
+                del data[at : at + int(rng.integers(1, 9))]
+        found = FORM.parse(bytes(data))
+        if bytes(data[: len(whole)]) != whole:
+            assert found.refused.total() or found.end < len(data) or not data
+            assert not len(found.users) or data[13:14] == b"\0"  # an empty batch, or none at all
