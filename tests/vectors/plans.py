@@ -74,8 +74,8 @@ METHODS = (
     "tree-means", "tree-median", "weighted-centers", "weighted-centers-median", "zoom",
 )  # fmt: skip
 
-FIRST = ("weighted-centers-median",)
-"""Methods whose later rounds are like another's: their first is enough."""
+FIRST = ("weighted-centers-median", "evolution")
+"""Methods whose later rounds are like another's, or like the first: that is enough."""
 
 GROUPS = (
     Group(
