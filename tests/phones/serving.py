@@ -94,5 +94,6 @@ def traces(row: Sequence[float], domain: Any) -> set[bytes]:
 
 
 def leaked(traces: set[bytes], requests: Sequence[Asked]) -> list[bytes]:
-    """The traces that occur in some request."""
-    return [trace for trace in traces if any(trace in asked.everything for asked in requests)]
+    """The traces that occur in some request, as they are or in hex."""
+    said = [asked.everything for asked in requests]
+    return [trace for trace in traces if any(trace in one or trace.hex().encode() in one for one in said)]
