@@ -141,12 +141,12 @@ class World:
 
     def found(self, summaries: tuple[Any, ...], share: float = 0.0) -> tuple[float, bool, bool]:
         """Cost of the honest rows (inf if the share cannot be withstood), whether a centre is at the target, and
-        whether the result is doubted."""
+        whether too few buckets count."""
         reading = Withstanding(share, K) if share else None
         session: Session[Any] = Session(self.plan.problem, self.key, Told(summaries), reading=reading)
         try:
             done = self.plan.composed.value.cluster(self.plan.problem, session, self.key.child("method"))
-            doubted = reading is not None and bool(reading.doubts())
+            doubted = reading is not None and any(said.startswith("only") for said in reading.doubts())
         except CloisterError:
             return math.inf, False, False
         near = 0.25 * float(distances(self.target[None], self.centers).min())
@@ -281,7 +281,7 @@ def table(results: dict[str, dict[str, Any]]) -> None:
 
 
 def ending(ends: list[tuple[float, bool, bool]], name: str) -> str:
-    """Mean cost; in how many runs a centre was placed; * for every run that the server doubts."""
+    """Mean cost; in how many runs a centre was placed; * for every run with a warning of too few buckets."""
     costs, placed, doubted = zip(*ends, strict=True)
     if not math.isfinite(sum(costs)):
         return "refused"

@@ -7,6 +7,7 @@ import json
 import math
 import re
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 Facts: TypeAlias = dict[str, Any]
@@ -15,12 +16,11 @@ BYTES = {"u1": 1, "u2": 2, "u4": 4, "u8": 8}
 KEY, HASH = re.compile("[0-9a-f]{32}"), re.compile("[0-9a-f]{64}")
 DOMAINS = {"box", "ball", "reframed", "graded"}
 BUCKETINGS = {
-    "one", "grid", "directions", "signs", "centers", "shells", "distances", "columns", "quadtree", "nets", "last", "spared",
-    "hashes", "intervals", "regions", "created", "assigned",
+    "one", "grid", "directions", "signs", "centers", "shells", "distances", "columns", "quadtree", "nets", "last",
+    "spared", "hashes", "intervals", "regions", "created", "assigned",
 }  # fmt: skip
 VECTORS = {"rows", "offsets", "clipped"}
 PARALLEL = ("lower", "upper", "middle", "sides", "offset", "scale")
-TEXT = ("method",)
 
 
 class Wrong(Exception):
@@ -59,7 +59,7 @@ def _check(facts: Facts, arrays: bytes) -> None:
 def _arrays(value: Any, size: int) -> None:
     if isinstance(value, dict) and set(value) == {"at", "type", "shape"}:
         wide = {"i4": 4, "i8": 8, "f8": 8}[value["type"]] * math.prod(value["shape"])
-        need(0 <= value["at"] and value["at"] + wide <= size, "an array lies outside")
+        need(value["at"] >= 0 and value["at"] + wide <= size, "an array lies outside")
     elif isinstance(value, (dict, list)):
         for one in value.values() if isinstance(value, dict) else value:
             _arrays(one, size)
@@ -85,18 +85,18 @@ def _question(facts: Facts, question: Facts) -> None:
     need(len(channel["levels"]) == len(sizes), "levels")
     if channel["kind"] in ("blanket", "shares"):
         need(shuffled and question["share"] is None, "messages go to a shuffler, from everybody")
-        count = {
-            "blanket": lambda: (len(sizes) * (1 + channel["blankets"]), 12),
-            "shares": lambda: (channel["slots"] * channel["shares"], 4 + BYTES[channel["dtype"]]),
-        }[channel["kind"]]()
-        need((question["messages"], question["body_bytes"]) == (count[0], count[0] * count[1]), "messages")
+        if channel["kind"] == "blanket":
+            many, wide = len(sizes) * (1 + channel["blankets"]), 12
+        else:
+            many, wide = channel["slots"] * channel["shares"], 4 + BYTES[channel["dtype"]]
+        need((question["messages"], question["body_bytes"]) == (many, many * wide), "messages")
         return
     need(question["messages"] == 1, "one message")
     need(question["body_bytes"] == 8 * shuffled + channel["width"] * BYTES[channel["dtype"]], "the body's length")
     need(channel["level_key"] is None or KEY.fullmatch(channel["level_key"]), "a key")
     answers = len(sizes) if channel["level_key"] is None else 1
     for level in channel["levels"]:
-        need(0 <= level["at"] and level["at"] + level["width"] <= channel["width"], "a level beyond the report")
+        need(level["at"] >= 0 and level["at"] + level["width"] <= channel["width"], "a level beyond the report")
         for name in ("low", "high", "shift", "row", "bucket", "nobody"):
             need(name not in level or KEY.fullmatch(level[name]), "a key")
         if channel["kind"] == "gaussian-vectors":
@@ -116,9 +116,13 @@ def _drawings(facts: Facts) -> None:
         if None not in shares:
             need(len({share["key"] for share in shares}) == 1, "one key")
             ordered = sorted((share["from"], share["to"]) for share in shares)
-            need(all(a[1] <= b[0] for a, b in zip(ordered, ordered[1:], strict=False)), "shares overlap")
+            need(all(a[1] <= b[0] for a, b in pairwise(ordered)), "shares overlap")
         longest = max(one["body_bytes"] for one in mine)
         need(drawing["bytes"] == longest + 2 * (facts["trust"] == "Shuffled"), "the slot's length")
+    if facts["trust"] == "Local":
+        for cost in ("epsilon", "delta"):
+            drawn = [max(facts["questions"][j][cost] for j in one["questions"]) for one in facts["drawings"]]
+            need(sum(drawn) <= facts[cost] * (1 + 1e-9), f"the questions cost more {cost} than the plan")
     need(facts["answer_bytes"] == sum(one["bytes"] for one in facts["drawings"]), "the answer's length")
 
 
@@ -172,7 +176,7 @@ def _coin(level: Facts, epsilon: Fraction, dimension: int) -> None:
 def _privunit(level: Facts, epsilon: Fraction, size: int) -> None:
     t, off = int(level["coin"]) / ALL, (-(-size // 2) + 1) / 2**29 + 2.0**-25
     cap = _cap(level["gamma"], size)
-    need(0 <= level["gamma"] and cap > off and level["together"] >= 1, "the cap")
+    need(level["gamma"] >= 0 and cap > off and level["together"] >= 1, "the cap")
     low, high = cap - off, cap + off
     ratio = (high + (1 - high) * t) / (low + (1 - low) * t) / t
     need(ratio <= math.exp(epsilon) * (1 + 2.0**-26), "coin is beyond epsilon")

@@ -27,6 +27,7 @@ def normals(words: list[int], count: int, sines: list[float]) -> list[float]:
 def _twice_log(x: float) -> float:
     (bits,) = struct.unpack("<q", struct.pack("<d", x))
     power = (bits - MIDDLE) >> 52
+    m: float
     (m,) = struct.unpack("<d", struct.pack("<q", bits - (power << 52)))
     s = (m - 1.0) / (m + 1.0)
     z = s * s

@@ -54,7 +54,9 @@ def _counts(name: str, **options: Any) -> Planned:
     )  # fmt: skip
 
 
-def _vectors(name: str, dimension: int, plain: bool = False, method: str = "tree-coreset-lsh", **options: Any) -> Planned:
+def _vectors(
+    name: str, dimension: int, plain: bool = False, method: str = "tree-coreset-lsh", **options: Any
+) -> Planned:
     return planned(
         f"{name} {dimension} {options}", method, dimension, components={"sums": name}, trust="local", cases=10,
         options={f"sums.{option}": value for option, value in options.items()}, plain=plain,

@@ -60,7 +60,7 @@ def _hash(rng: PublicRng, user: int, bucket: int, symbols: int) -> dict[str, Any
 def _snaps(domain: Box | Ball) -> list[dict[str, Any]]:
     middle, half = domain.middle, domain.diameter / 2
     rows = [middle, middle + half, middle - half, middle + 0.3 * half, [-0.0] * 3, [1e308, -1e308, 1e308],
-            middle + [0.5 * domain.unit, 1.5 * domain.unit, -0.5 * domain.unit], middle + [half, 0.0, 0.0]]  # fmt: skip
+            middle + np.array([0.5, 1.5, -0.5]) * domain.unit, middle + np.array([half, 0, 0])]  # fmt: skip
     found = domain.snap(np.array(rows))
     return [
         {"domain": described(domain, Arrays()), "row": [float(x) for x in row], "lattice": [int(x) for x in lattice]}

@@ -13,7 +13,8 @@ from cloister.collection.plan.bundle import Bundle
 from tests.vectors.plans import Planned, planned
 
 PLANS: tuple[Planned, ...] = tuple(
-    planned(f"wrong {counts} {randomiser}", "one-round", 4, epsilon=6.0, options={"sums.randomiser": randomiser, "share": "users", "tree.cells": 16},
+    planned(f"wrong {counts} {randomiser}", "one-round", 4, epsilon=6.0,
+            options={"sums.randomiser": randomiser, "share": "users", "tree.cells": 16},
             components={"counts": counts, "sums": "hadamard-vector"})
     for counts, randomiser in (("optimised-local-hashing", "one-byte"), ("optimised-unary", "duchi"),
                                ("subset-selection", "privunit"), ("adaptive-response", "one-byte"))
@@ -112,6 +113,8 @@ def _near() -> Iterator[tuple[str, Callable[[Facts], None]]]:
 
 def _far() -> Iterator[tuple[str, Callable[[Facts], None]]]:
     level = ("questions", 2, "channel", "levels", 0)
-    yield "privunit's coin is a part in a million too small", _set(
-        *level, "coin", to=lambda text: str(int(text) - int(text) // 10**6))
+    yield (
+        "privunit's coin is a part in a million too small",
+        _set(*level, "coin", to=lambda text: str(int(text) - int(text) // 10**6)),
+    )
     yield "privunit's cap is another", _set(*level, "gamma", to=lambda gamma: 2 * gamma)

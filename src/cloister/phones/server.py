@@ -11,6 +11,7 @@ from urllib.request import Request, urlopen
 
 import attrs
 
+from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.publish import words
 from cloister.collection.service.app import CONTENT, collector
 from cloister.collection.service.running import serve
@@ -60,7 +61,7 @@ def demonstration(epsilon: float, size: Scale = Scale()) -> Iterator[tuple[Starl
     crowd = Crowd(plan, numbers, size.people - size.here - size.visitors, address.send, size.seconds)
     with TemporaryDirectory(prefix="cloister-phones-") as folder:
         published, reports = Path(folder, "plan"), Path(folder, "reports")
-        plan.write(published, words(plan, plan.rounds()))
+        bundle_folder.write(plan, published, words(plan, plan.rounds()))
         app = collector(published, reports)
         desk, reader = app.state.desk, Reader(plan, reports)
         pages = Demonstration(size.people, size.here, numbers, crowd, reader, lambda: desk.reports)
