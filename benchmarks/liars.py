@@ -37,7 +37,7 @@ from one_round import mixture
 
 from cloister.collection.server.robust import Withstanding
 from cloister.core.encoding import absorb, encode_rows, merge_summaries
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import CloisterError
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
@@ -141,16 +141,17 @@ class World:
 
     def found(self, summaries: tuple[Any, ...], share: float = 0.0) -> tuple[float, bool, bool]:
         """Cost of the honest rows (inf if the share cannot be withstood), whether a centre is at the target, and
-        whether the result is doubted."""
+        whether too few buckets count."""
         reading = Withstanding(share, K) if share else None
         session: Session[Any] = Session(self.plan.problem, self.key, Told(summaries), reading=reading)
         try:
             done = self.plan.composed.value.cluster(self.plan.problem, session, self.key.child("method"))
-        except InvalidInput:
+            doubted = reading is not None and any(said.startswith("only") for said in reading.doubts())
+        except CloisterError:
             return math.inf, False, False
         near = 0.25 * float(distances(self.target[None], self.centers).min())
         placed = bool(distances(self.target[None], done.centers).min() < near)
-        return float(nicv(self.rows, done.centers)), placed, reading is not None and bool(reading.doubts())
+        return float(nicv(self.rows, done.centers)), placed, doubted
 
     def cells(self, part: OpenedQuestion, points: Floats) -> Ints:
         return part.cells.locate(self.plan.problem.domain.snap(points))[:, 0]
@@ -254,11 +255,12 @@ def cases(which: str) -> Iterator[Case]:
         for seed in range(3):
             for eps in EPSILONS:
                 yield from (Case(200_000, 2, eps, block, seed) for block in COUNTS)
-                yield Case(200_000, 2, eps, COUNTS[0], seed, (("grid.side", 8),))
+                yield from (Case(200_000, 2, eps, block, seed, (("grid.side", 8),)) for block in COUNTS[:2])
     else:
         for seed in range(2):
             for d, n in ((10, 300_000), (100, 500_000)):
                 yield from (Case(n, d, eps, block, seed) for eps in EPSILONS for block in VECTORS)
+            yield from (Case(1_000_000, 10, eps, VECTORS[0], seed) for eps in EPSILONS)
 
 
 def table(results: dict[str, dict[str, Any]]) -> None:
@@ -272,11 +274,14 @@ def table(results: dict[str, dict[str, Any]]) -> None:
         for (d, n, eps, block, options), ones in sorted(found.items()):
             rows = [ending([one[f"{name} {s}"] for one in ones], name) for s in SHARES]
             nobody = ending([one["nobody"] for one in ones], "nobody")
-            print(f"| {d} | {n:,} | {eps:g} | {block}{options[2:-2]} | {nobody} | {' | '.join(rows)} |")
+            print(
+                f"| {d} | {n:,} | {eps:g} | {block}{', 8 x 8 cells' * ('side' in options)} | {nobody} | "
+                f"{' | '.join(rows)} |"
+            )
 
 
 def ending(ends: list[tuple[float, bool, bool]], name: str) -> str:
-    """Mean cost; in how many runs a centre was placed; * for every run that the server doubts."""
+    """Mean cost; in how many runs a centre was placed; * for every run with a warning of too few buckets."""
     costs, placed, doubted = zip(*ends, strict=True)
     if not math.isfinite(sum(costs)):
         return "refused"

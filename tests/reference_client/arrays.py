@@ -25,7 +25,7 @@ def array(place: dict[str, Any], content: bytes) -> list[Any]:
     shape = place["shape"]
     flat = list(struct.unpack_from(f"<{math.prod(shape)}{letter}", content, place["at"]))
     for size in reversed(shape[1:]):
-        flat = [flat[i * size : (i + 1) * size] for i in range(math.prod(shape) // size)] if size else []
+        flat = [flat[i * size : (i + 1) * size] for i in range(len(flat) // size)] if size else []
     return flat
 
 

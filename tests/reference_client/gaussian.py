@@ -8,16 +8,18 @@ from fractions import Fraction
 
 from tests.reference_client.words import Words
 
+
 def gaussians(sigma: float, count: int, words: Words) -> list[int]:
     out: list[int] = []
     while len(out) < count:
-        found = _candidate(sigma, *words.many(3), words)
+        found = _candidate(sigma, words)
         if found is not None:
             out.append(found)
     return out
 
 
-def _candidate(sigma: float, a: int, b: int, c: int, words: Words) -> int | None:
+def _candidate(sigma: float, words: Words) -> int | None:
+    a, b, c = words.many(3)
     s, t = Fraction(sigma), math.floor(sigma) + 1
     j = max(0, t.bit_length() - 1 - 8)
     low = b % 2**j

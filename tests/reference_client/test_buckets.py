@@ -184,11 +184,11 @@ def test_points_of_a_net_outside_the_ball_are_put_back_on_it(m: int) -> None:
     domain, g = Box((-1.0,) * m, (1.0,) * m), np.random.default_rng(2)
     toward = g.standard_normal((4000, m))
     energies = (m + 1) * (toward**2).sum(axis=1) - toward.sum(axis=1) ** 2
-    rows = np.floor(toward * (2**20 * np.sqrt((m + 1) / energies) * g.uniform(1 - 1e-5, 1, 4000))[:, None])
+    rows = np.floor(toward * (2**19 * np.sqrt((m + 1) / energies) * g.uniform(1 - 1e-5, 1, 4000))[:, None])
     rows = rows[(rows**2).sum(axis=1) <= 2**40].astype(np.int64)[:500]
     nets = tuple(Net(step, np.arange(m + 1)) for step in (3, 50, 7_000))
     tree = NetTreeOpened(
-        Projection(domain, 64 * np.eye(m, m + 1, dtype=np.int64), 0, 1.0), nets, SEED.child("ids"), 1, 1, 1.0, 1
+        Projection(domain, 128 * np.eye(m, m + 1, dtype=np.int64), 0, 1.0), nets, SEED.child("ids"), 1, 1, 1.0, 1
     )
     points = nets[-1].points(tree.parent(2, tree.projection.of(rows)))
     assert int((energy(points) > (m + 1) * RADIUS**2).sum()) > 50

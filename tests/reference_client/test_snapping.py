@@ -69,6 +69,13 @@ def test_rows_just_outside_a_ball(domain: Ball) -> None:
     check(domain, domain.middle + away)
 
 
+def test_rows_far_outside_a_ball_of_many_columns() -> None:
+    """Their squared lengths are above 2^53."""
+    ball, g = Ball((0.0,) * 9000, 1.0), np.random.default_rng(10)
+    rows = g.choice([-1.0, 1.0, 0.99], (20, 9000)) * g.uniform(0.99, 100.0, (20, 1))
+    check(ball, rows)
+
+
 def test_rows_of_a_frame_and_of_columns_whose_range_nobody_knows() -> None:
     frame = Reframed((0.3, -1e9, 5.0), (2.5, 1e7, 1e-9))
     rows = np.random.default_rng(9).uniform(-1.5, 1.5, (2000, 3)) * np.array(frame.scale) + np.array(frame.offset)

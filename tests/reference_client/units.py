@@ -12,19 +12,14 @@ from tests.reference_client.words import Words, odd
 Level = dict[str, Any]
 
 
-def answer(
-    channel: dict[str, Any], level: Level, bucket: int, vector: list[int], user: int, words: Words
-) -> list[int]:
-    unit = lifted(vector, _sign(level, bucket, user), channel["l2"], bucket < 0)
+def answer(channel: dict[str, Any], level: Level, bucket: int, vector: list[int], user: int, words: Words) -> list[int]:
+    unit = lifted(vector, sign(level, bucket, user), channel["l2"], bucket < 0)
     return RANDOMISERS[level["randomiser"]](level, unit, user, words)
 
 
-def _sign(level: Level, bucket: int, user: int) -> float:
+def sign(level: Level, bucket: int, user: int) -> float:
     """Her public sign of the bucket."""
-    if bucket < 0:
-        minus = word(level["nobody"], user) >> 63 == 1
-    else:
-        minus = odd(word(level["bucket"], user) & bucket)
+    minus = word(level["nobody"], user) >> 63 == 1 if bucket < 0 else odd(word(level["bucket"], user) & bucket)
     return -1.0 if minus else 1.0
 
 
@@ -36,7 +31,7 @@ def lifted(vector: list[int], sign: float, l2: int, nowhere: bool) -> list[float
     return [x * scale for x in wide] + [scale * math.sqrt(whole - squares)]
 
 
-def _codebook(level: Level, unit: list[float], user: int, words: Words) -> list[int]:
+def codebook(level: Level, unit: list[float], user: int, words: Words) -> list[int]:
     size = level["size"]
     turned = _turned(level, unit, user)
     order = sorted(range(size), key=lambda j: (-(abs(turned[j]) // size), j))
@@ -78,7 +73,7 @@ def _place(level: Level, drawn: int) -> tuple[int, bool]:
 
 def _duchi(level: Level, unit: list[float], user: int, words: Words) -> list[int]:
     coin = words.next()
-    v = normals(words.many(words_for(len(unit))), len(unit))
+    v = normals(words.many(words_for(len(unit))), len(unit), level["sines"])
     above = tree_sum([a * b for a, b in zip(v, unit, strict=True)]) >= 0
     length = math.sqrt(tree_sum([a * a for a in v]) / len(v))
     factor = (1.0 if above == (coin < int(level["coin"])) else -1.0) / length
@@ -90,7 +85,7 @@ def _privunit(level: Level, unit: list[float], user: int, words: Words) -> list[
         kept: list[list[int]] = []
         for _ in range(level["together"]):
             coin = words.next()
-            v = normals(words.many(words_for(len(unit))), len(unit))
+            v = normals(words.many(words_for(len(unit))), len(unit), level["sines"])
             length = math.sqrt(tree_sum([a * a for a in v]) / len(v))
             near = tree_sum([a * b for a, b in zip(v, unit, strict=True)]) >= level["gamma"] * length
             if coin < int(level["coin"]) or near:
@@ -114,4 +109,4 @@ def _sent(values: list[float]) -> list[int]:
     return [min(max(round(x * 2048.0), -32767), 32767) + 32768 for x in values]
 
 
-RANDOMISERS = {"codebook": _codebook, "duchi": _duchi, "privunit": _privunit}
+RANDOMISERS = {"codebook": codebook, "duchi": _duchi, "privunit": _privunit}

@@ -48,8 +48,17 @@ def made() -> Iterator[tuple[str, str]]:
     """Names and texts of all files."""
     for group in plans.GROUPS:
         yield f"{group.name}.json", text(group.name, group.what, bundles=[one for p in group.plans for one in of(p)])
-    yield "primitives.json", text("primitives", "Single steps.", **primitives.made())
-    yield "wrong.json", text("wrong", "Bundles that a client refuses.", cases=wrong.made(bundle_of(plan_of(wrong.PLAN))))
+    yield "primitives.json", steps()
+    yield "wrong.json", refused()
+
+
+def steps() -> str:
+    return text("primitives", "Single steps.", **primitives.made())
+
+
+def refused() -> str:
+    cases = wrong.made([bundle_of(plan_of(one)) for one in wrong.PLANS])
+    return text("wrong", "Bundles that a client refuses.", cases=cases)
 
 
 def text(name: str, what: str, **facts: Any) -> str:
@@ -110,7 +119,7 @@ def recorded(given: list[int], drawn: list[int]) -> Iterator[int]:
         yield one
 
 
-def chosen(edges: list[int], number: int, g: random.Random, plain: bool) -> Iterator[int]:
+def chosen(edges: list[int], number: int, g: random.Random, plain: bool) -> list[int]:
     """Words of case ``number``: an edge first; then, of some cases, edges often; uniform ones else."""
     often = 0.0 if plain else (0.0, 0.5, 0.0, 1.0)[number % 4]
     return [edges[number % len(edges)] if not plain else g.getrandbits(64)] + [
@@ -120,7 +129,7 @@ def chosen(edges: list[int], number: int, g: random.Random, plain: bool) -> Iter
 
 def thresholds(facts: dict[str, Any]) -> list[int]:
     """The words at which coins of a bundle turn, with the words before them."""
-    found = {0, LAST, 2**63}
+    found = {0, LAST, 2**63 - 1, 2**63}
     for question in facts["questions"]:
         for level in question["channel"]["levels"]:
             at = [int(level[name]) for name in ("keep", "flip", "coin") if name in level]

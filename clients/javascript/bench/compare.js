@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { keyOf, word } from "../src/words.js";
 
-const { Bundle, encode } = await import(process.env.CLIENT ?? "../src/index.js");
+const { Bundle, encode } = await import(process.env.CLIENT === "dist" ? "../dist/cloister-client.js" : "../src/index.js");
 const read = (name) => readFileSync(join(process.argv[2], name));
 const of = (name, Type) => new Type(new Uint8Array(read(name)).buffer);
 

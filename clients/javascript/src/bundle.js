@@ -30,7 +30,7 @@ export class Bundle {
     if (plan && content.plan !== plan) refuse("it belongs to another plan");
     const bin = await from(".bin");
     need(bin.length === content.arrays?.bytes && (await digest(bin)) === content.arrays.sha256, "arrays");
-    return new Bundle(checked(filled(content, bin)), name);
+    return new Bundle(sound(content, bin), name);
   }
 
   /** What the person who answers is promised, in words. */
@@ -101,6 +101,16 @@ function arrayOf({ at, type, shape }, bin) {
   return { data: narrow ? data : Float64Array.from(data, Number), shape };
 }
 
+/** The content, checked. What is so wrong that a check stumbles over it is wrong. */
+function sound(content, bin) {
+  try {
+    return checked(filled(content, bin));
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    return need(false, error.message);
+  }
+}
+
 function checked(content) {
   const { plan, head, round, rounds, trust, dimension, columns, bucketings, questions, drawings } = content;
   need(/^[0-9a-f]{64}$/.test(plan) && /^[0-9a-f]{64}$/.test(head) && (round !== 1 || head === plan), "head");
@@ -159,7 +169,7 @@ function checkQuestion(content, question) {
   }
   if (share) {
     keys(share, "key");
-    need([share.from, share.to].every(Number.isInteger) && share.from >= 0 && share.from <= share.to, "share");
+    need([share.from, share.to].every(Number.isInteger) && share.from >= 0 && share.from < share.to, "share");
     number(share.to, 0, 2 ** 53, "share");
   }
   const alone = (question.alone ??= content.trust === "Local" ? epsilon : null);

@@ -5,7 +5,12 @@ const MAGIC = 2 ** 52 + 2 ** 51;
 /** The nearest integer, half to even, of |x| < 2^51. */
 export const rint = (x) => x + MAGIC - MAGIC;
 export const clip = (x, low, high) => Math.min(Math.max(x, low), high);
-export const squares = (v) => v.reduce((sum, x) => sum + x * x, 0);
+
+/** The sum of squares of integers: the double next to it. */
+export function squares(v) {
+  const sum = v.reduce((s, x) => s + x * x, 0);
+  return sum < 2 ** 53 ? sum : Number(v.reduce((s, x) => s + BigInt(x) ** 2n, 0n));
+}
 
 /** A row (d) of finite numbers as a lattice point (d) of the domain. */
 export function snap(domain, row) {

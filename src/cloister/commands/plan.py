@@ -42,6 +42,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Publish what people are asked: a folder for them and for the server. Reads no rows."""
+    from cloister.collection.plan import bundle_folder
     from cloister.collection.plan.plan import checked_folder
     from cloister.collection.plan.publish import harm, publish, without_bundle, words
     from cloister.run.request import Request
@@ -55,7 +56,7 @@ def plan(
     )  # fmt: skip
     made = publish(request, names(columns), dimension)
     text = words(made, made.rounds())
-    made.write(out, text)
+    bundle_folder.write(made, out, text)
     with printing(lambda: f"the plan is in {out}"):
         if as_json:
             print_json({**made.as_dict(), "liars": harm(made, made.rounds()).as_dict(made.k)})

@@ -8,6 +8,7 @@ belong to the curator, those of one that reads reports to the server, those of o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
@@ -83,6 +84,18 @@ def engine_of(name: str | Engine, workers: int | None = None, scheduler: str | N
     except ImportError as error:
         raise MissingExtra("distributed", "dask", "engine 'dask'") from error
     return Dask(workers or cores(), scheduler)
+
+
+@contextmanager
+def spread(engine: str | Engine, workers: int | None = None, scheduler: str | None = None) -> Iterator[Engine]:
+    """The engine of this name for as long as the block runs; one that is given is left open. Args and Raises: as for
+    ``engine_of``."""
+    found = engine_of(engine, workers, scheduler)
+    try:
+        yield found
+    finally:
+        if isinstance(engine, str):
+            found.close()
 
 
 @final

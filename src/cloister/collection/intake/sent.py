@@ -26,9 +26,10 @@ from cloister.collection.wire.columns import with_arrow
 from cloister.collection.wire.listing import Unusable, is_bytes
 from cloister.collection.wire.user_set import UserSet, first_of
 from cloister.core.encoding import Progress
-from cloister.core.errors import Refused
+from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.types import Bools, Ids, Ints
+from cloister.engines.engine import Engine, Serial
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +51,7 @@ class Sieve:
     rounds)."""
 
     def __init__(self, intake: Intake, round: Round[Any], head: str, earlier: Collection[str] = ()) -> None:
-        self.intake, self.round, self.head, self._earlier = intake, round, head, frozenset(earlier)
+        self.intake, self.round, self.head, self.earlier = intake, round, head, frozenset(earlier)
         self._stamps = {name[: 2 * STAMP] for name in earlier}
 
     @property
@@ -66,7 +67,7 @@ class Sieve:
         try:
             yield from batches(path, schema)
         except Unusable as error:
-            if error.plan in self._earlier:
+            if error.plan in self.earlier:
                 self.intake.earlier += 1
                 self.intake.files -= 1
             else:
@@ -77,14 +78,14 @@ class Sieve:
         """Reports as bytes, a bounded number at a time."""
         whole, told = isinstance(where, Stream) and where.whole, 0
         with where.opened() as file:
-            for found in parsed(file, self.form, where.size):
+            for found in parsed(file, self.form, where.size, where.start > 0):
                 if found.damaged:
                     self.intake.refuse("damaged", found.damaged, where.name)
                 told += len(found.users)
                 yield found
         if found.stamp in self._stamps:
             self.intake.earlier += 1
-            self.intake.files -= not told and isinstance(where, Stretch)
+            self.intake.files -= isinstance(where, Stretch) and where.start == told == 0
         elif found.wrong is not None or (whole and found.left):
             reason = found.wrong or "damaged"
             self.intake.refuse(reason if reason in self.intake.kind.reasons else "no messages", 1, where.name)
@@ -139,6 +140,7 @@ class SentFiles:
         strict: fail at the first refusal.
         progress: called with the number of reports or messages just read.
         earlier: names of the earlier rounds.
+        engine: where files are read; default: in this process.
 
     Attributes:
         intake: how much was accepted and refused.
@@ -150,9 +152,13 @@ class SentFiles:
 
     def __init__(
         self, given: Given, head: str, users: int, strict: bool = False,
-        progress: Progress | None = None, earlier: Collection[str] = (),
+        progress: Progress | None = None, earlier: Collection[str] = (), engine: Engine | None = None,
     ) -> None:  # fmt: skip
-        self._sources = Sources.of(given)
+        self._sources, self._engine = Sources.of(given), Serial() if engine is None else engine
+        if self._engine.apart and not self._sources.only_files:
+            raise InvalidInput(
+                "engine, workers and scheduler apply to files only: streams and bytes are read in this process"
+            )
         if not all(is_bytes(path) for path in self._sources.files):
             with_arrow()
         self._head, self._users, self._strict, self._earlier = head, users, strict, frozenset(earlier)

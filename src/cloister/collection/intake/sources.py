@@ -28,7 +28,7 @@ class Stream:
     name: str
     file: BinaryIO
     whole: bool = False
-    size = None
+    size, start = None, 0
 
     def opened(self) -> AbstractContextManager[BinaryIO]:
         """The file, which is left open."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from cloister.collection.plan import canonical_json
 from cloister.collection.plan.bundle import Bundle, bundle_of
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.plan.transcript import Transcript
+from cloister.collection.plan.transcript import RoundAnswers, Transcript
 from cloister.core.errors import CloisterError, Damaged
 
 
@@ -22,29 +22,18 @@ def missing(plan: Transcript | CollectionPlan) -> str | None:
     return None
 
 
-def files_of(plan: Transcript | CollectionPlan) -> dict[str, bytes]:
-    """The files of the open round's bundle; none if there is no open round, or it cannot have one."""
-    try:
-        return bundle_of(plan).files
-    except CloisterError:
-        return {}
+def write(plan: CollectionPlan, folder: str | os.PathLike[str], words: str) -> None:
+    """Create a plan's folder with the bundle of its first round: all of it, or nothing (``CollectionPlan.write``)."""
+    plan.write(folder, words, _files(plan))
 
 
-def put(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files that are not there yet into a folder, in this order, each whole and durably. Raises: OSError."""
-    for name, content in files.items():
-        target = folder / name
-        if target.exists():
-            continue
-        temporary = canonical_json.beside(target)
-        try:
-            with temporary.open("xb") as file:
-                file.write(content)
-                canonical_json.flush(file)
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
-    canonical_json.sync(folder)
+def publish(transcript: Transcript, folder: str | os.PathLike[str], answers: RoundAnswers) -> Transcript:
+    """Add the answers of the open round to a plan's folder (see ``Transcript.publish``), then the next round's bundle,
+    which follows from them: if a crash leaves it out, 'cloister bundle' makes it."""
+    grown = transcript.publish(folder, answers)
+    with canonical_json.writing(f"the bundle of round {grown.index + 1}", ". The round before it is closed"):
+        _put(Path(folder), _files(grown))
+    return grown
 
 
 def make(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> list[Bundle]:
@@ -64,7 +53,7 @@ def make(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = No
                 )
     with canonical_json.writing(f"bundles into {place}"), canonical_json.made(place):
         for bundle in found:
-            put(place, bundle.files)
+            _put(place, bundle.files)
     return found
 
 
@@ -91,3 +80,28 @@ def _agrees(path: Path, content: bytes) -> bool:
     """Whether a file is missing, or holds this."""
     with canonical_json.reading(path):
         return not path.exists() or (path.stat().st_size == len(content) and path.read_bytes() == content)
+
+
+def _files(plan: Transcript | CollectionPlan) -> dict[str, bytes]:
+    """The files of the open round's bundle; none if there is no open round, or it cannot have one."""
+    try:
+        return bundle_of(plan).files
+    except CloisterError:
+        return {}
+
+
+def _put(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files that are not there yet into a folder, in this order, each whole and durably. Raises: OSError."""
+    for name, content in files.items():
+        target = folder / name
+        if target.exists():
+            continue
+        temporary = canonical_json.beside(target)
+        try:
+            with temporary.open("xb") as file:
+                file.write(content)
+                canonical_json.flush(file)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    canonical_json.sync(folder)

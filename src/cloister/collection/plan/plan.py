@@ -197,14 +197,13 @@ class CollectionPlan:
         """Plain data for JSON, with its hash."""
         return canonical_json.with_hash(self._facts())
 
-    def write(self, folder: str | os.PathLike[str], words: str) -> None:
-        """Create the plan's folder atomically, with the bundle of its first round: a crash leaves none. Args: words
-        (the plan as text for people). Raises: InvalidInput: the folder is not empty, or cannot be written."""
-        from cloister.collection.plan.bundle_folder import files_of
-
-        target, files = checked_folder(folder), files_of(self)
-        files |= {WORDS: words.encode() + b"\n", FILE: canonical_json.laid_out(self.as_dict()).encode() + b"\n"}
-        temporary = canonical_json.beside(target)
+    def write(self, folder: str | os.PathLike[str], words: str, beside: Mapping[str, bytes] | None = None) -> None:
+        """Create the plan's folder atomically: a crash leaves none. Args: words (the plan as text for people), beside
+        (other files: see ``bundle_folder.write``). Raises: InvalidInput: the folder is not empty, or cannot be
+        written."""
+        target = checked_folder(folder)
+        temporary, plan = canonical_json.beside(target), canonical_json.laid_out(self.as_dict())
+        files = {**(beside or {}), WORDS: words.encode() + b"\n", FILE: plan.encode() + b"\n"}
         try:
             with canonical_json.writing(target):
                 temporary.mkdir(parents=True)

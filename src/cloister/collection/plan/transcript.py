@@ -172,8 +172,7 @@ class Transcript:
         return attrs.evolve(self, closed=(*self.closed, answers))
 
     def publish(self, folder: str | os.PathLike[str], answers: RoundAnswers) -> Transcript:
-        """Add the answers of the open round to the folder: whole, durably, and once, even if several servers try. Then
-        the next round's bundle, which follows from them: if a crash leaves it out, 'cloister bundle' makes it.
+        """Add the answers of the open round to the folder: whole, durably, and once, even if several servers try.
 
         Returns:
             The new transcript, also if another server has just published exactly the same answers.
@@ -181,8 +180,6 @@ class Transcript:
         Raises:
             Refused: other answers of this round are already published. InvalidInput: the folder cannot be written.
         """
-        from cloister.collection.plan.bundle_folder import files_of, put
-
         target = Path(folder) / name(answers.round + 1)
         grown = self.grown(answers)
         temporary = canonical_json.beside(target)
@@ -200,8 +197,6 @@ class Transcript:
             raise InvalidInput(f"cannot write {target}: {error.strerror or error}. Nothing was published") from error
         finally:
             temporary.unlink(missing_ok=True)
-        with canonical_json.writing(f"the bundle of round {grown.index + 1}", ". The round before it is closed"):
-            put(Path(folder), files_of(grown))
         return grown
 
 

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, TypeAlias, final
+from collections.abc import Callable
+from typing import Any, final
 
 import attrs
 
 from cloister._version import __version__
 from cloister.collection.intake.refusals import Intake
+from cloister.collection.intake.sources import Given
+from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import RoundAnswers, Transcript
 from cloister.collection.server.messages import ShuffledMessages
@@ -33,10 +34,9 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import Pending, Session
 from cloister.core.shares import doubts
+from cloister.engines.engine import Engine, spread
 from cloister.run.result import Result
 from cloister.run.statement import state
-
-Paths: TypeAlias = str | Path | Sequence[str | Path]
 
 
 @final
@@ -60,8 +60,9 @@ class Advanced:
 
 
 def decode(
-    plan: CollectionPlan | str | os.PathLike[str], reports: Paths, *, strict: bool = False, accept_shares: bool = False,
-    robust: float | None = None, progress: Callable[[int], None] | None = None,
+    plan: CollectionPlan | str | os.PathLike[str], reports: Given, *, strict: bool = False, accept_shares: bool = False,
+    robust: float | None = None, progress: Callable[[int], None] | None = None, engine: str | Engine = "serial",
+    workers: int | None = None, scheduler: str | None = None,
 ) -> Decoded:  # fmt: skip
     """Cluster the users who have reported under a plan of one round. Under Shuffled trust, ``reports`` is what the
     shuffler released.
@@ -77,13 +78,15 @@ def decode(
 
     Args:
         plan: a plan, or its folder.
-        reports: folders, files or patterns, see ``Collected``.
+        reports: folders, files or patterns; bytes, binary files that are open; or any number of these, paths first.
+            See ``Collected``.
         strict: fail at the first refused file or report.
         accept_shares: go on even if the share of users who answered a question or a level differs from the planned
             share by more than chance explains; ``intake.doubts`` says so.
         robust: read the answers as if so large a share of the reports of every question and level lied: see
             ``robust``, which says what this promises and costs.
         progress: called with the number of reports just read.
+        engine, workers, scheduler: where files are read, as for ``fit``; the result is the same, to the last bit.
 
     Raises:
         InvalidInput: no usable report, an unreadable file or plan, a plan of several rounds, or a share of liars that
@@ -98,15 +101,17 @@ def decode(
             f"the next one asks"
         )
     reading = _reading(start, robust)
-    collected = _collected(start, reports, strict, progress)
-    answers, session, found = _closed(start, collected, accept_shares, reading)
+    with spread(engine, workers, scheduler) as runner:
+        collected = _collected(start, reports, strict, progress, runner)
+        answers, session, found = _closed(start, collected, accept_shares, reading)
     assert found is not None  # a plan of one round has no open one left
     return Decoded(_result(start.grown(answers), session, found), collected.intake)
 
 
 def advance(
-    plan: str | os.PathLike[str], reports: Paths = (), *, only: int | None = None, least: int = 1, strict: bool = False,
+    plan: str | os.PathLike[str], reports: Given = (), *, only: int | None = None, least: int = 1, strict: bool = False,
     accept_shares: bool = False, robust: float | None = None, progress: Callable[[int], None] | None = None,
+    engine: str | Engine = "serial", workers: int | None = None, scheduler: str | None = None,
 ) -> Advanced:  # fmt: skip
     """Close the open round with these reports, and publish its answers, which open the next round.
 
@@ -117,7 +122,8 @@ def advance(
         reports: as for ``decode``; files of earlier rounds are skipped.
         only: index of the round to close, from 0; a closed one is left as it is. Default: the open round.
         least: least number of accepted reports; with fewer, nothing is published.
-        strict, accept_shares, robust, progress: as for ``decode``. What is published is what was read.
+        strict, accept_shares, robust, progress, engine, workers, scheduler: as for ``decode``. What is published is
+            what was read.
 
     Raises:
         InvalidInput: too few reports, or a file that cannot be read or written. Nothing was published.
@@ -133,8 +139,9 @@ def advance(
                 f"(--reports)"
             )
         reading = _reading(transcript, robust)
-        collected = _collected(transcript, reports, strict, progress)
-        answers, _, _ = _closed(transcript, collected, accept_shares, reading)
+        with spread(engine, workers, scheduler) as runner:
+            collected = _collected(transcript, reports, strict, progress, runner)
+            answers, _, _ = _closed(transcript, collected, accept_shares, reading)
         intake = collected.intake
         if intake.accepted < least:
             raise InvalidInput(
@@ -250,7 +257,7 @@ class _Open:
 
 
 def _collected(
-    transcript: Transcript, reports: Paths, strict: bool, progress: Callable[[int], None] | None
+    transcript: Transcript, reports: Given, strict: bool, progress: Callable[[int], None] | None, engine: Engine
 ) -> Collected | ShuffledMessages:
     kind = ShuffledMessages if transcript.plan.crowd else Collected
-    return kind(reports, transcript.head, transcript.plan.rows, strict, progress, transcript.heads[:-1])
+    return kind(reports, transcript.head, transcript.plan.rows, strict, progress, transcript.heads[:-1], engine)

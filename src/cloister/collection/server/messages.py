@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any, final
 
+import attrs
 import numpy as np
 
-from cloister.collection.intake.refusals import SHUFFLED
+from cloister.collection.intake.refusals import SHUFFLED, Intake
 from cloister.collection.intake.sent import SentFiles, Sieve, isolated
 from cloister.collection.wire.columns import plan_of
 from cloister.collection.wire.listing import Unusable
 from cloister.collection.wire.messages import Messages, from_batch, schema, shuffle_of, widest
-from cloister.core.encoding import absorb, keep_memory
+from cloister.core.encoding import Progress, absorb, keep_memory, merge_summaries
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
@@ -40,45 +42,74 @@ class ShuffledMessages(SentFiles):
         Raises: InvalidInput: files are missing, too many, damaged, or of another plan; or no message can be used.
             Refused: something was refused under ``strict``.
         """
-        from cloister.collection.wire.files import batches
-
-        keep_memory()
         self.intake, files = self._nothing(len(round.parts)), self._sources.files
-        sieve = Sieve(self.intake, round, self._head)
         if not self._sources.only_files:
             raise InvalidInput(
                 f"streams and bytes are {_UNUSABLE['no reports']}: give what 'cloister shuffle' released"
             )
         _whole(files, self._head)
-        nobody = Messages(np.empty(0, np.uint16), np.empty((0, widest(round)), np.uint8))
-        totals = list(absorb(round, tuple(nobody.report(j, round) for j in range(len(round.parts)))))
-        for path in files:
-            try:
-                for batch in batches(path, schema(round, self._head, senders=False)):
-                    messages, good = from_batch(batch, round)
-                    rows = sieve.kept(np.arange(len(messages)), good, "not as asked", path)
-                    for j in range(len(round.parts)):
-                        for summary in self._absorbed(round, messages, rows[messages.questions[rows] == j], j, path):
-                            totals[j] = totals[j].merge(summary)
-                    self._progress(batch.num_rows)
-            except Unusable as error:
-                raise InvalidInput(f"'{path}' is {_UNUSABLE[error.reason]}: get the shuffler's files again") from None
+        if self._engine.elsewhere:
+            files = [os.path.abspath(path) for path in files]
+        count = MessageCount(round, self._head, None if self._engine.apart else self._progress)
+        totals = count.nothing()
+        for summaries, intake, read in self._engine.run(count, files):
+            self.intake.add(intake, files)
+            totals = merge_summaries(totals, summaries)
+            if self._engine.apart:
+                self._progress(read)
         self.intake.accepted = _people(round, self.intake.questions)
         if not self.intake.accepted:
             raise InvalidInput("; ".join(["no message can be used", *self.intake.lines()]))
-        return tuple(totals)
+        return totals
 
-    def _absorbed(self, round: Round[Any], messages: Messages, rows: Ints, j: int, path: str) -> Iterator[Any]:
+
+@final
+@attrs.frozen
+class MessageCount:
+    """Sums the messages of a file. Args: round, head (its name), told (called with the number of messages read)."""
+
+    round: Round[Any]
+    head: str
+    told: Progress | None = None
+
+    def nothing(self) -> tuple[Any, ...]:
+        """Summaries of no message."""
+        nobody = Messages(np.empty(0, np.uint16), np.empty((0, widest(self.round)), np.uint8))
+        return absorb(self.round, tuple(nobody.report(j, self.round) for j in range(len(self.round.parts))))
+
+    def __call__(self, path: str) -> tuple[tuple[Any, ...], Intake, int]:
+        """Summaries of a file's messages, what was accepted and refused, and how many messages were read. Raises:
+        InvalidInput: it is damaged, or no file of this round."""
+        from cloister.collection.wire.files import batches
+
+        keep_memory()
+        sieve = Sieve(Intake(SHUFFLED, questions=[0] * len(self.round.parts)), self.round, self.head)
+        totals, read = list(self.nothing()), 0
+        try:
+            for batch in batches(path, schema(self.round, self.head, senders=False)):
+                messages, good = from_batch(batch, self.round)
+                rows = sieve.kept(np.arange(len(messages)), good, "not as asked", path)
+                for j in range(len(totals)):
+                    for summary in self._absorbed(sieve.intake, messages, rows[messages.questions[rows] == j], j, path):
+                        totals[j] = totals[j].merge(summary)
+                read += len(messages)
+                if self.told is not None:
+                    self.told(len(messages))
+        except Unusable as error:
+            raise InvalidInput(f"'{path}' is {_UNUSABLE[error.reason]}: get the shuffler's files again") from None
+        return tuple(totals), sieve.intake, read
+
+    def _absorbed(self, intake: Intake, messages: Messages, rows: Ints, j: int, path: str) -> Iterator[Any]:
         """Yield summaries of these messages to question j, without the impossible ones."""
 
         def read(some: Ints) -> Any:
-            return round.parts[j].channel.absorb(messages.of(some).report(j, round))
+            return self.round.parts[j].channel.absorb(messages.of(some).report(j, self.round))
 
         for some, summary in isolated(rows, read) if len(rows) else ():
             if summary is None:
-                self.intake.refuse("impossible", 1, path)
+                intake.refuse("impossible", 1, path)
             else:
-                self.intake.questions[j] += len(some)
+                intake.questions[j] += len(some)
                 yield summary
 
 

@@ -35,14 +35,19 @@ import attrs
 import numpy as np
 
 from cloister.core.capabilities import BoundsLiars
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, Refused
 from cloister.core.gains import Gain
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.roles import Table
 from cloister.core.types import Floats, Ints
 
+INSTEAD = "Withstand less, or plan for fewer buckets, more people or a larger epsilon"
+
 FAR = 4.0
 """Standard deviations: noise in d coordinates is longer than sqrt(d) + 4 of them in one of 3,000 sums."""
+
+SURE = 7.0
+"""Standard deviations of a doubt: a normal value is farther off once in 1e11 times."""
 
 CHANCE = 0.01
 """Probability, at most, that noise lifts a bucket that only liars speak for above b + B."""
@@ -61,6 +66,7 @@ class Withstanding:
     share: float
     k: int
     _counted: list[LimitedCounts] = attrs.field(factory=list, init=False)
+    _summed: list[LimitedSums] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         if not 0 < self.share < 1:
@@ -84,7 +90,7 @@ class Withstanding:
     def __call__(self, round: Round[Any], summaries: Sequence[Any], tables: Sequence[Table]) -> tuple[Table, ...]:
         """Raises: InvalidInput: as ``check``."""
         self.check(round)
-        found, counted = list(tables), list[int]()
+        found, counted = list[Any](tables), list[int]()
         for at, part in enumerate(round.parts):
             if part.vectors is None:
                 found[at] = self._limited(part, summaries[at], tables[at])
@@ -93,20 +99,30 @@ class Withstanding:
             same = [j for j in counted if round.parts[j].cells is part.cells]
             if part.vectors is not None and same and _gains(part):
                 scale = part.fraction / round.parts[same[0]].fraction
-                found[at] = LimitedSums(tables[at], found[same[0]], _gains(part)[0].bound, scale)
+                found[at] = LimitedSums(tables[at], found[same[0]], tables[same[0]], _gains(part)[0].bound, scale)
+                self._summed.append(found[at])
         return tuple(found)
 
     def doubts(self) -> list[str]:
-        """What was read in vain, in words: fewer buckets hold more people than liars can invent than there are centres,
-        so that some centre may be theirs, or noise."""
-        fewest = min((len(table.above) for table in self._counted), default=self.k)
-        if fewest >= self.k:
-            return []
-        return [
-            f"only {fewest} buckets hold more people than {self.share:.3g} of liars can invent, and there are {self.k} "
-            f"centres: some may be theirs, or noise. Plan for fewer buckets, more people or a larger epsilon, "
-            f"or withstand less"
-        ]
+        """What the tables, once they are looked at, say of liars, in words. Raises: Refused: no bucket counts."""
+        fewest = min((len(table.above) for table in self._counted if table.looked), default=self.k)
+        pulled, found = sum(len(table.pulled) for table in self._summed), list[str]()
+        if not fewest:
+            raise Refused(
+                f"no bucket holds more people than {self.share:.3g} of liars can invent: nothing was released. "
+                f"{INSTEAD}"
+            )
+        if fewest < self.k:
+            found.append(
+                f"only {fewest} buckets hold more people than {self.share:.3g} of liars can invent, and there are "
+                f"{self.k} centres: some may be theirs, or noise. {INSTEAD}"
+            )
+        if pulled:
+            found.append(
+                f"the sums of {pulled} buckets are longer than their people and noise can make them: somebody pulls "
+                f"there"
+            )
+        return found
 
     def _limited(self, part: OpenedQuestion, summary: Any, table: Table) -> LimitedCounts:
         channel: Any = part.channel
@@ -132,16 +148,17 @@ class LimitedCounts:
     """Counts less what liars may have added, where that may be all. Args: table; harms (b) and noises (B) by level.
 
     Attributes:
-        above: level and id of the buckets that were looked at and are above b + B.
+        looked: whether any bucket was looked at.
+        above: level and id of those that are above b + B.
     """
 
     def __init__(self, table: Table, harms: Sequence[float], noises: Sequence[float]) -> None:
         self._table, self._harms, self._noises = table, harms, noises
-        self.above = set[tuple[int, int]]()
+        self.looked, self.above = False, set[tuple[int, int]]()
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
         values, harm = self._table.at(ids, level), self._harms[level]
-        above = values > harm + self._noises[level]
+        above, self.looked = values > harm + self._noises[level], True
         self.above.update((level, bucket) for bucket in ids[above].tolist())
         return np.where(above, values, values - harm)
 
@@ -151,18 +168,37 @@ class LimitedCounts:
 
 @final
 class LimitedSums:
-    """Sums, no longer than their bucket's people and noise can make them. Args: table, counts (as they are read), bound
-    (of one vector), scale (users asked for sums over users asked for counts)."""
+    """Sums, no longer than their bucket's people and noise can make them.
 
-    def __init__(self, table: Table, counts: Table, bound: float, scale: float) -> None:
-        self._table, self._counts, self._bound, self._scale = table, counts, bound, scale
+    Args:
+        table: sums. counts: as they are read. plain: counts as they came.
+        bound: of one vector.
+        scale: users asked for sums over users asked for counts.
+
+    Attributes:
+        pulled: level and id of the buckets that were looked at whose sums are longer than even the counts as they came
+            allow, with ``SURE`` standard deviations of everything: of their noise, of that of the sums, and of who is
+            asked for which.
+    """
+
+    def __init__(self, table: Table, counts: Table, plain: Table, bound: float, scale: float) -> None:
+        self._table, self._counts, self._plain, self._bound, self._scale = table, counts, plain, bound, scale
+        self.pulled = set[tuple[int, int]]()
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
         sums, errors = self._table.at(ids, level), self._table.standard_error(ids, level)
+        lengths, wide = np.linalg.norm(sums, axis=1), math.sqrt(sums.shape[1])
         people = np.maximum(self._counts.at(ids, level) * self._scale, 1.0)
-        longest = people * self._bound + errors * (math.sqrt(sums.shape[1]) + FAR)
-        lengths = np.linalg.norm(sums, axis=1)
+        longest = people * self._bound + errors * (wide + FAR)
+        most = self._people(ids, level) * self._bound + errors * (wide + SURE)
+        self.pulled.update((level, bucket) for bucket in ids[lengths > most].tolist())
         return np.asarray(sums * np.minimum(1.0, longest / np.maximum(lengths, 1e-300))[:, None], np.float64)
+
+    def _people(self, ids: Ints, level: int) -> Floats:
+        """The most (m,) who may have been asked for sums."""
+        asked = np.maximum(self._plain.at(ids, level) * self._scale, 1.0)
+        noise = self._plain.standard_error(ids, level) * self._scale
+        return np.asarray(asked + SURE * np.sqrt(noise**2 + asked * (1 + self._scale)), np.float64)
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
         return self._table.standard_error(ids, level)

@@ -69,11 +69,11 @@ def faulty(*good: Bools) -> AnyArray | None:
     return np.select([~some for some in good], np.arange(1, len(good) + 1), 0).astype(np.uint8)
 
 
-def parsed(file: BinaryIO, form: BatchForm, size: int | None = None) -> Iterator[Parsed]:
+def parsed(file: BinaryIO, form: BatchForm, size: int | None = None, begun: bool = False) -> Iterator[Parsed]:
     """Read a file from where it stands, a bounded number of bytes at a time, to its end or the first bytes that are
     none of this round. ``Parsed.left`` of the last one is how many bytes at the end are not whole. Args: size (bytes to
-    read; None: all)."""
-    held, begun = b"", False
+    read; None: all), begun (whether reports stand before)."""
+    held = b""
     while True:
         more = file.read(CHUNK if size is None else min(CHUNK, size))
         size = None if size is None else size - len(more)
