@@ -64,7 +64,7 @@ def _check(facts: Facts, arrays: bytes) -> None:
 def _arrays(value: Any, arrays: bytes, name: str = "") -> None:
     if isinstance(value, dict) and set(value) == {"at", "type", "shape"}:
         wide = {"i4": 4, "i8": 8, "f8": 8}[value["type"]] * math.prod(value["shape"])
-        need(0 <= value["at"] and value["at"] + wide <= len(arrays), "an array lies outside")
+        need(value["at"] >= 0 and value["at"] + wide <= len(arrays), "an array lies outside")
         held = arrays[value["at"] : value["at"] + wide]
         need(name != "sines" or hashlib.sha256(held).hexdigest() == SINES, "other sines than the true ones")
     elif isinstance(value, dict):
@@ -115,7 +115,7 @@ def _vectors(vectors: Facts | None, channel: Facts) -> None:
         need(kind in ("counts", "blanket") or (kind == "shares" and channel["width"] == 1), "no vectors")
         return
     need(kind not in ("counts", "blanket") and vectors["kind"] in VECTORS, "unknown vectors")
-    need(1 <= vectors["l2"] and vectors["l2"] ** 2 < 2**53 and vectors["l1"] >= 1, "bounds of vectors")
+    need(vectors["l2"] >= 1 and vectors["l2"] ** 2 < 2**53 and vectors["l1"] >= 1, "bounds of vectors")
     same = {"vectors": ("dimension", "l2"), "gaussian-vectors": ("dimension", "l2", "l1"), "shares": ()}[kind]
     need(all(vectors[name] == channel[name] for name in same), "vectors of another bound")
     need(kind != "shares" or vectors["dimension"] == channel["width"], "vectors of another dimension")
