@@ -1,7 +1,8 @@
 """What people who lie do to the centres, by block, and what withstanding them costs: docs/explanation/liars.md.
 
     python benchmarks/liars.py counts        two columns, a grid of counts: five count oracles
-    python benchmarks/liars.py vectors       10 and 100 columns, spread cells: three randomisers of vectors
+    python benchmarks/liars.py vectors       10 and 100 columns, spread cells: three randomisers; one-byte beside
+                                             hadamard-response
     python benchmarks/liars.py tables        the tables, from the file of finished runs
 
 Honest reports are drawn by the real encoders; liars come beside them, so that 1% lie where n / 99 come to n. Their
@@ -141,12 +142,12 @@ class World:
 
     def found(self, summaries: tuple[Any, ...], share: float = 0.0) -> tuple[float, bool, bool]:
         """Cost of the honest rows (inf if the share cannot be withstood), whether a centre is at the target, and
-        whether the result is doubted."""
+        whether too few buckets count."""
         reading = Withstanding(share, K) if share else None
         session: Session[Any] = Session(self.plan.problem, self.key, Told(summaries), reading=reading)
         try:
             done = self.plan.composed.value.cluster(self.plan.problem, session, self.key.child("method"))
-            doubted = reading is not None and bool(reading.doubts())
+            doubted = reading is not None and any(said.startswith("only") for said in reading.doubts())
         except CloisterError:
             return math.inf, False, False
         near = 0.25 * float(distances(self.target[None], self.centers).min())
@@ -260,7 +261,8 @@ def cases(which: str) -> Iterator[Case]:
         for seed in range(2):
             for d, n in ((10, 300_000), (100, 500_000)):
                 yield from (Case(n, d, eps, block, seed) for eps in EPSILONS for block in VECTORS)
-            yield from (Case(1_000_000, 10, eps, VECTORS[0], seed) for eps in EPSILONS)
+            yield from (Case(1_000_000, 10, eps, block, seed) for eps in EPSILONS for block in (VECTORS[0], COUNTS[1]))
+            yield from (Case(300_000, 10, eps, COUNTS[1], seed) for eps in EPSILONS)
 
 
 def table(results: dict[str, dict[str, Any]]) -> None:
@@ -281,7 +283,7 @@ def table(results: dict[str, dict[str, Any]]) -> None:
 
 
 def ending(ends: list[tuple[float, bool, bool]], name: str) -> str:
-    """Mean cost; in how many runs a centre was placed; * for every run that the server doubts."""
+    """Mean cost; in how many runs a centre was placed; * for every run with a warning of too few buckets."""
     costs, placed, doubted = zip(*ends, strict=True)
     if not math.isfinite(sum(costs)):
         return "refused"

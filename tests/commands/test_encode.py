@@ -261,7 +261,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "missing cells": ("encode plan holes.parquet --out r", "missing or infinite"),
     "nothing but holes": ("encode plan allholes.parquet --missing drop --out r", "there are no rows"),
     "an odd rule": ("encode plan mine.parquet --missing ignore --out r", "choose refuse or drop"),
-    "an odd format": ("encode plan mine.parquet --format csv --out r", "choose parquet or arrow"),
+    "an odd format": ("encode plan mine.parquet --format csv --out r", "choose parquet, arrow or bytes"),
     "a file as folder": ("encode plan mine.parquet --out mine.npy", "cannot write into"),
     "a lifetime alone": ("encode plan mine.parquet --lifetime 3 --out r", "give --state FILE"),
     "a lifetime of nothing": ("encode plan mine.parquet --lifetime nan --state s --out r", "the lifetime is nan"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import socket
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from tests.docs.running import Runner
 ELSEWHERE = {"docs/howto/plugins.md": "tests/test_tutorial.py"}
 """Pages whose code another test runs."""
 
+NEEDS = {"docs/howto/phones.md": ("node",)}
+"""Programs besides Python and cloister without which a page is not run."""
+
 RUN = [page for page in PAGES if page not in ELSEWHERE and any(block.language for block in blocks(page))]
 KNOWN = {"sh", "python", "js", "text", "toml", "json", "sql"}
 
@@ -23,6 +27,8 @@ KNOWN = {"sh", "python", "js", "text", "toml", "json", "sql"}
 def test_all_code_runs_in_the_order_in_which_it_stands(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not all(map(shutil.which, NEEDS.get(page, ()))):
+        pytest.skip(f"needs {', '.join(NEEDS[page])}")
     monkeypatch.setenv("MPLBACKEND", "Agg")
     with Runner(tmp_path, PAGES[page].read_text("utf-8")) as runner:
         for block in blocks(page):
@@ -73,7 +79,9 @@ def test_a_command_that_ends_otherwise_than_the_page_has_it_is_seen(text: str, f
 
 
 def test_a_server_stays_up_until_the_page_ends(tmp_path: Path) -> None:
-    listen = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1]); time.sleep(99)"
+    listen = (
+        "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1]); time.sleep(99)"
+    )
     with Runner(tmp_path, "") as runner:
         runner.run(Block("page", 1, "python", "server.py", listen))
         runner.run(Block("page", 1, "sh", "stays up", "python server.py | tee port.txt  # or another port"))

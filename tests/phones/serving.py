@@ -13,9 +13,9 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.phones.server import Size, demonstration
+from cloister.phones.server import Scale, demonstration
 
-SMALL = Size(people=4_000, here=60, visitors=10, seconds=2.0)
+SMALL = Scale(people=4_000, here=60, visitors=10, seconds=2.0)
 
 
 @attrs.frozen
@@ -61,22 +61,23 @@ class Recorder:
 
 
 @contextmanager
-def serving(epsilon: float = 2.0, size: Size = SMALL) -> Iterator[tuple[str, Recorder]]:
+def serving(epsilon: float = 2.0, size: Scale = SMALL) -> Iterator[tuple[str, Recorder]]:
     """A running demonstration: its address without a slash, and what it was asked."""
     import uvicorn
 
-    with demonstration(epsilon, size) as (app, address):
-        recorder = Recorder(app)
-        server = uvicorn.Server(uvicorn.Config(recorder, log_config=None, access_log=False, ws="none", lifespan="on"))
-        with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with demonstration(epsilon, url, size) as app:
+            recorder = Recorder(app)
+            config = uvicorn.Config(recorder, log_config=None, access_log=False, ws="none", lifespan="on")
+            server = uvicorn.Server(config)
             thread = Thread(target=server.run, kwargs={"sockets": [listener]})
             thread.start()
             while not server.started:
                 assert thread.is_alive()
                 time.sleep(0.01)
-            address.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             try:
-                yield address.url, recorder
+                yield url, recorder
             finally:
                 server.should_exit = True
                 thread.join(30)
@@ -94,5 +95,6 @@ def traces(row: Sequence[float], domain: Any) -> set[bytes]:
 
 
 def leaked(traces: set[bytes], requests: Sequence[Asked]) -> list[bytes]:
-    """The traces that occur in some request."""
-    return [trace for trace in traces if any(trace in asked.everything for asked in requests)]
+    """The traces that occur in some request, as they are or in hex."""
+    said = [asked.everything for asked in requests]
+    return [trace for trace in traces if any(trace in one or trace.hex().encode() in one for one in said)]

@@ -10,9 +10,13 @@ import typer
 from cloister.commands.common import (
     AcceptShares,
     AsJson,
+    EngineName,
     PlanFolder,
     Robust,
+    Scheduler,
+    Workers,
     console,
+    given_reports,
     plain,
     print_json,
     print_result,
@@ -31,8 +35,8 @@ GO_ON = (
 
 def advance(
     plan: PlanFolder,
-    reports: Annotated[list[str] | None, typer.Option(help="Folder or file of reports, or a pattern in quotes. "
-        "Repeatable.")] = None,
+    reports: Annotated[list[str] | None, typer.Option(help="Folder or file of reports, a pattern in quotes, or - "
+        "for standard input. Repeatable.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the result, once there is one: .json or .npz.")] = None,
     only: Annotated[int | None, typer.Option("--round", help="Close this round, from 1; nothing happens if it is "
         "closed. Default: the open one.")] = None,
@@ -41,6 +45,7 @@ def advance(
         "refused.")] = False,
     accept_shares: AcceptShares = False,
     robust: Robust = None,
+    engine: EngineName = "serial", workers: Workers = None, scheduler: Scheduler = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Close the open round with these reports and publish the next; after the last one, cluster. Sees no row."""
@@ -50,9 +55,9 @@ def advance(
     target = None if out is None else checked_target(out)
     with ending(lambda error: GO_ON), progress("reports read") as advance:
         done = run(
-            plan, reports or [], only=None if only is None else only - 1, least=least, strict=strict,
-            accept_shares=accept_shares, robust=robust,
-            progress=advance,
+            plan, given_reports(reports or []), only=None if only is None else only - 1, least=least, strict=strict,
+            accept_shares=accept_shares, robust=robust, progress=advance, engine=engine, workers=workers,
+            scheduler=scheduler,
         )  # fmt: skip
         for line in [] if done.intake is None else done.intake.lines():
             say(line)

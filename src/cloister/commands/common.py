@@ -78,6 +78,9 @@ Centers = Annotated[
         help="Number of centres; or a range such as 2..20, of which one run chooses one.",
     ),
 ]  # fmt: skip
+EngineName = Annotated[str, typer.Option("--engine", help="Where files are read: serial (default), processes or dask.")]
+Workers = Annotated[int | None, typer.Option(help="Processes that the engine starts; default: one per core.")]
+Scheduler = Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -238,6 +241,13 @@ def event_log(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
                 lost = True
 
         yield write
+
+
+def given_reports(paths: list[str]) -> list[Any]:
+    """Paths of reports, and standard input for '-', which is read last. Raises: InvalidInput: it is closed."""
+    if "-" in paths and sys.stdin is None:
+        raise InvalidInput("standard input is closed: give files, or send reports into this program")
+    return [path for path in paths if path != "-"] + [sys.stdin.buffer for path in paths if path == "-"][:1]
 
 
 def pairs(items: list[str] | None, flag: str) -> dict[str, str]:

@@ -53,7 +53,7 @@ LifetimeDelta = Annotated[
 Missing = Annotated[
     str, typer.Option(help="Rows with missing or infinite cells: refuse, or drop (which tells who has such a row).")
 ]
-Format = Annotated[str, typer.Option(help="parquet or arrow.")]  # fmt: skip
+Format = Annotated[str, typer.Option(help="parquet, arrow, or bytes: the form that devices send.")]  # fmt: skip
 
 
 def answer(
@@ -102,8 +102,9 @@ def _reported(
     from cloister.collection.client.encode_files import FORMATS, Naming, RowTable, collect
     from cloister.collection.client.encoder import PlanEncoder, State, cautions, transcript_of
 
-    if format not in FORMATS:
-        raise InvalidInput(f"format is '{format}': choose parquet or arrow")
+    chosen = next((known for known in FORMATS if known == format), None)
+    if chosen is None:
+        raise InvalidInput(f"format is '{format}': choose parquet, arrow or bytes")
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
     kept = None if state is None else State(state, lifetime, lifetime_delta=lifetime_delta)
@@ -134,7 +135,7 @@ def _reported(
         checked = tell_columns if transcript.plan.columns is None else lambda table: None
         naming = Naming(first=first, column=user_column)
         table = RowTable(encoder, rows, naming, names(columns), missing, advance, form, checked)
-        path, written = collect(encoder, table, out, "arrow" if format == "arrow" else "parquet", kept, warned)
+        path, written = collect(encoder, table, out, chosen, kept, warned)
     with printing(standing):
         if as_json:
             more = {} if length == 1 else {"round": transcript.index + 1, "rounds": length}

@@ -18,7 +18,9 @@ from cloister.commands.common import (
     Delimiter,
     Encoding,
     Rows,
+    Scheduler,
     TrustModel,
+    Workers,
     listed_values,
     names,
     number_or_text,
@@ -79,9 +81,7 @@ def fit(
         "that they are the same.")] = False,
     engine: Annotated[str | None, typer.Option(help="Where files are read: serial (default), processes or "
         "dask.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes that the engine starts; default: one per "
-        "core.")] = None,
-    scheduler: Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")] = None,
+    workers: Workers = None, scheduler: Scheduler = None,
     threads: Annotated[int | None, typer.Option(help="Threads that work on the rows, with engine serial; default: as "
         "many as BLAS may take.")] = None,
     pooled: Annotated[bool, typer.Option("--pooled", help="Simulate parties that pool masked sums: each path or "

@@ -27,6 +27,7 @@ SAFE = {
 }
 """What the page is sent with: it can ask this server for anything, and nobody else."""
 
+
 def client() -> Path:
     """The JavaScript client's modules: beside this file where cloister is installed, in the repository otherwise."""
     installed = Path(__file__).with_name("client")

@@ -13,7 +13,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.aggregator import decode
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import BatchForm
-from cloister.core.errors import CloisterError, InvalidInput
+from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 
 

@@ -78,8 +78,12 @@ class Process:
             event: dict[str, Any] = json.loads(line)
             if event["event"] == name:
                 return event
-        assert self._process.stderr is not None
-        raise AssertionError(f"no {name}: {self._process.stderr.read()}")
+        raise AssertionError(f"no {name}: {self._process.communicate()[1]}")
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
 
     @property
     def memory(self) -> float:

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, final
 
 import attrs
 import numpy as np
@@ -34,8 +34,8 @@ from cloister.run.fit import source
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Format: TypeAlias = Literal["parquet", "arrow"]
-FORMATS: tuple[Format, ...] = ("parquet", "arrow")
+Format: TypeAlias = Literal["parquet", "arrow", "bytes"]
+FORMATS: tuple[Format, ...] = ("parquet", "arrow", "bytes")
 CELLS, MAX_ROWS = 2**22, 2**18
 """Most cells and most rows that are encoded, remembered and written at once: 32 MB."""
 
@@ -197,11 +197,24 @@ def collect(
             for users, rows in table.pieces():
                 encoder.remembered(users, rows, store)
         pieces = _drawn(encoder, table) if store is None else _kept(encoder, roll, store)
-        schema = _schema(encoder)
-        with _file(out, format, schema) as (write, path):
+        extension = "reports" if format == "bytes" else format
+        with _file(out, extension) as (file, path), _writer(file, format, encoder) as write:
             for users, records in pieces:
-                write(_batch(encoder.encoded(users, records), schema))
+                write(encoder.encoded(users, records))
     return path, roll.count
+
+
+@contextmanager
+def _writer(file: BinaryIO, format: Format, encoder: PlanEncoder) -> Iterator[Callable[[Encoded], object]]:
+    """Yield a function that writes reports into an open file."""
+    if format == "bytes":
+        yield lambda encoded: file.write(encoded.in_batches())
+        return
+    from cloister.collection.wire.files import writer
+
+    schema = _schema(encoder)
+    with writer(file, format, schema) as rows:
+        yield lambda encoded: rows.write_batch(_batch(encoded, schema))
 
 
 def _schema(encoder: PlanEncoder) -> pa.Schema:
@@ -239,18 +252,15 @@ def _kept(encoder: PlanEncoder, roll: UserSet, store: State) -> Iterator[tuple[I
 
 
 @contextmanager
-def _file(folder: Path, format: Format, schema: pa.Schema) -> Iterator[tuple[Callable[[pa.RecordBatch], None], Path]]:
+def _file(folder: Path, extension: str) -> Iterator[tuple[BinaryIO, Path]]:
     """A new file readable by its owner only: written under a hidden name, which decoders skip, and renamed once it is
     complete and synced."""
-    from cloister.collection.wire.files import writer
-
-    path = folder / f"part-{secrets.token_hex(8)}.{format}"
+    path = folder / f"part-{secrets.token_hex(8)}.{extension}"
     temporary = folder / f".{path.name}.tmp"
     try:
         with writing(path, ". No report was written"):
             with private(temporary) as file:
-                with writer(file, format, schema) as rows:
-                    yield rows.write_batch, path
+                yield file, path
                 flush(file)
             temporary.rename(path)
             sync(folder)

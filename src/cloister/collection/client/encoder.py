@@ -77,6 +77,10 @@ class Encoded:
         """All reports as they are sent: a single user's as one report, those of several in batches."""
         if len(self.users) == 1:
             return self.form.report(int(self.users[0]), self.answers[0].tobytes())
+        return self.in_batches()
+
+    def in_batches(self) -> bytes:
+        """All reports as they stand in a file: in as few batches as hold them."""
         return b"".join(self.form.batches(self.users, self.answers))
 
     @property

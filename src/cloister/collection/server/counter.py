@@ -52,6 +52,11 @@ class ReportCounter(Sieve):
             for found in self.parsed(where):
                 yield Block(found.users, found.answers)
 
+    def numbers(self, where: Stretch) -> Iterator[tuple[Ids, Bools]]:
+        """The user numbers of what ``blocks`` yields, and which of them the plan has."""
+        for block in self.blocks(where):
+            yield block.users, self.within(block)
+
     def pieces(self, some: Iterable[Stretch | Stream]) -> Iterator[tuple[Block, Origin]]:
         """Merge blocks into larger pieces; yields each with the file of every row."""
         held, count = list[tuple[str, Block]](), 0

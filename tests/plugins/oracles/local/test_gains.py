@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -21,6 +22,8 @@ from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResp
 from cloister.plugins.oracles.local.counts.local_hashing import AskedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import Unary
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
+from cloister.plugins.oracles.local.exact_probability import WORDS, odds
+from cloister.plugins.oracles.local.randomised_response import Response
 from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
 from cloister.plugins.oracles.local.vectors.normals import ZERO
@@ -97,6 +100,18 @@ def test_so_many_buckets_of_her_choice_get_it_whatever_her_number_is(oracle):
                 least = min(least, many - 1)
                 break
     assert least == gain.buckets
+
+
+@pytest.mark.parametrize("symbols", [2, 4, 7])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_liars_who_name_one_bucket_are_distributed_as_more_people_there_and_fewer_in_none(symbols, epsilon):
+    """Exactly: m liars as m / t people with this symbol less m (1 / t - 1) who are nowhere. So no test tells them."""
+    response = Response.within(odds(Budget("pure", epsilon)), symbols)
+    *there, nowhere = response.table()
+    t = Fraction(response.keep, WORDS)
+    for symbol, law in enumerate(there):
+        made = [here / t - (1 / t - 1) * uniform for here, uniform in zip(law, nowhere, strict=True)]
+        assert made == [int(y == symbol) for y in range(symbols)]
 
 
 def supported(channel: Any, lie: Reports, size: int) -> set[int]:

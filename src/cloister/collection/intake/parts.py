@@ -1,0 +1,168 @@
+"""Reading untrusted reports in parts, on the workers of an engine, with the same outcome as one pass.
+
+Of several reports with one number the first possible one counts, and they may stand in different parts. So the user
+numbers are read first, alone: each part gives the set of its numbers, a bit for each planned user, and those that it
+holds twice. Numbers that stand more than once are *contested*. Then the parts are read for all but the contested ones,
+whose numbers stand nowhere else; and these go through the laws of one pass, in one process, in pieces with the same
+bounds as there. So a flood of repeated numbers costs time in one process, and never memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, final
+
+import attrs
+import numpy as np
+
+from cloister.collection.intake.sources import Stretch
+from cloister.collection.wire.batches import BatchForm
+from cloister.collection.wire.blocks import stretches
+from cloister.collection.wire.listing import changed, is_bytes
+from cloister.collection.wire.user_set import UserSet
+from cloister.core.encoding import keep_memory
+from cloister.core.errors import InvalidInput
+from cloister.core.types import Bools, Ids
+from cloister.engines.engine import Engine
+
+PART = 2**26
+"""Bytes of files in a part, at least, if there are so many: seven million reports of one byte."""
+
+
+class Reader(Protocol):
+    """Reads the reports of a round."""
+
+    @property
+    def users(self) -> int:
+        """Planned number of users."""
+        ...
+
+    @property
+    def form(self) -> BatchForm: ...
+
+    def afresh(self) -> Any:
+        """A reader of the same round that has counted nothing yet, and refuses without failing."""
+        ...
+
+    def numbers(self, where: Stretch) -> Iterator[tuple[Ids, Bools]]:
+        """The user numbers (n,) of everything that is read there, and which of them the plan has."""
+        ...
+
+
+@final
+@attrs.frozen
+class Part:
+    """What one worker reads at once. Args: number (of the part), stretches (of files, in order)."""
+
+    number: int
+    stretches: tuple[Stretch, ...]
+
+
+@final
+@attrs.frozen
+class Read:
+    """What a part was when it was read. Args: reports (their number), numbers (sum of their users, modulo 2^64)."""
+
+    reports: int = 0
+    numbers: int = 0
+
+    def more(self, users: Ids) -> Read:
+        """With those of more users."""
+        return Read(self.reports + len(users), (self.numbers + int(users.sum())) % 2**64)
+
+
+@final
+@attrs.frozen(eq=False)
+class Found:
+    """The user numbers of a part. Args: number (of the part), users, again (standing twice), read."""
+
+    number: int
+    users: UserSet
+    again: Ids
+    read: Read
+
+
+@final
+@attrs.frozen
+class Numbers:
+    """Reads the user numbers of parts. Args: reader (it is not changed)."""
+
+    reader: Reader
+
+    def __call__(self, part: Part) -> Found:
+        keep_memory()
+        reader, users, again, read = self.reader.afresh(), UserSet(self.reader.users), list[Ids](), Read()
+        for where in part.stretches:
+            for numbers, within in reader.numbers(where):
+                again.append(users.mark(numbers[within]))
+                read = read.more(numbers)
+        return Found(part.number, users, np.concatenate([*again, np.empty(0, np.uint64)]), read)
+
+
+@final
+@attrs.frozen(eq=False)
+class Plan:
+    """How reports are read in parts. Args: files (as workers find them), parts, read (each when it was first read),
+    contested (numbers that stand more than once; None: none does)."""
+
+    files: list[str]
+    parts: list[Part]
+    read: dict[int, Read]
+    contested: UserSet | None
+
+    @classmethod
+    def made(cls, engine: Engine, reader: Reader, files: list[str]) -> Plan:
+        """Divide the files, and read the user numbers. Raises: InvalidInput: a file cannot be read."""
+        if engine.elsewhere:
+            files = [os.path.abspath(path) for path in files]
+        parts = list(divided(files, reader.form, max(PART, reader.users // 2)))
+        numbers, several, read = UserSet(reader.users), UserSet(reader.users), dict[int, Read]()
+        for found in engine.run(Numbers(reader.afresh()), parts):
+            several.join(numbers.join(found.users))
+            several.mark(found.again)
+            read[found.number] = found.read
+        return cls(files, parts, read, several if several.count else None)
+
+    def check(self, number: int, read: Read) -> None:
+        """Raises: InvalidInput: the part is not what it was."""
+        if self.read[number] != read:
+            raise InvalidInput(changed(self.parts[number].stretches[0].name))
+
+    @property
+    def stretches(self) -> Iterator[Stretch]:
+        """All that is read, in order."""
+        return (where for part in self.parts for where in part.stretches)
+
+
+def among(numbers: UserSet | None, users: Ids, within: Bools) -> Bools:
+    """Which users (n,), of whom the plan has some, are in a set."""
+    found = np.zeros(len(users), bool)
+    if numbers is not None:
+        found[within] = numbers.has(users[within])
+    return found
+
+
+def divided(files: Iterable[str], form: BatchForm, most: int) -> Iterator[Part]:
+    """Parts of about ``most`` bytes: several small files, or a stretch of a large one of reports as bytes. Files of
+    other forms count as a whole or not at all, and are not divided."""
+    held, size, number = list[Stretch](), 0, 0
+    for path in files:
+        for stretch in _stretches(path, form, most):
+            held.append(stretch)
+            size += stretch.size
+            if size >= most:
+                yield Part(number, tuple(held))
+                held, size, number = [], 0, number + 1
+    if held:
+        yield Part(number, tuple(held))
+
+
+def _stretches(path: str, form: BatchForm, most: int) -> Iterator[Stretch]:
+    whole = Stretch.whole(path)
+    if whole.size <= most or not is_bytes(path):
+        yield whole
+        return
+    with whole.opened() as file:
+        for start, stop in stretches(file, form, whole.size, most):
+            yield Stretch(path, start, stop)
