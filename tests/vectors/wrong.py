@@ -36,7 +36,7 @@ def made(bundles: list[Bundle]) -> list[dict[str, str]]:
 
 
 def _case(why: str, change: Callable[[Facts], None], bundle: Bundle) -> dict[str, str]:
-    facts, arrays = copy.deepcopy(bundle.as_dict()), bundle.arrays
+    facts, arrays = {**copy.deepcopy(bundle.as_dict()), "words": []}, bundle.arrays
     change(facts)
     if why.startswith("arrays"):
         arrays = arrays[:-1] + bytes([arrays[-1] ^ 1]) if "changed" in why else arrays[:-8]
