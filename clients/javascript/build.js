@@ -17,16 +17,25 @@ function needed(name, known = new Set()) {
   return [...others.flatMap((other) => needed(other, known)), name];
 }
 
-const bare = (name) => source(name).replace(IMPORT, "").replace(/^export (?!\{)/gm, "").replace(/^export \{.*$/gm, "");
-const exported = (name) => [...source(name).matchAll(/^export (?:class|const|function) (\w+)/gm)].map(([, found]) => found);
+const bare = (name) =>
+  source(name)
+    .replace(IMPORT, "")
+    .replace(/^export (?!\{)/gm, "")
+    .replace(/^export \{.*$/gm, "");
+const exported = (name) =>
+  [...source(name).matchAll(/^export (?:class|const|function) (\w+)/gm)].map(([, found]) => found);
 
 /** Published files by name, before they are minified. */
 export function chunks() {
-  const main = needed("index.js"), found = {}, asked = new Set();
+  const main = needed("index.js"),
+    found = {},
+    asked = new Set();
   for (const [file, entry] of Object.entries(CHUNKS).reverse()) {
     const own = needed(entry).filter((name) => entry === "index.js" || !main.includes(name));
     const outside = own.flatMap((name) =>
-      [...source(name).matchAll(IMPORT)].filter(([, names, from]) => names && !own.includes(from)).flatMap(([, names]) => names.split(", ")),
+      [...source(name).matchAll(IMPORT)]
+        .filter(([, names, from]) => names && !own.includes(from))
+        .flatMap(([, names]) => names.split(", ")),
     );
     outside.forEach((name) => asked.add(name));
     const text = own.map(bare).join("\n");
@@ -34,7 +43,8 @@ export function chunks() {
       const names = [...source(entry).matchAll(/^export \{ (.*) \} from/gm)].flatMap(([, list]) => list.split(", "));
       found[file] = `${text}\nexport { ${[...new Set([...names, ...asked])].join(", ")} };\n`;
     } else {
-      const names = exported(entry), imports = [...new Set(outside)].join(", ");
+      const names = exported(entry),
+        imports = [...new Set(outside)].join(", ");
       found[file] = `import { ${imports} } from "./cloister-client.js";\n${text}\nexport { ${names.join(", ")} };\n`;
     }
   }
@@ -42,7 +52,8 @@ export function chunks() {
 }
 
 /** The first line of what is built: which sources it is of. */
-export const banner = (text) => `/*! cloister-client (Apache-2.0) of ${createHash("sha256").update(text).digest("hex").slice(0, 16)} */`;
+export const banner = (text) =>
+  `/*! cloister-client (Apache-2.0) of ${createHash("sha256").update(text).digest("hex").slice(0, 16)} */`;
 
 if (import.meta.url === `file://${process.argv[1]}`) {
   const { minify } = await import("terser");

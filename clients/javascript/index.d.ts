@@ -58,7 +58,12 @@ export declare class Bundle {
  * The report of a user's row: 18 bytes and her answer. Every call draws anew, and so spends anew: a `Client` remembers.
  * @returns null if the round asks this user nothing
  */
-export declare function encode(bundle: Bundle, row: Row, user: number | bigint | string, words?: Words): Uint8Array | null;
+export declare function encode(
+  bundle: Bundle,
+  row: Row,
+  user: number | bigint | string,
+  words?: Words,
+): Uint8Array | null;
 
 /** Where a client remembers. `update` runs fn alone; what fn gives comes back once the changed state is durable. */
 export interface Store {

@@ -33,7 +33,9 @@ def rows_of(plan: CollectionPlan, g: np.random.Generator, number: int) -> Floats
     """Rows (n, d), some of them at the border of the domain, beyond it, in its middle, and far away."""
     domain = plan.domain
     wide = domain.radius if isinstance(domain, Ball) else domain.half_widths
-    rows: Floats = domain.middle + wide * g.normal(0, 0.3, (number, plan.dimension)) * g.choice([0.3, 1, 3], (number, 1))
+    rows: Floats = domain.middle + wide * g.normal(0, 0.3, (number, plan.dimension)) * g.choice(
+        [0.3, 1, 3], (number, 1)
+    )
     rows[g.random(number) < 0.02] = domain.middle
     rows[g.random(number) < 0.02] *= 1e9
     rows[g.random(number) < 0.02] = domain.middle + wide

@@ -15,7 +15,9 @@ import pytest
 from tests.browser import CHROMIUM, Browser
 
 ROOT = Path(__file__).parents[2]
-VECTORS = sorted(path.stem for path in (ROOT / "tests/vectors").glob("*.json") if path.stem not in ("primitives", "wrong"))
+VECTORS = sorted(
+    path.stem for path in (ROOT / "tests/vectors").glob("*.json") if path.stem not in ("primitives", "wrong")
+)
 
 HELPERS = """
 const { Bundle, Client, IndexedDBStore, encode } = await import("/clients/javascript/dist/cloister-client.js");

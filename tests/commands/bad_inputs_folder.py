@@ -207,6 +207,10 @@ def _collections(folder: Path) -> None:
     (folder / "bad-reports").mkdir()
     (report,) = (folder / "reports").iterdir()
     (folder / "bad-reports" / "part-0.parquet").write_bytes(report.read_bytes()[:500])
+    run(folder, "encode plan rows.npy --out bytes --format bytes --state mine.state")
+    (sent,) = (folder / "bytes").iterdir()
+    (folder / "cut.reports").write_bytes(sent.read_bytes()[:500])
+    (folder / "text.reports").write_text("user,answer\n0,1\n")
 
 
 def _pools(folder: Path) -> None:

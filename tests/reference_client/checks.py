@@ -19,6 +19,9 @@ BUCKETINGS = {
     "one", "grid", "directions", "signs", "centers", "shells", "distances", "columns", "quadtree", "nets", "last",
     "spared", "hashes", "intervals", "regions", "created", "assigned",
 }  # fmt: skip
+SINES = "427a6507e910807d46cc244d4bcf41eedb31740e465979fdf4d83c83b428e7a7"
+"""Of the table of sines, 1025 doubles."""
+
 VECTORS = {"rows", "offsets", "clipped"}
 PARALLEL = ("lower", "upper", "middle", "sides", "offset", "scale")
 
@@ -44,9 +47,11 @@ def _check(facts: Facts, arrays: bytes) -> None:
     need(facts["bundle"] == 1, "another version: a newer client is needed")
     stated = {"bytes": len(arrays), "sha256": hashlib.sha256(arrays).hexdigest()}
     need(facts["arrays"] == stated, "the arrays are others")
-    _arrays(facts, len(arrays))
+    _arrays(facts, arrays)
     need(HASH.fullmatch(facts["head"]) and HASH.fullmatch(facts["plan"]), "no hashes")
     need(1 <= facts["round"] <= facts["rounds"] <= 255, "no such round")
+    need(facts["round"] > 1 or facts["head"] == facts["plan"], "round 1 is named by its plan")
+    need(0 < facts["epsilon"] < math.inf and 0 <= facts["delta"] < 1, "a cost")
     need(facts["trust"] in ("Local", "Shuffled"), "another trust model")
     _domain(facts["domain"], facts["dimension"])
     for one in facts["bucketings"]:
@@ -56,19 +61,30 @@ def _check(facts: Facts, arrays: bytes) -> None:
     _drawings(facts)
 
 
-def _arrays(value: Any, size: int) -> None:
+def _arrays(value: Any, arrays: bytes, name: str = "") -> None:
     if isinstance(value, dict) and set(value) == {"at", "type", "shape"}:
         wide = {"i4": 4, "i8": 8, "f8": 8}[value["type"]] * math.prod(value["shape"])
-        need(value["at"] >= 0 and value["at"] + wide <= size, "an array lies outside")
-    elif isinstance(value, (dict, list)):
-        for one in value.values() if isinstance(value, dict) else value:
-            _arrays(one, size)
+        need(value["at"] >= 0 and value["at"] + wide <= len(arrays), "an array lies outside")
+        held = arrays[value["at"] : value["at"] + wide]
+        need(name != "sines" or hashlib.sha256(held).hexdigest() == SINES, "other sines than the true ones")
+    elif isinstance(value, dict):
+        for member, one in value.items():
+            _arrays(one, arrays, member)
+    elif isinstance(value, list):
+        for one in value:
+            _arrays(one, arrays)
 
 
 def _domain(domain: Facts, dimension: int) -> None:
     need(domain["kind"] in DOMAINS, "an unknown domain")
     for name in PARALLEL:
         need(name not in domain or len(domain[name]) == dimension, f"{name} is of other columns")
+        need(all(math.isfinite(x) for x in domain.get(name, ())), f"{name} is infinite")
+    need(all(a < b for a, b in zip(domain.get("lower", ()), domain.get("upper", ()), strict=True)), "bounds")
+    need(all(0 <= side <= 2**20 for side in domain.get("sides", ())) and 0 not in domain.get("scale", ()), "sides")
+    if "unit" in domain:
+        need(2.0**-1000 <= domain["unit"] <= 2.0**1000 and math.frexp(domain["unit"])[0] == 0.5, "unit")
+    need(1 <= domain.get("max_norm", 1) <= 2**20, "max_norm")
     for name in ("then", "others"):
         if name in domain:
             _domain(domain[name], dimension)
@@ -76,34 +92,88 @@ def _domain(domain: Facts, dimension: int) -> None:
 
 def _question(facts: Facts, question: Facts) -> None:
     need(0 <= question["bucketing"] < len(facts["bucketings"]), "no such bucketing")
-    need(question["vectors"] is None or question["vectors"]["kind"] in VECTORS, "unknown vectors")
+    need(0 < question["epsilon"] < math.inf and 0 <= question["delta"] < 1, "a cost")
     if question["share"] is not None:
         need(KEY.fullmatch(question["share"]["key"]), "a key")
         need(0 <= question["share"]["from"] < question["share"]["to"] <= 2**53, "a share of nobody")
-    channel, shuffled = question["channel"], facts["trust"] == "Shuffled"
-    sizes = facts["bucketings"][question["bucketing"]]["sizes"]
-    need(len(channel["levels"]) == len(sizes), "levels")
+    channel, sizes = question["channel"], [int(n) for n in facts["bucketings"][question["bucketing"]]["sizes"]]
+    need(len(channel["levels"]) == len(sizes) >= 1 and all(1 <= size < 2**62 for size in sizes), "levels")
+    if channel["kind"] != "vectors":
+        need([int(level["size"]) for level in channel["levels"]] == sizes, "levels of other sizes")
+    _vectors(question["vectors"], channel)
     if channel["kind"] in ("blanket", "shares"):
-        need(shuffled and question["share"] is None, "messages go to a shuffler, from everybody")
-        if channel["kind"] == "blanket":
-            many, wide = len(sizes) * (1 + channel["blankets"]), 12
-        else:
-            many, wide = channel["slots"] * channel["shares"], 4 + BYTES[channel["dtype"]]
-        need((question["messages"], question["body_bytes"]) == (many, many * wide), "messages")
+        need(facts["trust"] == "Shuffled" and question["share"] is None, "messages go to a shuffler, from everybody")
+        _messages(question, channel)
+    else:
+        _report(facts, question, channel)
+
+
+def _vectors(vectors: Facts | None, channel: Facts) -> None:
+    kind = channel["kind"]
+    need(kind in ("counts", "vectors", "gaussian-vectors", "blanket", "shares"), "an unknown channel")
+    if vectors is None:
+        need(kind in ("counts", "blanket") or (kind == "shares" and channel["width"] == 1), "no vectors")
         return
-    need(question["messages"] == 1, "one message")
-    need(question["body_bytes"] == 8 * shuffled + channel["width"] * BYTES[channel["dtype"]], "the body's length")
-    need(channel["level_key"] is None or KEY.fullmatch(channel["level_key"]), "a key")
-    answers = len(sizes) if channel["level_key"] is None else 1
+    need(kind not in ("counts", "blanket") and vectors["kind"] in VECTORS, "unknown vectors")
+    need(vectors["l2"] >= 1 and vectors["l2"] ** 2 < 2**53 and vectors["l1"] >= 1, "bounds of vectors")
+    same = {"vectors": ("dimension", "l2"), "gaussian-vectors": ("dimension", "l2", "l1"), "shares": ()}[kind]
+    need(all(vectors[name] == channel[name] for name in same), "vectors of another bound")
+    need(kind != "shares" or vectors["dimension"] == channel["width"], "vectors of another dimension")
+
+
+def _messages(question: Facts, channel: Facts) -> None:
+    if channel["kind"] == "blanket":
+        many, wide = len(channel["levels"]) * (1 + channel["blankets"]), 12
+        need(2 <= channel["values"] <= 2**16 and channel["blankets"] >= 1, "values")
+    else:
+        many, wide, at = channel["slots"] * channel["shares"], 4 + BYTES[channel["dtype"]], 0
+        need(channel["dtype"] == ("u4" if channel["bits"] <= 32 else "u8") and 2 <= channel["bits"] <= 62, "bits")
+        for level in channel["levels"]:
+            whole = level["places"] == int(level["size"])
+            need(level["at"] == at and (level["place"] is None) == (level["sign"] is None) == whole, "places")
+            at += level["places"] * channel["width"]
+        need(channel["slots"] == at, "slots")
     for level in channel["levels"]:
-        need(level["at"] >= 0 and level["at"] + level["width"] <= channel["width"], "a level beyond the report")
-        for name in ("low", "high", "shift", "row", "bucket", "nobody"):
-            need(name not in level or KEY.fullmatch(level[name]), "a key")
-        if channel["kind"] == "gaussian-vectors":
-            _gaussian(channel, question, answers)
-        else:
-            need(channel["kind"] in ("counts", "vectors"), "an unknown channel")
-            _coin(level, Fraction(question["alone"]) / answers, channel.get("dimension", 0))
+        _keys(level)
+    need((question["messages"], question["body_bytes"]) == (many, many * wide), "messages")
+
+
+def _report(facts: Facts, question: Facts, channel: Facts) -> None:
+    shuffled, wide, key = facts["trust"] == "Shuffled", BYTES[channel["dtype"]], channel["level_key"]
+    need(question["messages"] == 1, "one message")
+    need(question["body_bytes"] == 8 * shuffled + channel["width"] * wide, "the body's length")
+    need(key is None or KEY.fullmatch(key), "a key")
+    levels, at = channel["levels"], 0
+    for level in levels:
+        need(level["at"] == (at if key is None else 0) and level["width"] == _width(channel, level), "a level's place")
+        at += level["width"]
+        _keys(level)
+        most = {"codebook": 2 * level.get("size", 0)}.get(level.get("randomiser", ""), level.get("symbols", 0))
+        need(most <= 256**wide, "a type that is too narrow")
+        need(level.get("randomiser") not in ("duchi", "privunit") or wide == 2, "another type")
+    need(channel["width"] == max(level["at"] + level["width"] for level in levels), "a report's width")
+    answers = len(levels) if key is None else 1
+    if channel["kind"] == "gaussian-vectors":
+        need(wide == 4, "another type")
+        _gaussian(channel, question, answers)
+        return
+    need(shuffled or question["alone"] == question["epsilon"], "a report costs more alone than together")
+    for level in levels:
+        _coin(level, Fraction(question["alone"]) / answers, channel.get("dimension", 0))
+
+
+def _width(channel: Facts, level: Facts) -> int:
+    if channel["kind"] == "gaussian-vectors":
+        return int(level["size"] * channel["dimension"])
+    name = level["randomiser"]
+    if name in ("duchi", "privunit"):
+        return int(channel["dimension"])
+    return {"unary": -(-level["size"] // 8), "subset": -(-(level["size"] + 1) // 8)}.get(name, 1)
+
+
+def _keys(level: Facts) -> None:
+    for name in ("low", "high", "shift", "row", "bucket", "nobody"):
+        need(name not in level or KEY.fullmatch(level[name]), "a key")
 
 
 def _drawings(facts: Facts) -> None:

@@ -56,7 +56,9 @@ class Client:
         return (name + body).ljust(drawing["bytes"], b"\0")
 
     def _body(self, question: dict[str, Any], row: list[int], v: int, words: Words) -> bytes:
-        buckets = locate(self.bundle["bucketings"][question["bucketing"]], row)
+        cells = self.bundle["bucketings"][question["bucketing"]]
+        ids = zip(locate(cells, row), cells["sizes"], strict=True)
+        buckets = [id if 0 <= id < int(size) else -1 for id, size in ids]
         vectors, channel = question["vectors"], question["channel"]
         vector = [1] if vectors is None else [0] * vectors["dimension"]
         if vectors is not None and buckets[0] >= 0:

@@ -21,6 +21,7 @@ import pytest
 from cloister.plugins.oracles.local.vectors.normals import quarter_sines
 from cloister.plugins.oracles.shuffled.blankets import delta_of
 from tests.reference_client import counts, units
+from tests.reference_client.arrays import word
 from tests.reference_client.checks import ALL, Wrong, check, power
 from tests.reference_client.client import Client
 from tests.reference_client.normals import words_for
@@ -282,3 +283,40 @@ def refused(facts: Facts, level: Facts, coin: str) -> bool:
     with pytest.raises(Wrong, match="beyond epsilon"):
         check(json.dumps(without_arrays), b"")
     return True
+
+
+def test_sizes_that_lie_send_no_bucket_as_it_is() -> None:
+    """A bundle that passes every check, whose bucketing has more buckets than it says: the others count as none."""
+    for one in json.loads((VECTORS / "local-counts.json").read_text())["bundles"]:
+        facts = json.loads(one["bundle"])
+        levels = facts["questions"][0]["channel"]["levels"]
+        if levels[0]["randomiser"] != "direct" or facts["questions"][0]["channel"]["level_key"] is None:
+            continue
+        facts["bucketings"].append({**facts["bucketings"][0], "sizes": [1] * len(levels)})
+        facts["questions"][0]["bucketing"] = 1
+        for level in levels:
+            level.update(size=1, symbols=2, keep=str(2**60))
+        arrays = base64.b64decode(one["arrays"])
+        check(json.dumps(facts), arrays)
+        client, g = Client(json.dumps(facts), arrays), random.Random(1)
+        for _ in range(50):
+            row, user = [g.gauss(0, 1) for _ in range(3)], g.randrange(facts["users"])
+            report = client.report(row, user, Words([0] * 8))
+            assert report is not None
+            assert report[18] in (0, 1)
+        return
+    raise AssertionError("no bundle with direct answers is among the vectors")
+
+
+def test_the_rounds_that_one_person_answers_cost_the_plan_s_epsilon_together() -> None:
+    """What a client remembers and adds up: the questions that she was asked, over all rounds."""
+    for file in VECTORS.glob("method-*.json"):
+        bundles = [json.loads(one["bundle"]) for one in json.loads(file.read_text())["bundles"]]
+        for user in range(50):
+            asked = [q for facts in bundles for q in facts["questions"] if is_asked(q["share"], user)]
+            for cost in ("epsilon", "delta"):
+                assert sum(q[cost] for q in asked) <= bundles[0][cost] * (1 + 1e-9)
+
+
+def is_asked(share: Facts | None, user: int) -> bool:
+    return share is None or share["from"] <= word(share["key"], user) >> 11 < share["to"]

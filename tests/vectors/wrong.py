@@ -81,9 +81,38 @@ def _outside() -> Iterator[tuple[str, Callable[[Facts], None]]]:
     yield "a level beyond the report", _set(*question, "channel", "levels", 0, "at", to=9)
     yield "a key that is too short", _set(*level, "low", to="00" * 15)
     yield "no middle for a column", _set("domain", "middle", to=lambda some: some[:-1])
+    yield "round 1 is not named by its plan", _set("head", to="00" * 32)
+    yield "levels that are not the bucketing's", _set("bucketings", 0, "sizes", to=[2])
+    yield "a report of all levels at the price of one", _twice
+    yield "a level wider than its answer", _set(*level, "width", to=2)
+    yield "symbols that its type cannot hold", _narrow
+    yield "vectors of another bound", _set("questions", 2, "vectors", "l2", to=lambda l2: 2 * l2)
+    yield "vectors of another dimension", _set("questions", 2, "vectors", "dimension", to=lambda d: d + 1)
+    yield "alone it costs more than it says", _set(*question, "alone", to=lambda alone: 2 * alone)
+    yield "a question costs more than the plan", _set("epsilon", to=lambda epsilon: epsilon / 2)
+    yield "a unit that is no power of two", _set("domain", "unit", to=lambda unit: 1.5 * unit)
+    yield "messages without a shuffler", _set(*question, "channel", "kind", to="blanket")
     yield "arrays: a byte is changed", lambda facts: None
     yield "arrays: cut short", lambda facts: None
     yield "arrays: one lies outside", lambda facts: None
+
+
+def _narrow(facts: Facts) -> None:
+    question = facts["questions"][0]
+    question["channel"]["dtype"], question["body_bytes"] = "u1", 1
+
+
+def _twice(facts: Facts) -> None:
+    """Two levels of the first bucketing, and everybody answers both."""
+    question = facts["questions"][0]
+    channel, cells = question["channel"], facts["bucketings"][question["bucketing"]]
+    channel["levels"] = [channel["levels"][0], {**channel["levels"][0], "at": 1}]
+    channel["width"], cells["sizes"] = 2, cells["sizes"] * 2
+    facts["bucketings"].append(cells)
+    wide = 2 * int(channel["dtype"][1:])
+    question["body_bytes"], question["share"], question["bucketing"] = wide, None, len(facts["bucketings"]) - 1
+    facts["drawings"] = [{"questions": [0], "bytes": wide}]
+    facts["questions"], facts["answer_bytes"] = [question], wide
 
 
 def _dear(name: str, question: int) -> Iterator[tuple[str, Callable[[Facts], None]]]:
@@ -111,10 +140,19 @@ def _near() -> Iterator[tuple[str, Callable[[Facts], None]]]:
     yield "far is 0", _set(*level, "far", to="0")
 
 
+def _table(facts: Facts) -> None:
+    """Normals of another law: the array begins one number later."""
+    for question in facts["questions"]:
+        for level in question["channel"]["levels"]:
+            if "sines" in level:
+                level["sines"] = {**level["sines"], "at": 0}
+
+
 def _far() -> Iterator[tuple[str, Callable[[Facts], None]]]:
     level = ("questions", 2, "channel", "levels", 0)
     yield (
         "privunit's coin is a part in a million too small",
         _set(*level, "coin", to=lambda text: str(int(text) - int(text) // 10**6)),
     )
+    yield "sines that are none", _table
     yield "privunit's cap is another", _set(*level, "gamma", to=lambda gamma: 2 * gamma)

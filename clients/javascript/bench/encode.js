@@ -2,16 +2,23 @@
 import { readFileSync } from "node:fs";
 import { Bundle, encode } from "../src/index.js";
 
-const path = process.argv[2], rows = 2000;
+const path = process.argv[2],
+  rows = 2000;
 const started = performance.now();
 const bundle = await Bundle.load(async (ending) => readFileSync(path.replace(/\.json$/, ending)));
 const loading = performance.now() - started;
 const { dimension, users, domain } = bundle.content;
-const row = () => Array.from({ length: dimension }, (_, j) => (domain.middle?.[j] ?? 0) + (Math.random() - 0.5) * domain.unit * 2 ** 18);
+const row = () =>
+  Array.from(
+    { length: dimension },
+    (_, j) => (domain.middle?.[j] ?? 0) + (Math.random() - 0.5) * domain.unit * 2 ** 18,
+  );
 
 const times = [];
 for (let i = 0; i < rows; i++) {
-  const own = row(), user = Math.floor(Math.random() * users), start = performance.now();
+  const own = row(),
+    user = Math.floor(Math.random() * users),
+    start = performance.now();
   encode(bundle, own, user);
   times.push(performance.now() - start);
 }

@@ -10,8 +10,10 @@ const read = (name) => readFileSync(join(process.argv[2], name));
 const of = (name, Type) => new Type(new Uint8Array(read(name)).buffer);
 
 const bundle = await Bundle.load({ json: read("bundle.json"), bin: read("bundle.bin") });
-const { dimension, answer_bytes } = bundle.content, size = 18 + answer_bytes;
-const rows = of("rows.bin", Float64Array), users = of("users.bin", BigUint64Array);
+const { dimension, answer_bytes } = bundle.content,
+  size = 18 + answer_bytes;
+const rows = of("rows.bin", Float64Array),
+  users = of("users.bin", BigUint64Array);
 const sent = new Uint8Array(users.length * size);
 users.forEach((user, i) => {
   const report = encode(bundle, rows.subarray(i * dimension, (i + 1) * dimension), user);

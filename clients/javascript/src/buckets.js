@@ -1,6 +1,5 @@
 /** Which bucket a lattice row is in, and which vector is added up there. Kinds: `docs/reference/format.md`. */
 import { clip, squares } from "./rows.js";
-import { Refused } from "./words.js";
 
 const NONE = -1n;
 
@@ -23,7 +22,8 @@ export function distance({ data }, i, x) {
 
 /** The nearest of some of the centres, the lowest of equals: [index or -1, squared distance]. */
 export function nearest(centers, x, among = () => true) {
-  let best = -1, least = Infinity;
+  let best = -1,
+    least = Infinity;
   for (let i = 0; i < centers.shape[0]; i++) {
     if (!among(i)) continue;
     const far = distance(centers, i, x);
@@ -33,9 +33,12 @@ export function nearest(centers, x, among = () => true) {
 }
 
 function direction(around, x) {
-  let best = 0, most = -1, minus = 0;
+  let best = 0,
+    most = -1,
+    minus = 0;
   for (let i = 0; i < around.shape[0]; i++) {
-    const product = along(around, i, x), size = Math.abs(product);
+    const product = along(around, i, x),
+      size = Math.abs(product);
     if (size > most) [best, most, minus] = [i, size, product < 0 ? 1 : 0];
   }
   return 2 * best + minus;
@@ -45,9 +48,7 @@ const beyond = (edges, far) => edges.filter((edge) => edge < far).length;
 
 function quadtreeIds({ subspace, order, cuts, top }, x) {
   const { matrix, bits, sides } = subspace ?? {};
-  const seen = subspace
-    ? across(matrix, x).map((y, j) => clip(Math.floor(y / 2 ** bits), -sides[j], sides[j]))
-    : x;
+  const seen = subspace ? across(matrix, x).map((y, j) => clip(Math.floor(y / 2 ** bits), -sides[j], sides[j])) : x;
   const interval = cuts.map(({ data }, j) => data.filter((cut) => cut <= seen[j]).length);
   const left = cuts.map((_, j) => order.filter((column) => column === j).length);
   const ids = [0n];
@@ -93,20 +94,25 @@ export const KINDS = {
 
 export const knows = (kind) => Object.hasOwn(KINDS, kind);
 
-/** The buckets of a lattice row: BigInts (levels), -1 for none. */
+/**
+ * The buckets of a lattice row: BigInts (levels), -1 for none. A bundle that lies about its buckets must not make a
+ * report, or the lack of one, that depends on the row otherwise: what is no bucket, and what fails, is none.
+ */
 export function locate(cells, x) {
-  const ids = KINDS[cells.kind](cells, x).map(BigInt);
-  const inside = ids.length === cells.sizes.length && ids.every((id, i) => id >= NONE && id < BigInt(cells.sizes[i]));
-  if (!inside) throw new Refused("bundle", "the bundle's buckets contradict one another: nothing was encoded");
-  return ids;
+  const { sizes } = cells;
+  try {
+    const ids = KINDS[cells.kind](cells, x).map(BigInt);
+    return sizes.map((size, i) => (ids[i] >= 0n && ids[i] < BigInt(size) ? ids[i] : NONE));
+  } catch {
+    return sizes.map(() => NONE);
+  }
 }
 
-/** The vector of a lattice row in a bucket: integers. */
-export function vectorOf(vectors, x, id) {
+function vectorIn(vectors, x, id) {
   const { kind, centers, radii, scale, weighted } = vectors;
   if (kind === "rows") return x;
-  if (id < 0n) return Array(vectors.dimension).fill(0);
-  const d = x.length, own = (array) => (array.shape[0] === 1 ? 0 : Number(id));
+  const d = x.length,
+    own = (array) => (array.shape[0] === 1 ? 0 : Number(id));
   const off = x.map((xj, j) => xj - centers.data[own(centers) * d + j]);
   if (kind === "offsets") return off;
   const radius = radii.data[own(radii)];
@@ -114,4 +120,13 @@ export function vectorOf(vectors, x, id) {
   const values = off.map((xj) => xj * factor);
   if (weighted) values.push(factor * (radius * 0.5));
   return values.map(Math.trunc);
+}
+
+/** The vector of a lattice row in a bucket: integers (dimension); zero where there is none. */
+export function vectorOf(vectors, x, id) {
+  try {
+    const found = id < 0n ? [] : vectorIn(vectors, x, id);
+    if (found.length === vectors.dimension && found.every(Number.isSafeInteger)) return found;
+  } catch {}
+  return Array(vectors.dimension).fill(0);
 }

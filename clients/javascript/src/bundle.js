@@ -22,11 +22,14 @@ export class Bundle {
    * @param options sha256: the bundle's name, plan: the plan's hash (hex); other ones are refused
    */
   static async load(source, { sha256, plan, fetch = globalThis.fetch } = {}) {
-    const from = getter(source, fetch), json = await from(".json"), name = await digest(json);
+    const from = getter(source, fetch),
+      json = await from(".json"),
+      name = await digest(json);
     if (sha256 && name !== sha256.toLowerCase()) refuse("it is not the one that was announced: its name does not fit");
     const content = parsed(json);
     if (RARE.test(JSON.stringify(content))) await import("./rare.js");
-    if (content.bundle !== FORMAT) refuse(`its format is ${content.bundle}, and this client reads ${FORMAT}: update it`);
+    if (content.bundle !== FORMAT)
+      refuse(`its format is ${content.bundle}, and this client reads ${FORMAT}: update it`);
     if (plan && content.plan !== plan) refuse("it belongs to another plan");
     const bin = await from(".bin");
     need(bin.length === content.arrays?.bytes && (await digest(bin)) === content.arrays.sha256, "arrays");
@@ -39,12 +42,14 @@ export class Bundle {
     const odds = (e) => `${Number(Math.exp(e).toPrecision(3))} times`;
     const rest = delta ? `, but for a chance of ${delta}` : "";
     const alone = Math.max(...questions.map(({ alone }) => alone ?? Infinity));
-    const coins = trust === "Local"
-      ? "This device has worked out from the coins that it throws that it keeps this."
-      : Number.isFinite(alone)
-        ? `That holds for the shuffled messages. Before they are shuffled, ${odds(alone)} (worked out from the coins).`
-        : "That holds for the shuffled messages; without an honest shuffler nothing does.";
-    const said = `What you send in ${rounds > 1 ? `all ${rounds} rounds` : "this round"} is at most ${odds(epsilon)} as ` +
+    const coins =
+      trust === "Local"
+        ? "This device has worked out from the coins that it throws that it keeps this."
+        : Number.isFinite(alone)
+          ? `That holds for the shuffled messages. Before that, ${odds(alone)} (worked out from the coins).`
+          : "That holds for the shuffled messages; without an honest shuffler nothing does.";
+    const said =
+      `What you send in ${rounds > 1 ? `all ${rounds} rounds` : "this round"} is at most ${odds(epsilon)} as ` +
       `likely with your row as with any other one (epsilon ${epsilon})${rest}. ${coins}`;
     return [said, ...words, ...warnings.map((warning) => `Warning: ${warning}`)].join("\n");
   }
@@ -65,7 +70,8 @@ function getter(source, fetch) {
   };
 }
 
-const bytesOf = (given) => (ArrayBuffer.isView(given) ? new Uint8Array(given.buffer, given.byteOffset, given.byteLength) : new Uint8Array(given));
+const bytesOf = (given) =>
+  ArrayBuffer.isView(given) ? new Uint8Array(given.buffer, given.byteOffset, given.byteLength) : new Uint8Array(given);
 
 /** SHA-256 in hex. */
 async function digest(bytes) {
@@ -122,7 +128,10 @@ function checked(content) {
   number(content.epsilon, Number.MIN_VALUE, 1e6, "epsilon");
   number(content.delta, 0, 1, "delta");
   need(columns === null || (columns.length === dimension && new Set(columns).size === dimension), "columns");
-  need([content.words, content.warnings].every((lines) => lines.every((line) => typeof line === "string")), "words");
+  need(
+    [content.words, content.warnings].every((lines) => lines.every((line) => typeof line === "string")),
+    "words",
+  );
   checkDomain(content.domain, dimension);
   for (const { kind, sizes } of bucketings) {
     need(knows(kind), `buckets of the kind '${kind}', which this client does not know`);
@@ -130,7 +139,7 @@ function checked(content) {
   }
   questions.forEach((question) => checkQuestion(content, question));
   checkDrawings(content);
-  content.cost = cost(content);
+  content.costs = costs(content);
   content.stamp = unhex(head.slice(0, 16));
   return content;
 }
@@ -139,7 +148,10 @@ function checkDomain(domain, d) {
   const { kind, middle, unit, lower, upper, sides, max_norm, offset, scale } = domain;
   if (kind === "reframed") {
     numbers(offset, d, "offset");
-    need(numbers(scale, d, "scale").every((x) => x > 0), "scale");
+    need(
+      numbers(scale, d, "scale").every((x) => x > 0),
+      "scale",
+    );
     return checkDomain(domain.then, d);
   }
   if (kind === "graded") {
@@ -150,13 +162,20 @@ function checkDomain(domain, d) {
   numbers(middle, d, "middle");
   need(number(unit, 2 ** -400, 2 ** 400, "unit") && Number.isInteger(Math.log2(unit)), "unit");
   if (kind === "ball") return whole(max_norm, 1, 2 ** 20, "max_norm");
-  need(numbers(lower, d, "lower").every((x, j) => x < numbers(upper, d, "upper")[j]), "lower");
-  return need(numbers(sides, d, "sides").every((x) => x >= 0 && x <= 2 ** 20), "sides");
+  need(
+    numbers(lower, d, "lower").every((x, j) => x < numbers(upper, d, "upper")[j]),
+    "lower",
+  );
+  return need(
+    numbers(sides, d, "sides").every((x) => x >= 0 && x <= 2 ** 20),
+    "sides",
+  );
 }
 
 function checkQuestion(content, question) {
   const { vectors, share, channel, messages, body_bytes, epsilon, delta } = question;
-  const cells = content.bucketings[question.bucketing], kind = CHANNELS[channel.kind];
+  const cells = content.bucketings[question.bucketing],
+    kind = CHANNELS[channel.kind];
   need(cells && kind, `a question of the kind '${channel.kind}', which this client does not know`);
   number(epsilon, Number.MIN_VALUE, 1e6, "epsilon");
   number(delta, 0, 1, "delta");
@@ -176,6 +195,7 @@ function checkQuestion(content, question) {
   const bytes = kind.check(channel, question, cells.sizes);
   question.single = channel.kind !== "blanket" && channel.kind !== "shares";
   if (question.single) number(alone, Number.MIN_VALUE, 1e6, "alone");
+  need(content.trust === "Shuffled" || alone === epsilon, "alone");
   const head = question.single && content.trust === "Shuffled" ? 8 : 0;
   need(body_bytes === messages * (head + bytes) && (messages === 1 || !question.single), "body_bytes");
 }
@@ -186,20 +206,33 @@ function checkDrawings({ drawings, questions, trust, answer_bytes }) {
   need(listed.length === questions.length && listed.every((q, i) => q === i), "drawings");
   let bytes = 0;
   for (const drawing of drawings) {
-    const own = drawing.questions.map((q) => questions[q]), shares = own.map(({ share }) => share);
-    need(own.length === 1 || shares.every((share) => share && share.key.a === shares[0].key.a && share.key.b === shares[0].key.b), "shares");
+    const own = drawing.questions.map((q) => questions[q]),
+      shares = own.map(({ share }) => share);
+    need(
+      own.length === 1 ||
+        shares.every((share) => share && share.key.a === shares[0].key.a && share.key.b === shares[0].key.b),
+      "shares",
+    );
     const ends = shares.length > 1 ? [...shares].sort((a, b) => a.from - b.from) : [];
-    need(ends.every((share, i) => !i || ends[i - 1].to <= share.from), "shares");
+    need(
+      ends.every((share, i) => !i || ends[i - 1].to <= share.from),
+      "shares",
+    );
     need(drawing.bytes === Math.max(...own.map((q) => q.body_bytes)) + (trust === "Local" ? 0 : 2), "bytes");
     bytes += drawing.bytes;
   }
   need(bytes === answer_bytes && bytes <= 2 ** 26, "answer_bytes");
 }
 
-/** What this round costs a user, where questions' epsilons add up: she answers one question of each drawing. */
-function cost({ drawings, questions, trust, epsilon }) {
-  if (trust === "Shuffled") return 0;
-  const total = drawings.reduce((sum, drawing) => sum + Math.max(...drawing.questions.map((q) => questions[q].epsilon)), 0);
-  need(total <= epsilon * (1 + ROUNDING), "its questions cost more than the plan's epsilon");
-  return total;
+/** What this round costs a user (epsilon, delta), where questions add up: she answers one question of each drawing. */
+function costs({ drawings, questions, trust, epsilon, delta }) {
+  if (trust === "Shuffled") return [0, 0];
+  const most = (what) =>
+    drawings.reduce((sum, drawing) => sum + Math.max(...drawing.questions.map((q) => questions[q][what])), 0);
+  const both = [most("epsilon"), most("delta")];
+  need(
+    both[0] <= epsilon * (1 + ROUNDING) && both[1] <= delta * (1 + ROUNDING),
+    "its questions cost more than the plan",
+  );
+  return both;
 }

@@ -22,6 +22,18 @@ export function answered({ level_key: key, levels }, u) {
   return key ? [below(word(key, u), levels.length)] : levels.map((_, i) => i);
 }
 
+/** Checks that answers stand side by side in a report, or all at its start where one of them is sent. */
+export function laidOut({ levels, level_key, width }) {
+  let next = 0,
+    most = 0;
+  for (const level of levels) {
+    need(level.at === next && whole(level.width, 1, 2 ** 26, "width"), "at");
+    most = Math.max(most, next + level.width);
+    if (!level_key) next += level.width;
+  }
+  need(most === width, "width");
+}
+
 /** Counts and vectors by one answer per level. random: a level's coins by name. */
 function randomised(random, answer) {
   return {
@@ -30,13 +42,14 @@ function randomised(random, answer) {
       if (share === "users" && levels.length > 1) keys(channel, "level_key");
       else need(channel.level_key === null, "level_key");
       need(levels.length === sizes.length && dtype in BYTES, "levels");
+      need(random === COUNTS ? !question.vectors : question.vectors, "vectors");
+      laidOut(channel);
       const ratios = levels.map((level, i) => {
         const coins = random[level.randomiser];
         need(coins, `a randomiser '${level.randomiser}', which this client does not know`);
-        whole(level.at, 0, width, "at");
         const most = coins.check(level, channel);
         need(level.size === undefined || random !== COUNTS || level.size === Number(sizes[i]), "size");
-        need(coins.numbers(level, channel) === level.width && level.at + level.width <= width, "width");
+        need(coins.numbers(level, channel) === level.width, "width");
         need(most <= 256 ** BYTES[dtype], "dtype");
         return coins.ratio(level, channel);
       });
@@ -47,7 +60,8 @@ function randomised(random, answer) {
       return BYTES[dtype] * width;
     },
     encode(channel, ids, vector, u, draw, put, start) {
-      const { dtype, levels } = channel, size = BYTES[dtype];
+      const { dtype, levels } = channel,
+        size = BYTES[dtype];
       for (const i of answered(channel, u)) {
         const sent = answer(random[levels[i].randomiser], channel, levels[i], ids[i], vector, u, draw);
         sent.forEach((x, j) => put(start + size * (levels[i].at + j), x, size));

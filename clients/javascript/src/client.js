@@ -16,8 +16,8 @@ export class Client {
 
   /**
    * @param options url (of the collector), user (number), store (what remembers), lifetime and lifetimeDelta (most
-   *   epsilon and delta ever, over all plans: kept by the store, lowered at will, never raised), plan (hash: another one
-   *   is refused), ticket (64 bytes), fetch, pause (seconds -> promise)
+   *   epsilon and delta ever, over all plans: kept by the store, lowered at will, never raised), plan (hash: another
+   *   one is refused), ticket (64 bytes), fetch, pause (seconds -> promise)
    */
   constructor({ url, user, store, lifetime, lifetimeDelta, fetch, pause = wait, ...options }) {
     if (!store) throw new Refused("input", "a client needs a store that remembers what was sent");
@@ -32,7 +32,9 @@ export class Client {
 
   /** The report of this round: charged once, drawn once, and remembered before it is handed back. Null: not asked. */
   async answer(bundle, row) {
-    const { content } = bundle, { user, store } = this.#options, number = userOf(user, content.users);
+    const { content } = bundle,
+      { user, store } = this.#options,
+      number = userOf(user, content.users);
     const draw = prepared(bundle, row, user);
     await this.#promise();
     if (!asks(bundle, number)) return null;
@@ -65,7 +67,8 @@ export class Client {
 
   /** Answer the collector's open round, if it was not answered: {status, round, report}. */
   async answerOpenRound(row) {
-    const { plan, store } = this.#options, open = await this.#json("round");
+    const { plan, store } = this.#options,
+      open = await this.#json("round");
     if (plan && open.plan !== plan) throw new Refused("bundle", "the collector has another plan: nothing was sent");
     const { round } = open;
     if (!open.open) return { status: "closed", round };
@@ -81,8 +84,10 @@ export class Client {
 
   /** The bundle of an announced round, checked against its announcement. */
   async bundle({ bundle: path, sha256, plan, round, head }) {
-    const { fetch } = this.#options, url = new URL(String(path).replace(/^\/+/, ""), this.#base);
-    const bundle = await Bundle.load(url, { sha256, plan, fetch }), { content } = bundle;
+    const { fetch } = this.#options,
+      url = new URL(String(path).replace(/^\/+/, ""), this.#base);
+    const bundle = await Bundle.load(url, { sha256, plan, fetch }),
+      { content } = bundle;
     if (content.round !== round || content.head !== head)
       throw new Refused("bundle", "the collector's bundle is of another round: nothing was sent");
     return bundle;
@@ -92,7 +97,8 @@ export class Client {
   async spent() {
     await this.#promise();
     return this.#options.store.update((state) => {
-      const [epsilon, delta] = sums(opened(state)), { lifetime } = state;
+      const [epsilon, delta] = sums(opened(state)),
+        { lifetime } = state;
       return { epsilon, delta, left: lifetime && lifetime.map((most, i) => Math.max(0, most - [epsilon, delta][i])) };
     });
   }
@@ -110,7 +116,8 @@ export class Client {
     await this.#options.store.update((state) => {
       const before = opened(state).lifetime;
       if (!before && epsilon === undefined) throw new Refused("input", "a lifetime's delta needs a lifetime");
-      const old = before ?? [Infinity, delta ?? 1e-3], given = [epsilon ?? old[0], delta ?? old[1]];
+      const old = before ?? [Infinity, delta ?? 1e-3],
+        given = [epsilon ?? old[0], delta ?? old[1]];
       if (given.some((now, i) => now > old[i]))
         throw new Refused("budget", `the lifetime is ${old[0]} (delta ${old[1]}): it can be lowered, never raised`);
       state.lifetime = given;
@@ -128,26 +135,34 @@ function opened(state) {
 
 /** Epsilon and delta of all plans but one. */
 function sums(state, but) {
-  const others = Object.entries(state.plans).filter(([plan]) => plan !== but).map(([, paid]) => paid);
+  const others = Object.entries(state.plans)
+    .filter(([plan]) => plan !== but)
+    .map(([, paid]) => paid);
   return [others.reduce((sum, p) => sum + p.epsilon, 0), others.reduce((sum, p) => sum + p.delta, 0)];
 }
 
 /** Charge a plan's whole cost once, and note that this round is about to be answered. */
 function charge(state, content, user) {
-  const { plan, round, head, epsilon, delta } = content, known = state.plans[plan];
+  const { plan, round, head, epsilon, delta } = content,
+    known = state.plans[plan];
   if (!known && state.lifetime) {
     const spent = sums(state, plan);
     [epsilon, delta].forEach((cost, i) => {
-      const most = state.lifetime[i], left = most - spent[i];
+      const most = state.lifetime[i],
+        left = most - spent[i];
       if (cost > left + most * ROUNDING)
-        throw new Refused("budget", `this plan costs ${i ? "delta" : "epsilon"} ${cost}, and ${left} of ${most} is left`);
+        throw new Refused(
+          "budget",
+          `this plan costs ${i ? "delta" : "epsilon"} ${cost}, and ${left} of ${most} is left`,
+        );
     });
   }
   const paid = (state.plans[plan] ??= { user: String(user), epsilon, delta, rounds: {} });
   if (paid.user !== String(user)) throw new Refused("round", "another number has answered this plan here already");
   if (paid.epsilon !== epsilon || paid.delta !== delta) throw new Refused("round", "this plan's cost was changed");
-  const own = (paid.rounds[round] ??= { head, cost: content.cost });
+  const own = (paid.rounds[round] ??= { head, costs: content.costs });
   if (own.head !== head) throw new Refused("round", "this round was published anew, with other answers before it");
-  const costs = Object.values(paid.rounds).reduce((sum, { cost }) => sum + cost, 0);
-  if (costs > epsilon * (1 + ROUNDING)) throw new Refused("budget", "the plan's rounds cost more than the plan");
+  const most = (i) => Object.values(paid.rounds).reduce((sum, { costs }) => sum + costs[i], 0);
+  if ([epsilon, delta].some((whole, i) => most(i) > whole * (1 + ROUNDING)))
+    throw new Refused("budget", "the plan's rounds cost more than the plan");
 }

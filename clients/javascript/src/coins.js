@@ -16,13 +16,16 @@ const response = (most, names, symbolOf) => ({
   check(level) {
     chances(level, "keep");
     if (names.length) keys(level, ...names);
+    else need(level.symbols === level.size + 1, "symbols"); // a symbol beyond them would tell its bucket
+    if (names[0] === "row") whole(level.bits, 0, 24, "bits");
     whole(level.symbols, 2, most, "symbols");
     return level.symbols;
   },
   numbers: () => 1,
   ratio: responseRatio,
   answer(level, id, u, draw) {
-    const [coin, other] = draw(2), symbol = symbolOf(level, u, id);
+    const [coin, other] = draw(2),
+      symbol = symbolOf(level, u, id);
     return [symbol >= 0 && coin < level.keep ? symbol : below(other, level.symbols)];
   },
 });
@@ -57,11 +60,14 @@ const subset = {
   },
   numbers: ({ size }) => Math.ceil((size + 1) / 8),
   ratio({ size, chosen, keep }) {
-    const least = ALL / BigInt(size + 1), k = BigInt(chosen), most = (ALL + k - 1n) / k;
+    const least = ALL / BigInt(size + 1),
+      k = BigInt(chosen),
+      most = (ALL + k - 1n) / k;
     return [(ALL - keep) * least + keep * most, (ALL - keep) * least];
   },
   answer({ size, chosen, keep }, id, u, draw) {
-    const m = size + 1, words = draw(m + 3);
+    const m = size + 1,
+      words = draw(m + 3);
     const ranks = Array.from({ length: m }, (_, i) => i);
     ranks.sort((i, j) => (words[i] < words[j] ? -1 : words[i] > words[j] ? 1 : i - j));
     const set = ranks.slice(0, chosen).sort((i, j) => i - j);
@@ -100,9 +106,12 @@ const codebook = {
   numbers: () => 1,
   ratio: ({ near, far }) => [near, far],
   answer(level, unit, u, draw) {
-    const { size } = level, turned = turn(level, unit, u), [place, opposite] = placed(level, draw(1)[0]);
+    const { size } = level,
+      turned = turn(level, unit, u),
+      [place, opposite] = placed(level, draw(1)[0]);
     // the lowest bits of |w_j| give way to j, so that one sort orders both
-    const big = turned instanceof BigInt64Array, last = big ? BigInt(size - 1) : size - 1;
+    const big = turned instanceof BigInt64Array,
+      last = big ? BigInt(size - 1) : size - 1;
     const keys = turned.map((w, j) => ((w < 0 ? -w : w) & ~last) | (last - (big ? BigInt(j) : j)));
     const axis = Number(last - (keys.sort()[size - 1 - place] & last));
     return [axis + (turned[axis] < 0 !== opposite ? size : 0)];
@@ -111,10 +120,13 @@ const codebook = {
 
 /** D^1.5 2^bits R u, in integers: three times random signs and a Hadamard transform. */
 function turn({ size, bits, signs }, unit, u) {
-  const big = size > 256, w = big ? new BigInt64Array(size) : new Int32Array(size);
+  const big = size > 256,
+    w = big ? new BigInt64Array(size) : new Int32Array(size);
   unit.forEach((x, j) => (w[j] = big ? BigInt(rint(x * 2 ** bits)) : rint(x * 2 ** bits)));
   for (let i = 0, half = size / 64; i < signs.length; i++) {
-    const flips = word(signs[i], u), low = Number(flips & 0xffffffffn), high = Number(flips >> 32n);
+    const flips = word(signs[i], u),
+      low = Number(flips & 0xffffffffn),
+      high = Number(flips >> 32n);
     const start = 64 * (i % half);
     for (let j = 0; j < 64; j++) if (((j < 32 ? low : high) >>> (j & 31)) & 1) w[start + j] = -w[start + j];
     if (i % half === half - 1) transform(w);
@@ -126,7 +138,8 @@ function transform(w) {
   for (let half = 1; half < w.length; half *= 2)
     for (let start = 0; start < w.length; start += 2 * half)
       for (let j = start; j < start + half; j++) {
-        const a = w[j], b = w[j + half];
+        const a = w[j],
+          b = w[j + half];
         w[j] = a + b;
         w[j + half] = a - b;
       }
@@ -134,9 +147,11 @@ function transform(w) {
 
 /** A word to a place in the order of |w_j|, largest first, and whether the sign is the other one. */
 function placed({ inside, near, far }, word) {
-  const k = BigInt(inside), edge = near * k;
+  const k = BigInt(inside),
+    edge = near * k;
   if (word < edge) return [Number(word / near), false];
-  const outer = (word - edge) / far, beyond = outer - k;
+  const outer = (word - edge) / far,
+    beyond = outer - k;
   return beyond < 0n ? [Number(outer), true] : [inside + Number(beyond >> 1n), (beyond & 1n) === 1n];
 }
 

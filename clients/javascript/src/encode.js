@@ -9,7 +9,9 @@ const NOTHING = 0xffff;
 /** A row, given as a list or by the names of the columns, as finite numbers (d). */
 function rowOf({ columns, dimension }, row) {
   const named = columns && row !== null && typeof row === "object" && !Array.isArray(row) && !ArrayBuffer.isView(row);
-  const values = named ? columns.map((name) => (Object.hasOwn(row, name) ? row[name] : undefined)) : Array.from(row ?? []);
+  const values = named
+    ? columns.map((name) => (Object.hasOwn(row, name) ? row[name] : undefined))
+    : Array.from(row ?? []);
   if (values.length !== dimension || !values.every((x) => typeof x === "number" && Number.isFinite(x)))
     throw new Refused("input", `a row has ${dimension} finite numbers${columns ? `: ${columns.join(", ")}` : ""}`);
   return values;
@@ -43,7 +45,8 @@ export function encode(bundle, row, user, words = webCrypto) {
 
 /** The row and the user checked, and what draws the report: nothing is drawn yet. */
 export function prepared({ content }, row, user) {
-  const number = userOf(user, content.users), x = snap(content.domain, rowOf(content, row));
+  const number = userOf(user, content.users),
+    x = snap(content.domain, rowOf(content, row));
   return (words) => {
     const drawn = [];
     const draw = (n) => drawn[drawn.push(words(n)) - 1];
@@ -68,9 +71,11 @@ function reportOf(content, x, user, draw) {
     return { asked: questions.find((q) => holds(content.questions[q].share, u)), u, bytes };
   });
   if (!asks({ content }, user)) return null;
-  const slots = new Map(), located = new Map();
+  const slots = new Map(),
+    located = new Map();
   for (const part of parts.filter(({ asked }) => asked !== undefined).sort((a, b) => a.asked - b.asked)) {
-    const question = content.questions[part.asked], at = question.bucketing;
+    const question = content.questions[part.asked],
+      at = question.bucketing;
     if (!located.has(at)) located.set(at, locate(content.bucketings[at], x));
     slots.set(part, bodyOf(question, located.get(at), x, part.u, draw, shuffled));
   }
@@ -90,7 +95,8 @@ function reportOf(content, x, user, draw) {
 
 /** The bytes of one question's answer; under Shuffled trust a single message begins with its private number. */
 function bodyOf({ vectors, channel, body_bytes, single }, ids, x, u, draw, shuffled) {
-  const { put, bytes } = writer(body_bytes), named = shuffled && single;
+  const { put, bytes } = writer(body_bytes),
+    named = shuffled && single;
   const vector = vectors && shrink(vectorOf(vectors, x, ids[0]), vectors.l2, vectors.l1);
   if (named) put(0, u, 8);
   CHANNELS[channel.kind].encode(channel, ids, vector, u, draw, put, named ? 8 : 0);

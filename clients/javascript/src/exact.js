@@ -8,7 +8,7 @@ export function fraction(x) {
   return [BigInt(x), under];
 }
 
-/** [low, high] with low <= 2^precision e^-(n/d) <= high, high - low <= 2; the series and its proof: `exact_coins.py`. */
+/** [low, high] with low <= 2^precision e^-(n/d) <= high, high - low <= 2; with its proof in `exact_coins.py`. */
 export function expBounds([n, d], precision) {
   if (n === 0n) return [1n << precision, 1n << precision];
   if (n >= precision * d) return [0n, 1n];
@@ -16,12 +16,15 @@ export function expBounds([n, d], precision) {
   const halvings = spare > 0n ? spare : 0n;
   const q = precision + 2n * halvings + 2n * length(precision) + 16n;
   const f = (n << q) / (d << halvings);
-  let term = 1n << q, terms = 0n, total = 0n;
+  let term = 1n << q,
+    terms = 0n,
+    total = 0n;
   while (term) {
     total += terms & 1n ? -term : term;
     term = ((term * f) >> q) / ++terms;
   }
-  let low = total - 2n * terms - 4n, high = total + 2n * terms + 4n;
+  let low = total - 2n * terms - 4n,
+    high = total + 2n * terms + 4n;
   for (let i = 0n; i < halvings; i++) {
     low = (low * low) >> q;
     high = -((-high * high) >> q);

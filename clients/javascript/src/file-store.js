@@ -17,7 +17,9 @@ export class FileStore {
     const lock = `${this.#path}.lock`;
     await locked(lock);
     try {
-      const state = stateOf(this.#path), before = JSON.stringify(state), result = fn(state);
+      const state = stateOf(this.#path),
+        before = JSON.stringify(state),
+        result = fn(state);
       if (JSON.stringify(state) !== before) durable(this.#path, JSON.stringify(state));
       return result;
     } finally {
@@ -73,7 +75,8 @@ async function locked(lock) {
 }
 
 function durable(path, text) {
-  const fresh = `${path}.new`, file = fs.openSync(fresh, "w", 0o600);
+  const fresh = `${path}.new`,
+    file = fs.openSync(fresh, "w", 0o600);
   fs.writeFileSync(file, text);
   fs.fsyncSync(file);
   fs.closeSync(file);

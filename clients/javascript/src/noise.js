@@ -56,7 +56,8 @@ class Gaussian {
 
 /** Discrete Gaussian integers (size): candidates of three words, one after the other (`exact_noise.py`). */
 export function gaussians(sigma, size, draw) {
-  const law = new Gaussian(sigma), found = [];
+  const law = new Gaussian(sigma),
+    found = [];
   while (found.length < size) {
     const value = law.candidate(...draw(3), () => draw(1)[0]);
     if (value !== null) found.push(value);
@@ -66,7 +67,8 @@ export function gaussians(sigma, size, draw) {
 
 /** Integral of f over [a, b] by Simpson's rule. */
 export function integral(f, a, b) {
-  const n = 4096, h = (b - a) / n;
+  const n = 4096,
+    h = (b - a) / n;
   let sum = f(a) + f(b);
   for (let i = 1; i < n; i++) sum += (i % 2 ? 4 : 2) * f(a + i * h);
   return (sum * h) / 3;
@@ -74,7 +76,8 @@ export function integral(f, a, b) {
 
 /** The delta of Gaussian noise of sensitivity / sigma = mu at an epsilon. */
 export function deltaOf(epsilon, mu) {
-  const start = (epsilon - (mu * mu) / 2) / mu, from = Math.max(start, -12);
+  const start = (epsilon - (mu * mu) / 2) / mu,
+    from = Math.max(start, -12);
   const density = (z) => Math.exp((-z * z) / 2) / Math.sqrt(2 * Math.PI);
   return integral((z) => density(z) * -Math.expm1(mu * (start - z)), from, Math.max(from, 0) + 12);
 }

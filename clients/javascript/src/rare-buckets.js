@@ -42,7 +42,7 @@ function assigned({ own, centers, ranks, kept }, x) {
   for (const rank of [...new Set(own.map((one) => one.rank))].sort((a, b) => b - a)) {
     let least = Infinity;
     for (const one of own) {
-      const [found, far] = one.rank === rank && at < 0 | least < Infinity ? created(one.created, x) : [-1, 0];
+      const [found, far] = one.rank === rank && (at < 0) | (least < Infinity) ? created(one.created, x) : [-1, 0];
       if (found >= 0 && far < least) [at, least] = [found + one.start, far];
     }
     if (at < 0) continue;
@@ -57,13 +57,16 @@ function assigned({ own, centers, ranks, kept }, x) {
 
 /** (m + 1) times the squared length of a point (m + 1), projected to the sum 0. */
 function energy(points) {
-  const big = points.map(BigInt), sum = big.reduce((s, x) => s + x, 0n);
+  const big = points.map(BigInt),
+    sum = big.reduce((s, x) => s + x, 0n);
   return BigInt(points.length) * big.reduce((s, x) => s + x * x, 0n) - sum * sum;
 }
 
 /** Integers (m + 1), those outside the ball put back on it. */
 function inBall(points, radius) {
-  const size = points.length, whole = energy(points), sum = points.reduce((s, x) => s + x, 0);
+  const size = points.length,
+    whole = energy(points),
+    sum = points.reduce((s, x) => s + x, 0);
   if (whole <= BigInt(size) * BigInt(radius) ** 2n) return points;
   const factor = radius / Math.sqrt(Number(whole) * size);
   return points.map((x) => Math.floor((size * x - sum) * factor));
@@ -71,11 +74,14 @@ function inBall(points, radius) {
 
 /** The name (m) of the point of a shifted lattice A*_m that is nearest to integers (m + 1). */
 function nameOf({ step, shift }, points) {
-  const size = points.length, columns = points.map((x, j) => x - shift[j]);
-  const whole = columns.map((x) => Math.floor(x / step)), rest = columns.map((x, j) => x - whole[j] * step);
+  const size = points.length,
+    columns = points.map((x, j) => x - shift[j]);
+  const whole = columns.map((x) => Math.floor(x / step)),
+    rest = columns.map((x, j) => x - whole[j] * step);
   const order = rest.map((_, j) => j).sort((i, j) => rest[j] - rest[i] || i - j);
   const total = rest.reduce((s, x) => s + x, 0);
-  let best = 0, least = 0;
+  let best = 0,
+    least = 0;
   for (let k = 1, sum = 0; k < size; k++) {
     sum += rest[order[k - 1]];
     const far = step * k * (size - k) - 2 * size * sum + 2 * k * total;
@@ -114,7 +120,8 @@ Object.assign(KINDS, {
     return intervalsOf(intervals, x).map((step) => first + BigInt(step));
   },
   regions: ({ hash, intervals, values, chosen }, x) => {
-    const at = position(values, valueOf(hash, x)), d = x.length;
+    const at = position(values, valueOf(hash, x)),
+      d = x.length;
     const near = (step, j) => Math.abs(step - chosen.data[at * d + j]) <= 1;
     return [at >= 0 && intervalsOf(intervals, x).every(near) ? at : -1];
   },

@@ -1,5 +1,5 @@
 /** Answers of several messages under Shuffled trust, and a Gaussian vector for every bucket. */
-import { answered, BYTES, CHANNELS } from "./channels.js";
+import { answered, BYTES, CHANNELS, laidOut } from "./channels.js";
 import { keys, need, number, whole } from "./check.js";
 import { deltaOf, gaussians } from "./noise.js";
 import { clip, squares } from "./rows.js";
@@ -10,9 +10,10 @@ const gaussianVectors = {
   check(channel, question, sizes) {
     const { levels, l2, sigma, shift, dimension, width } = channel;
     if (channel.level_key !== null) keys(channel, "level_key");
-    need(levels.length === sizes.length && channel.dtype === "u4", "levels");
+    need(levels.length === sizes.length && channel.dtype === "u4" && question.vectors, "levels");
+    laidOut(channel);
     levels.forEach((level, i) => {
-      need(level.width === Number(sizes[i]) * dimension && level.at + level.width <= width, "width");
+      need(level.width === Number(sizes[i]) * dimension, "width");
       number(level.longest, 1, 2 ** 62, "longest");
     });
     whole(shift, -64, 64, "shift");
@@ -28,7 +29,8 @@ const gaussianVectors = {
     for (const i of answered(channel, u)) {
       const { at, width, longest } = levels[i];
       const sums = gaussians(sigma, width, draw).map(Number);
-      if (ids[i] >= 0n) vector.forEach((x, j) => (sums[Number(ids[i]) * vector.length + j] += Math.trunc(x * 2 ** shift)));
+      if (ids[i] >= 0n)
+        vector.forEach((x, j) => (sums[Number(ids[i]) * vector.length + j] += Math.trunc(x * 2 ** shift)));
       let sent = sums.map((x) => clip(x, -farthest, farthest));
       const norm = Math.sqrt(squares(sent));
       if (norm > longest) sent = sent.map((x) => Math.trunc(x * ((longest * (1 - 2 ** -40)) / norm)));
@@ -52,7 +54,9 @@ const blanket = {
   encode({ levels, blankets, values }, ids, vector, u, draw, put) {
     const words = draw(2 * levels.length * (1 + blankets));
     for (let i = 0; 2 * i < words.length; i++) {
-      const level = Math.floor(i / (1 + blankets)), tag = words[2 * i], id = ids[level];
+      const level = Math.floor(i / (1 + blankets)),
+        tag = words[2 * i],
+        id = ids[level];
       const own = i % (1 + blankets) === 0 && id >= 0n;
       put(12 * i, level, 2);
       put(12 * i + 2, tag, 8);
@@ -65,15 +69,21 @@ const blanket = {
 const shares = {
   check(channel, question, sizes) {
     const { levels, slots, shares: each, bits, width, dtype } = channel;
-    need(levels.length === sizes.length, "levels");
-    for (const level of levels) {
-      for (const [hash, symbols] of [[level.place, level.places], [level.sign, 2]]) {
+    need(levels.length === sizes.length && width === (question.vectors?.dimension ?? 1), "levels");
+    let next = 0;
+    for (const [i, level] of levels.entries()) {
+      need(level.at === next && level.size === sizes[i], "at");
+      next += level.places * width;
+      for (const [hash, symbols] of [
+        [level.place, level.places],
+        [level.sign, 2],
+      ]) {
         if (hash) keys(hash, "low", "high", "shift");
         if (hash) hash.symbols = symbols;
       }
       need(level.place ? level.sign : level.places === Number(level.size), "places");
     }
-    need(slots === levels.reduce((sum, level) => sum + level.places * width, 0), "slots");
+    need(slots === next, "slots");
     need(whole(bits, 1, 62, "bits") <= 8 * BYTES[dtype], "dtype");
     number(channel.sigma, 1, 2 ** 60, "sigma");
     need(question.messages === slots * whole(each, 5, 512, "shares"), "messages");
@@ -88,7 +98,8 @@ const shares = {
       const values = vector ?? [1];
       values.forEach((x, j) => (sums[at + where * width + j] += BigInt(minus ? -x : x) << BigInt(shift)));
     });
-    const words = draw(slots * (each - 1)), step = 4 + BYTES[dtype];
+    const words = draw(slots * (each - 1)),
+      step = 4 + BYTES[dtype];
     sums.forEach((sum, slot) => {
       for (let i = 0; i < each; i++) {
         const share = i < each - 1 ? words[slot * (each - 1) + i] : sum;

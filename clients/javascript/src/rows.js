@@ -15,7 +15,11 @@ export function squares(v) {
 /** A row (d) of finite numbers as a lattice point (d) of the domain. */
 export function snap(domain, row) {
   const { middle, unit } = domain;
-  if (domain.kind === "reframed") return snap(domain.then, row.map((x, j) => (x - domain.offset[j]) / domain.scale[j]));
+  if (domain.kind === "reframed")
+    return snap(
+      domain.then,
+      row.map((x, j) => (x - domain.offset[j]) / domain.scale[j]),
+    );
   if (domain.kind === "graded") {
     const points = snap(domain.others, row);
     for (const j of domain.columns) points[j] = grade(row[j]);
@@ -28,7 +32,10 @@ export function snap(domain, row) {
   const inside = row.map((x, j) => clip((x - middle[j]) / unit, -(2 ** 80), 2 ** 80));
   const most = inside.reduce((m, x) => Math.max(m, Math.abs(x)), 1);
   const factor = Math.min(1, domain.max_norm / most);
-  return shrink(inside.map((x) => rint(x * factor)), domain.max_norm);
+  return shrink(
+    inside.map((x) => rint(x * factor)),
+    domain.max_norm,
+  );
 }
 
 /** Which of 2^15 steps of a number's magnitude, the first bits of its mantissa, and its sign. */
@@ -49,7 +56,8 @@ export function shrink(v, l2, l1 = Infinity) {
 
 /** A vector (d) of norm at most l2 as a unit vector (d + 1), times a sign. */
 export function lift(v, sign, l2) {
-  const own = squares(v), whole = Math.max(own, l2 * l2);
+  const own = squares(v),
+    whole = Math.max(own, l2 * l2);
   const scale = sign / Math.sqrt(whole);
   return [...v.map((x) => x * scale), scale * Math.sqrt(whole - own)];
 }
@@ -57,7 +65,8 @@ export function lift(v, sign, l2) {
 /** The sum of numbers in halves, as `column_sums` adds them up. */
 export function halves(values) {
   while (values.length > 1) {
-    const half = values.length >> 1, next = new Float64Array(half);
+    const half = values.length >> 1,
+      next = new Float64Array(half);
     for (let i = 0; i < half; i++) next[i] = values[i] + values[half + i];
     if (values.length % 2) next[0] += values[values.length - 1];
     values = next;

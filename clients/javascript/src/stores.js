@@ -11,7 +11,8 @@ export class MemoryStore {
 
   update(fn) {
     const run = this.#last.then(() => {
-      const state = structuredClone(this.#state), result = fn(state);
+      const state = structuredClone(this.#state),
+        result = fn(state);
       this.#state = state;
       return result;
     });
@@ -32,7 +33,8 @@ export class IndexedDBStore {
     const db = await this.#open();
     try {
       return await new Promise((done, failed) => {
-        const change = db.transaction("state", "readwrite", { durability: "strict" }), store = change.objectStore("state");
+        const change = db.transaction("state", "readwrite", { durability: "strict" }),
+          store = change.objectStore("state");
         const read = store.get(1);
         let result, error;
         read.onsuccess = () => {

@@ -8,7 +8,11 @@ export const { FileStore } = await import(DIST ? "../dist/file-store.js" : "../s
 
 export const vectors = (name) => JSON.parse(readFileSync(new URL(`${name}.json`, FOLDER), "utf8"));
 export const names = () =>
-  existsSync(FOLDER) ? readdirSync(FOLDER).filter((name) => name.endsWith(".json")).map((name) => name.slice(0, -5)) : [];
+  existsSync(FOLDER)
+    ? readdirSync(FOLDER)
+        .filter((name) => name.endsWith(".json"))
+        .map((name) => name.slice(0, -5))
+    : [];
 
 const bytes = (text) => Uint8Array.from(Buffer.from(text, "base64"));
 const utf8 = (text) => new TextEncoder().encode(text);
@@ -31,6 +35,14 @@ export const hex = (data) => data && Buffer.from(data).toString("hex");
 export function replayed(words) {
   let at = 0;
   return (n) => BigUint64Array.from(words.slice(at, (at += n)), (word) => BigInt(`0x${word}`));
+}
+
+/** Calls see(array) whenever the system is asked for random numbers, until it is undone. */
+export function watched(see) {
+  const own = crypto.getRandomValues;
+  const value = (some) => own.call(crypto, (see(some), some));
+  Object.defineProperty(crypto, "getRandomValues", { configurable: true, value });
+  return () => delete crypto.getRandomValues;
 }
 
 /** What is raised, which must be a refusal of a kind, in words. */

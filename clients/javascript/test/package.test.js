@@ -27,12 +27,28 @@ test("the sources have no dependencies, and only Node's file has Node's modules 
 });
 
 test("npm pack gives the package, and nothing else", () => {
-  const npm = process.platform === "win32" ? "npm.cmd" : "npm", folder = mkdtempSync(join(tmpdir(), "cloister-"));
+  const npm = process.platform === "win32" ? "npm.cmd" : "npm",
+    folder = mkdtempSync(join(tmpdir(), "cloister-"));
   try {
-    const options = { cwd: here("."), encoding: "utf8", env: { ...process.env, npm_config_offline: "true", npm_config_cache: folder } };
-    const [{ name, files }] = JSON.parse(execFileSync(npm, ["pack", "--dry-run", "--json", "--ignore-scripts"], options));
+    const options = {
+      cwd: here("."),
+      encoding: "utf8",
+      env: { ...process.env, npm_config_offline: "true", npm_config_cache: folder },
+    };
+    const [{ name, files }] = JSON.parse(
+      execFileSync(npm, ["pack", "--dry-run", "--json", "--ignore-scripts"], options),
+    );
     assert.equal(name, "cloister-client");
-    const right = ["README.md", "LICENSE", "package.json", "index.d.ts", "file.d.ts", "dist/cloister-client.js", "dist/rare.js", "dist/file-store.js"];
+    const right = [
+      "README.md",
+      "LICENSE",
+      "package.json",
+      "index.d.ts",
+      "file.d.ts",
+      "dist/cloister-client.js",
+      "dist/rare.js",
+      "dist/file-store.js",
+    ];
     assert.deepEqual(files.map(({ path }) => path).sort(), right.sort());
   } finally {
     rmSync(folder, { recursive: true });
@@ -42,7 +58,9 @@ test("npm pack gives the package, and nothing else", () => {
 test("the package's names are its files, and types say all that is exported", async () => {
   for (const { types, default: file } of Object.values(given.exports)) {
     const said = readFileSync(here(types), "utf8");
-    for (const name of Object.keys(await import(here(file.replace("dist/cloister-client", "src/index").replace("dist", "src")))))
+    for (const name of Object.keys(
+      await import(here(file.replace("dist/cloister-client", "src/index").replace("dist", "src"))),
+    ))
       assert.match(said, new RegExp(`export (declare )?(class|function) ${name}\\b`), `${name} in ${types}`);
   }
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { locate } from "../src/buckets.js";
+import { locate, vectorOf } from "../src/buckets.js";
 import { snap } from "../src/rows.js";
 import { below, hashed, keyOf, word } from "../src/words.js";
 import { client, files, hex, names, refusal, replayed, vectors } from "./fixtures.js";
@@ -20,14 +20,19 @@ for (const name of names().filter((name) => !["primitives", "wrong"].includes(na
 const has = (name) => ({ skip: !names().includes(name) });
 
 test("single steps are those of the vectors", has("primitives"), () => {
-  const steps = vectors("primitives"), of = (text) => BigInt(`0x${text}`);
+  const steps = vectors("primitives"),
+    of = (text) => BigInt(`0x${text}`);
   for (const { key, u, word: right } of steps.word) assert.equal(word(keyOf(key), BigInt(u)), of(right));
   for (const { word: w, m, below: right } of steps.below) assert.equal(below(of(w), m), right);
   for (const { low, high, shift, v, x, k, hash } of steps.hash) {
     const keys = { low: keyOf(low), high: keyOf(high), shift: keyOf(shift), symbols: k };
     assert.equal(hashed(keys, BigInt(v), BigInt(x)), hash);
   }
-  for (const { domain, row, lattice } of steps.snap) assert.deepEqual(snap(domain, row).map((x) => x + 0), lattice);
+  for (const { domain, row, lattice } of steps.snap)
+    assert.deepEqual(
+      snap(domain, row).map((x) => x + 0),
+      lattice,
+    );
 });
 
 for (const { why, ...given } of names().includes("wrong") ? vectors("wrong").cases : []) {
@@ -36,7 +41,20 @@ for (const { why, ...given } of names().includes("wrong") ? vectors("wrong").cas
   });
 }
 
-test("a bucket outside its level is not encoded", () => {
+test("a bundle that lies about its buckets tells nothing: what is no bucket, and what fails, is none", () => {
   const cells = { kind: "grid", sides: [4], parts: [3], sizes: [2] };
-  assert.throws(() => locate(cells, [4]), /nothing was encoded/);
+  assert.deepEqual(
+    [-4, 0, 4].map((x) => locate(cells, [x])[0]),
+    [0n, 1n, -1n],
+  );
+  assert.deepEqual(locate({ kind: "grid", sizes: [2, 5] }, [0]), [-1n, -1n]);
+  assert.deepEqual(locate({ kind: "grid", sides: [NaN], parts: [3], sizes: [2] }, [0]), [-1n]);
+  const centers = { data: [1, NaN, 2 ** 60], shape: [3, 1] };
+  const vectors = (more) => ({ kind: "offsets", dimension: 1, centers, ...more });
+  assert.deepEqual(
+    [0n, 1n, 2n, 3n, -1n].map((id) => vectorOf(vectors(), [5], id)[0]),
+    [4, 0, 0, 0, 0],
+  );
+  assert.deepEqual(vectorOf(vectors({ dimension: 2 }), [5], 0n), [0, 0]);
+  assert.deepEqual(vectorOf({ kind: "clipped", dimension: 1 }, [5], 0n), [0]);
 });

@@ -105,6 +105,12 @@ def test_a_body_without_end_is_cut_off(collector: Process, line: socket.socket) 
     assert works(collector)
 
 
+def test_who_sends_too_much_is_told_so_though_she_sends_it_all_first(collector: Process, line: socket.socket) -> None:
+    size = 3 * 2**22
+    line.sendall(HEAD + f"content-length: {size}\r\n\r\n".encode() + bytes(size))
+    assert line.recv(1000).startswith(b"HTTP/1.1 413")
+
+
 def test_a_body_without_end_to_a_page_that_reads_none_ends_in_time(collector: Process, line: socket.socket) -> None:
     line.sendall(b"GET /round HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
     start = time.monotonic()

@@ -175,16 +175,16 @@ class Segments:
 
     def _read(self, path: Path) -> int:
         """Note a file's users. Returns: where its last whole batch ends."""
-        end = 0
+        end, wrong = 0, None
         with path.open("rb") as file:
             for found in parsed(file, self._form):
-                end, self.damaged = end + found.end, self.damaged + found.damaged
+                end, wrong, self.damaged = end + found.end, found.wrong, self.damaged + found.damaged
                 new = np.unique(found.users[found.users < self.seen.size])
                 self.seen.add(new[~self.seen.has(new)])
             file.seek(end)
-            if found.wrong is not None and file.read(PIECE).strip(b"\0"):
+            if wrong is not None and file.read(PIECE).strip(b"\0"):
                 raise Damaged(
-                    f"{path} cannot be read from byte {end:,} on ({found.wrong}): move it out of the folder, or choose "
+                    f"{path} cannot be read from byte {end:,} on ({wrong}): move it out of the folder, or choose "
                     f"another folder"
                 )
         return end
