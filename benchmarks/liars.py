@@ -1,7 +1,8 @@
 """What people who lie do to the centres, by block, and what withstanding them costs: docs/explanation/liars.md.
 
     python benchmarks/liars.py counts        two columns, a grid of counts: five count oracles
-    python benchmarks/liars.py vectors       10 and 100 columns, spread cells: three randomisers of vectors
+    python benchmarks/liars.py vectors       10 and 100 columns, spread cells: three randomisers; one-byte beside
+                                             hadamard-response
     python benchmarks/liars.py tables        the tables, from the file of finished runs
 
 Honest reports are drawn by the real encoders; liars come beside them, so that 1% lie where n / 99 come to n. Their
@@ -260,7 +261,8 @@ def cases(which: str) -> Iterator[Case]:
         for seed in range(2):
             for d, n in ((10, 300_000), (100, 500_000)):
                 yield from (Case(n, d, eps, block, seed) for eps in EPSILONS for block in VECTORS)
-            yield from (Case(1_000_000, 10, eps, VECTORS[0], seed) for eps in EPSILONS)
+            yield from (Case(1_000_000, 10, eps, block, seed) for eps in EPSILONS for block in (VECTORS[0], COUNTS[1]))
+            yield from (Case(300_000, 10, eps, COUNTS[1], seed) for eps in EPSILONS)
 
 
 def table(results: dict[str, dict[str, Any]]) -> None:

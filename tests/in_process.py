@@ -19,12 +19,14 @@ PROGRAM = shutil.which("cloister", path=str(Path(sys.executable).parent)) or "cl
 HERE = Path()
 
 
-def cloister(*arguments: Any, folder: Path = HERE) -> subprocess.CompletedProcess[str]:
-    """What ``main`` makes of a command that is run in a folder. A traceback fails the test."""
+def cloister(*arguments: Any, folder: Path = HERE, given: bytes = b"") -> subprocess.CompletedProcess[str]:
+    """What ``main`` makes of a command that is run in a folder. A traceback fails the test. Args: given (on standard
+    input)."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
     with (
         contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err),
-        patch("sys.argv", ["cloister", *map(str, arguments)]), pytest.raises(SystemExit) as end,
+        patch("sys.argv", ["cloister", *map(str, arguments)]),
+        patch("sys.stdin", io.TextIOWrapper(io.BytesIO(given))), pytest.raises(SystemExit) as end,
     ):  # fmt: skip
         main()
     texts = []

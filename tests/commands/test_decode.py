@@ -99,7 +99,8 @@ def test_json_for_programs_and_a_line_per_refusal_for_people(folder: Path, sent:
     assert said["details"]["reports"]["refused"]["duplicate"] == 10
     strict = cloister("decode", "plan", "reports", "--out", "d.json", "--strict", folder=folder)
     assert (strict.returncode, strict.stdout) == (2, "")
-    assert strict.stderr == ("cloister: 'reports/part-2.parquet' is one of the files or batches that are damaged or cut short\n")
+    said = "cloister: 'reports/part-2.parquet' is one of the files or batches that are damaged or cut short\n"
+    assert strict.stderr == said
     assert not (folder / "d.json").exists()
 
 
@@ -150,7 +151,8 @@ def test_a_file_that_was_cut_short_anywhere_counts_for_nothing(folder: Path, pla
         cuts = np.unique(np.linspace(0, len(small) - 1, 150).astype(int))
         for cut in cuts:
             (folder / f"cut.{ending}").write_bytes(small[:cut])
-            with pytest.raises(CloisterError, match="no report can be used; refused 1 files or batches that are damaged or cut"):
+            said = "no report can be used; refused 1 files or batches that are damaged or cut"
+            with pytest.raises(CloisterError, match=said):
                 decode(plan, folder / f"cut.{ending}")
         both = decode(plan, [folder / f"cut.{ending}", folder / f"small.{ending}"])
         assert both.intake.refused == {"damaged": 1}

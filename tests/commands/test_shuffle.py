@@ -74,8 +74,8 @@ def test_all_files_of_one_shuffle_or_none(
 ) -> None:
     """A file that is missing, there twice, or damaged is found: nothing is lost or doubled between the shuffler and the
     server."""
-    monkeypatch.setattr("cloister.collection.shuffler.shuffler.GROUP", 64)
-    monkeypatch.setattr("cloister.collection.shuffler.shuffler.FILE", 256)
+    monkeypatch.setattr("cloister.collection.shuffler.release.GROUP", 64)
+    monkeypatch.setattr("cloister.collection.shuffler.release.FILE", 256)
     shuffle(plan, folder_of(tmp_path / "reports", plan, sent(plan)), tmp_path / "out")
     files = sorted((tmp_path / "out").iterdir())
     assert len(files) == 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Thread
 from typing import Any
@@ -32,10 +32,12 @@ class Asked:
 
 
 class Recorder:
-    """An application that writes down what it is asked, and hands it on."""
+    """An application that writes down what it is asked, and hands it on. Attributes: asked, changed (what it answers
+    itself, by path: functions of the true body)."""
 
     def __init__(self, app: Any) -> None:
         self._app, self.asked = app, list[Asked]()
+        self.changed = dict[str, Callable[[bytes], bytes]]()
 
     def of(self, path: str) -> list[Asked]:
         return [asked for asked in self.asked if asked.path.partition("?")[0] == path]
@@ -51,8 +53,13 @@ class Recorder:
             body.extend(message.get("body", b""))
             return message
 
+        change = self.changed.get(scope["path"], bytes)
+
+        async def sending(message: Any) -> None:
+            await send({**message, "body": change(message["body"])} if message.get("body") else message)
+
         try:
-            await self._app(scope, receiving, send)
+            await self._app(scope, receiving, sending)
         finally:
             query = scope["query_string"].decode()
             own = [pair for pair in scope["headers"] if pair[0] != b"user-agent"]  # versions look like a row's numbers
@@ -65,18 +72,19 @@ def serving(epsilon: float = 2.0, size: Scale = SMALL) -> Iterator[tuple[str, Re
     """A running demonstration: its address without a slash, and what it was asked."""
     import uvicorn
 
-    with demonstration(epsilon, size) as (app, address):
-        recorder = Recorder(app)
-        server = uvicorn.Server(uvicorn.Config(recorder, log_config=None, access_log=False, ws="none", lifespan="on"))
-        with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with demonstration(epsilon, url, size) as app:
+            recorder = Recorder(app)
+            config = uvicorn.Config(recorder, log_config=None, access_log=False, ws="none", lifespan="on")
+            server = uvicorn.Server(config)
             thread = Thread(target=server.run, kwargs={"sockets": [listener]})
             thread.start()
             while not server.started:
                 assert thread.is_alive()
                 time.sleep(0.01)
-            address.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             try:
-                yield address.url, recorder
+                yield url, recorder
             finally:
                 server.should_exit = True
                 thread.join(30)
@@ -94,5 +102,6 @@ def traces(row: Sequence[float], domain: Any) -> set[bytes]:
 
 
 def leaked(traces: set[bytes], requests: Sequence[Asked]) -> list[bytes]:
-    """The traces that occur in some request."""
-    return [trace for trace in traces if any(trace in asked.everything for asked in requests)]
+    """The traces that occur in some request, as they are or in hex."""
+    said = [asked.everything for asked in requests]
+    return [trace for trace in traces if any(trace in one or trace.hex().encode() in one for one in said)]

@@ -38,9 +38,19 @@ def need(right: object, why: str) -> None:
 def check(bundle: str, arrays: bytes) -> None:
     """Raises: Wrong."""
     try:
-        _check(json.loads(bundle), arrays)
+        _check(json.loads(bundle, object_pairs_hook=_once, parse_constant=_no_number), arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError) as error:
         raise Wrong(f"a member is missing, or of another type: {error!r}") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Facts:
+    found = dict(pairs)
+    need(len(found) == len(pairs), "two members of one name")
+    return found
+
+
+def _no_number(text: str) -> float:
+    raise Wrong(f"{text} is no number")
 
 
 def _check(facts: Facts, arrays: bytes) -> None:
@@ -51,7 +61,7 @@ def _check(facts: Facts, arrays: bytes) -> None:
     need(HASH.fullmatch(facts["head"]) and HASH.fullmatch(facts["plan"]), "no hashes")
     need(1 <= facts["round"] <= facts["rounds"] <= 255, "no such round")
     need(facts["round"] > 1 or facts["head"] == facts["plan"], "round 1 is named by its plan")
-    need(0 < facts["epsilon"] < math.inf and 0 <= facts["delta"] < 1, "a cost")
+    need(0 < facts["epsilon"] <= 1024 and 0 <= facts["delta"] < 1, "a cost")
     need(facts["trust"] in ("Local", "Shuffled"), "another trust model")
     _domain(facts["domain"], facts["dimension"])
     for one in facts["bucketings"]:
@@ -64,7 +74,7 @@ def _check(facts: Facts, arrays: bytes) -> None:
 def _arrays(value: Any, arrays: bytes, name: str = "") -> None:
     if isinstance(value, dict) and set(value) == {"at", "type", "shape"}:
         wide = {"i4": 4, "i8": 8, "f8": 8}[value["type"]] * math.prod(value["shape"])
-        need(0 <= value["at"] and value["at"] + wide <= len(arrays), "an array lies outside")
+        need(value["at"] >= 0 and value["at"] + wide <= len(arrays), "an array lies outside")
         held = arrays[value["at"] : value["at"] + wide]
         need(name != "sines" or hashlib.sha256(held).hexdigest() == SINES, "other sines than the true ones")
     elif isinstance(value, dict):
@@ -92,7 +102,7 @@ def _domain(domain: Facts, dimension: int) -> None:
 
 def _question(facts: Facts, question: Facts) -> None:
     need(0 <= question["bucketing"] < len(facts["bucketings"]), "no such bucketing")
-    need(0 < question["epsilon"] < math.inf and 0 <= question["delta"] < 1, "a cost")
+    need(0 < question["epsilon"] <= 1024 and 0 <= question["delta"] < 1, "a cost")
     if question["share"] is not None:
         need(KEY.fullmatch(question["share"]["key"]), "a key")
         need(0 <= question["share"]["from"] < question["share"]["to"] <= 2**53, "a share of nobody")
@@ -115,7 +125,10 @@ def _vectors(vectors: Facts | None, channel: Facts) -> None:
         need(kind in ("counts", "blanket") or (kind == "shares" and channel["width"] == 1), "no vectors")
         return
     need(kind not in ("counts", "blanket") and vectors["kind"] in VECTORS, "unknown vectors")
-    need(1 <= vectors["l2"] and vectors["l2"] ** 2 < 2**53 and vectors["l1"] >= 1, "bounds of vectors")
+    for name in ("centers", "radii"):
+        need(vectors.get(name, {"type": "i4"})["type"] == "i4", "vectors that may be too long")
+    need(vectors.get("scale", 1) > 0, "scale")
+    need(vectors["l2"] >= 1 and vectors["l2"] ** 2 < 2**53 and vectors["l1"] >= 1, "bounds of vectors")
     same = {"vectors": ("dimension", "l2"), "gaussian-vectors": ("dimension", "l2", "l1"), "shares": ()}[kind]
     need(all(vectors[name] == channel[name] for name in same), "vectors of another bound")
     need(kind != "shares" or vectors["dimension"] == channel["width"], "vectors of another dimension")
@@ -136,6 +149,7 @@ def _messages(question: Facts, channel: Facts) -> None:
     for level in channel["levels"]:
         _keys(level)
     need((question["messages"], question["body_bytes"]) == (many, many * wide), "messages")
+    need(many <= 2**16, "too many messages")
 
 
 def _report(facts: Facts, question: Facts, channel: Facts) -> None:
@@ -233,10 +247,13 @@ def _coin(level: Facts, epsilon: Fraction, dimension: int) -> None:
     elif kind == "codebook":
         near, far, k, size = int(level["near"]), int(level["far"]), level["inside"], level["size"]
         need(size in (128, 256, 512, 1024, 2048, 4096) and dimension < size and 1 <= k <= size, "size")
-        need(near * k + far * (2 * size - k) == ALL and near <= limit * far, "near is beyond epsilon")
+        need(near * k + far * (2 * size - k) == ALL, "near and far do not add up")
+        need(near <= limit * far and far <= limit * near, "near is beyond epsilon")
+        need(2 * level["bits"] + 3 * (size.bit_length() - 1) <= 124, "bits")
         need(len(level["signs"]) == 3 * size // 64 and all(map(KEY.fullmatch, level["signs"])), "signs")
     elif kind == "duchi":
-        need(int(level["coin"]) <= limit * (ALL - int(level["coin"])), "coin is beyond epsilon")
+        sides = int(level["coin"]), ALL - int(level["coin"])
+        need(max(sides) <= limit * min(sides), "coin is beyond epsilon")
     elif kind == "privunit":
         _privunit(level, epsilon, dimension + 1)
     else:
@@ -246,7 +263,7 @@ def _coin(level: Facts, epsilon: Fraction, dimension: int) -> None:
 def _privunit(level: Facts, epsilon: Fraction, size: int) -> None:
     t, off = int(level["coin"]) / ALL, (-(-size // 2) + 1) / 2**29 + 2.0**-25
     cap = _cap(level["gamma"], size)
-    need(level["gamma"] >= 0 and cap > off and level["together"] >= 1, "the cap")
+    need(level["gamma"] >= 0 and level["gamma"] ** 2 < size and cap > off and level["together"] >= 1, "the cap")
     low, high = cap - off, cap + off
     ratio = (high + (1 - high) * t) / (low + (1 - low) * t) / t
     need(ratio <= math.exp(epsilon) * (1 + 2.0**-26), "coin is beyond epsilon")

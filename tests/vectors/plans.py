@@ -6,6 +6,8 @@ from typing import Any, final
 
 import attrs
 
+from cloister.core.frames import UNKNOWN
+
 USERS = 100_000
 
 
@@ -74,7 +76,7 @@ METHODS = (
     "tree-means", "tree-median", "weighted-centers", "weighted-centers-median", "zoom",
 )  # fmt: skip
 
-FIRST = ("weighted-centers-median", "evolution")
+FIRST = ("weighted-centers-median", "nearest-centers", "evolution", "hst-median")
 """Methods whose later rounds are like another's, or like the first: that is enough."""
 
 GROUPS = (
@@ -115,6 +117,19 @@ GROUPS = (
                       options={"tree.depth": 2}, plain=True, cases=2),
             _shuffled("places by hashes", components={"counts": "split-and-mix-counts", "sums": "split-and-mix"},
                       options={"tree.depth": 3, "counts.buckets": 2, "sums.buckets": 2}, plain=True, cases=2),
+        ),
+    ),
+    Group(
+        "kinds", "Kinds of domain, bucketing and vectors that the other files lack.",
+        (
+            planned("columns", "zoom", 2, trust="local", delta=1e-6, bounds=(-1e6, 1e6), epsilon=8.0, cases=2),
+            planned("graded", "zoom", 2, trust="local", delta=1e-6, bounds=(UNKNOWN, (-1e6, 1e6)),
+                    epsilon=8.0, cases=8),
+            planned("subspace", "tree-means", 30, trust="local", delta=1e-6, epsilon=8.0, cases=2),
+            planned("net with keys", "one-round-net-tree", 8, epsilon=8.0, cases=2,
+                    options={"tree.levels": 8, "tree.dimension": 6}),
+            planned("spared", "tree-means", 2, trust="local", delta=1e-6, epsilon=20.0, rounds=True, cases=2,
+                    options={"passes": 2, "margin": 0.33}),
         ),
     ),
     *(

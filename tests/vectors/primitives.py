@@ -26,7 +26,7 @@ EDGES = [0, 1, 2**32 - 1, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1]
 def made() -> dict[str, Any]:
     g, rng = random.Random(7), PublicRng.from_seed(7)
     return {
-        "child": [_child(rng, names) for names in (("level", 0), ("low",), ("sharing", "level"), ("it's", -1))],
+        "child": [_child(rng, names) for names in (("level", 0), ("low",), ("sharing", "level"), ("a b", -1))],
         "word": [_word(rng.child(i), u) for i, u in enumerate([*EDGES, g.getrandbits(64)])],
         "below": [_below(w, m) for w in [*EDGES, g.getrandbits(64)] for m in (1, 2, 7, 2**16, 2**32 - 1)],
         "hash": [_hash(rng.child("hash", i), g.getrandbits(64), x, k) for i, (x, k) in enumerate(

@@ -21,6 +21,8 @@ PLANS: tuple[Planned, ...] = tuple(
 )  # fmt: skip
 
 Facts = dict[str, Any]
+LEVEL = ("questions", 2, "channel", "levels", 0)
+"""The first level of the first question for vectors."""
 
 
 def made(bundles: list[Bundle]) -> list[dict[str, str]]:
@@ -28,12 +30,13 @@ def made(bundles: list[Bundle]) -> list[dict[str, str]]:
     hashed, unary, subset, direct = bundles
     some = [(hashed, list(_outside())), (hashed, list(_dear("keep", 0))), (direct, list(_dear("keep", 0)))]
     some += [(subset, list(_dear("keep", 0))), (unary, list(_dear("coin", 2))), (unary, list(_cheap("flip", 0)))]
+    some += [(unary, [("duchi says the wrong side for certain", _set(*LEVEL, "coin", to="1"))])]
     some += [(hashed, list(_near())), (subset, list(_far()))]
     return [_case(why, change, bundle) for bundle, changes in some for why, change in changes]
 
 
 def _case(why: str, change: Callable[[Facts], None], bundle: Bundle) -> dict[str, str]:
-    facts, arrays = copy.deepcopy(bundle.as_dict()), bundle.arrays
+    facts, arrays = {**copy.deepcopy(bundle.as_dict()), "words": []}, bundle.arrays
     change(facts)
     if why.startswith("arrays"):
         arrays = arrays[:-1] + bytes([arrays[-1] ^ 1]) if "changed" in why else arrays[:-8]
@@ -90,6 +93,8 @@ def _outside() -> Iterator[tuple[str, Callable[[Facts], None]]]:
     yield "vectors of another dimension", _set("questions", 2, "vectors", "dimension", to=lambda d: d + 1)
     yield "alone it costs more than it says", _set(*question, "alone", to=lambda alone: 2 * alone)
     yield "a question costs more than the plan", _set("epsilon", to=lambda epsilon: epsilon / 2)
+    yield "no epsilon alone", _set(*question, "alone", to=lambda alone: None)
+    yield "a delta of its own", _set(*question, "delta", to=0.5)
     yield "a unit that is no power of two", _set("domain", "unit", to=lambda unit: 1.5 * unit)
     yield "messages without a shuffler", _set(*question, "channel", "kind", to="blanket")
     yield "arrays: a byte is changed", lambda facts: None
@@ -134,10 +139,16 @@ def _near() -> Iterator[tuple[str, Callable[[Facts], None]]]:
         inside, outside = level["inside"], 2 * level["size"] - level["inside"]
         level["near"], level["far"] = str(int(level["near"]) + outside), str(int(level["far"]) - inside)
 
-    level = ("questions", 2, "channel", "levels", 0)
+    def reversed_(facts: Facts) -> None:
+        """The wrong side for certain: near is one word for each, far all the others."""
+        level = facts["questions"][2]["channel"]["levels"][0]
+        size = level["size"]
+        level.update(inside=size, near="1", far=str((2**64 - size) // size))
+
     yield "near and far are as little apart as they can be, beyond epsilon", moved
-    yield "near and far do not add up", _set(*level, "near", to=lambda text: str(int(text) - 1))
-    yield "far is 0", _set(*level, "far", to="0")
+    yield "near and far do not add up", _set(*LEVEL, "near", to=lambda text: str(int(text) - 1))
+    yield "far is dearer than near", reversed_
+    yield "far is 0", _set(*LEVEL, "far", to="0")
 
 
 def _table(facts: Facts) -> None:
@@ -149,10 +160,11 @@ def _table(facts: Facts) -> None:
 
 
 def _far() -> Iterator[tuple[str, Callable[[Facts], None]]]:
-    level = ("questions", 2, "channel", "levels", 0)
     yield (
         "privunit's coin is a part in a million too small",
-        _set(*level, "coin", to=lambda text: str(int(text) - int(text) // 10**6)),
+        _set(*LEVEL, "coin", to=lambda text: str(int(text) - int(text) // 10**6)),
     )
+    yield "privunit's cap is a little smaller", _set(*LEVEL, "gamma", to=lambda gamma: 1.01 * gamma)
+    yield "privunit's cap is on the other side", _set(*LEVEL, "gamma", to=lambda gamma: -gamma)
     yield "sines that are none", _table
-    yield "privunit's cap is another", _set(*level, "gamma", to=lambda gamma: 2 * gamma)
+    yield "privunit's cap is another", _set(*LEVEL, "gamma", to=lambda gamma: 2 * gamma)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -46,31 +47,29 @@ def serve(
     """Collect reports over HTTP: what is acknowledged is on the disk. Runs until it is told to end."""
     from cloister.collection.service.app import collector
     from cloister.collection.service.limits import Limits
-    from cloister.collection.service.running import certificate, check_plain, serve as run
+    from cloister.collection.service.running import certificate, check_plain, listening, serve as run
     from cloister.collection.service.tickets import Issuer
 
     if key is not None and cert is None:
         raise InvalidInput("--key is of a certificate: give --cert too")
+    if not math.isfinite(rate):
+        raise InvalidInput(f"{rate} is not a rate: give requests per second, or 0 for any")
     if cert is None and not plain_http:
         check_plain(host)
     tls = None if cert is None else certificate(cert, key)
+    issuer = None if tickets is None else Issuer.read(tickets)
     limits = Limits(rate=rate, body=max_bytes, seconds=timeout, connections=connections)
     told = _told(as_json)
-    app = collector(
-        plan, out, shuffle=shuffle, issuer=None if tickets is None else Issuer.read(tickets), origins=origin or (),
-        limits=limits, told=told,
-    )  # fmt: skip
-    desk: Desk = app.state.desk
-    if desk.damaged:
-        say(f"WARNING: {desk.damaged:,} batches of earlier reports in {out} are damaged: they do not count")
+    with listening(host, port) as listener:
+        app = collector(plan, out, shuffle=shuffle, issuer=issuer, origins=origin or (), limits=limits, told=told)
+        desk: Desk = app.state.desk
+        if desk.damaged:
+            say(f"WARNING: {desk.damaged:,} batches of earlier reports in {out} are damaged: they do not count")
 
-    def started(address: str) -> None:
-        told({"event": "listening", "address": address, "plan": desk.plan.hash, "reports": desk.reports})
+        def started(address: str) -> None:
+            told({"event": "listening", "address": address, "plan": desk.plan.hash, "reports": desk.reports})
 
-    run(
-        app, host=host, port=port, tls=tls, started=started, each=_counter(desk) if sys.stderr.isatty() else None,
-        every=EVERY,
-    )  # fmt: skip
+        run(app, listener, tls=tls, started=started, each=_counter(desk) if sys.stderr.isatty() else None, every=EVERY)
     refused = {reason: count for reason, count in desk.counts.refused.items() if count}
     told({"event": "end", "accepted": desk.counts.accepted, "reports": desk.reports, "refused": refused})
     if not as_json:

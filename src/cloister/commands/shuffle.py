@@ -7,17 +7,29 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, PlanFolder, print_json, progress, say, show
+from cloister.commands.common import (
+    AsJson,
+    EngineName,
+    PlanFolder,
+    Scheduler,
+    Workers,
+    given_reports,
+    print_json,
+    progress,
+    say,
+    show,
+)
 from cloister.commands.endings import ending, printing
 
 
 def shuffle(
     plan: PlanFolder,
     reports: Annotated[list[str], typer.Argument(help="Folders or files of people's messages, or a pattern in "
-        "quotes.")],
+        "quotes; - for standard input.")],
     out: Annotated[Path, typer.Option(help="Folder to make; its parent is worked in, and nobody else may read it.")],
     strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or person that would be "
         "refused.")] = False,
+    engine: EngineName = "serial", workers: Workers = None, scheduler: Scheduler = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Take off who sent which message, and put all in random order. Runs where nobody else looks."""
@@ -29,7 +41,10 @@ def shuffle(
         return "nothing was released: run it again, which also clears away what this run has left"
 
     with ending(lambda error: standing()), progress("messages read and written") as advance:
-        done = run(plan, reports, out, strict=strict, progress=advance)
+        done = run(
+            plan, given_reports(reports), out, strict=strict, progress=advance, engine=engine, workers=workers,
+            scheduler=scheduler,
+        )  # fmt: skip
     for line in done.tally.lines():
         say(line)
     with printing(standing):

@@ -14,7 +14,7 @@ import attrs
 from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.publish import words
 from cloister.collection.service.app import CONTENT, collector
-from cloister.collection.service.running import serve
+from cloister.collection.service.running import listening, serve
 from cloister.phones.app import Demonstration
 from cloister.phones.crowd import Crowd
 from cloister.phones.people import Numbers, plan_of
@@ -22,6 +22,9 @@ from cloister.phones.reading import Reader
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+
+HOST = "127.0.0.1"
+"""The page is for this machine alone."""
 
 
 @final
@@ -36,29 +39,20 @@ class Scale:
     seconds: float = 40.0
 
 
-@final
-class Address:
-    """Where the collector is, once it runs; the crowd sends its batches there."""
-
-    def __init__(self) -> None:
-        self.url = ""
-
-    def send(self, batch: bytes) -> None:
-        """Raises: OSError: the collector is not there, or does not take the batch."""
-        request = Request(f"{self.url}/reports", batch, {"Content-Type": CONTENT}, method="POST")
-        with urlopen(request, timeout=60) as answer:
-            answer.read()
-
-
 @contextmanager
-def demonstration(epsilon: float, size: Scale = Scale()) -> Iterator[tuple[Starlette, Address]]:
-    """The application, to be run as the collector's are, and where to write its address once it is up. All its files
-    are removed in the end.
+def demonstration(epsilon: float, url: str, size: Scale = Scale()) -> Iterator[Starlette]:
+    """The application, to be run at this address as the collector's are. All its files are removed in the end.
 
     Raises: CloisterError: no plan has this epsilon, or starlette is not installed.
     """
-    plan, numbers, address = plan_of(size.people, epsilon), Numbers(size.people), Address()
-    crowd = Crowd(plan, numbers, size.people - size.here - size.visitors, address.send, size.seconds)
+    plan, numbers = plan_of(size.people, epsilon), Numbers(size.people)
+    crowd = Crowd(
+        plan,
+        numbers,
+        size.people - size.here - size.visitors,
+        lambda batch: send(f"{url}/reports", batch),
+        size.seconds,
+    )
     with TemporaryDirectory(prefix="cloister-phones-") as folder:
         published, reports = Path(folder, "plan"), Path(folder, "reports")
         bundle_folder.write(plan, published, words(plan, plan.rounds()))
@@ -67,17 +61,20 @@ def demonstration(epsilon: float, size: Scale = Scale()) -> Iterator[tuple[Starl
         pages = Demonstration(size.people, size.here, numbers, crowd, reader, lambda: desk.reports)
         app.router.routes[:0] = pages.routes()
         try:
-            yield app, address
+            yield app
         finally:
             crowd.stop()
 
 
+def send(url: str, batch: bytes) -> None:
+    """Send reports. Raises: OSError: no collector is there, or it does not take them."""
+    with urlopen(Request(url, batch, {"Content-Type": CONTENT}, method="POST"), timeout=60) as answer:
+        answer.read()
+
+
 def run(epsilon: float, port: int, started: Callable[[str], None]) -> None:
     """Run until Ctrl-C. Args: port (0: any that is free), started (called with the page's address)."""
-    with demonstration(epsilon) as (app, address):
-
-        def up(url: str) -> None:
-            address.url = url
-            started(f"{url}/")
-
-        serve(app, port=port, started=up)
+    with listening(HOST, port) as listener:
+        url = f"http://{HOST}:{listener.getsockname()[1]}"
+        with demonstration(epsilon, url) as app:
+            serve(app, listener, started=lambda address: started(f"{address}/"))

@@ -192,6 +192,7 @@ plan = read(sys.argv[1])
 d = plan.dimension
 reports = encode(plan, [[0.1] * d] * 40, list(range(40)), state=sys.argv[2])
 assert len(reports.records) == 40 and reports.columns()
+assert reports.to_bytes()[0] == 0xC2
 heavy = {"pluggy", "scipy", "opendp", "typer", "rich", "narwhals", "pyarrow", "sklearn", "pandas", "polars", "numba",
     "click"}
 print(sorted(heavy & {m.partition(".")[0] for m in sys.modules}))

@@ -258,8 +258,8 @@ def test_a_report_that_is_called_known_was_synced_first(tmp_path: Path, monkeypa
     assert {path.stat().st_ino for path in tmp_path.glob("*.reports")} <= synced
 
 
-@pytest.mark.parametrize("bit", range(0, 24))
-def test_a_length_that_was_damaged_is_no_torn_end_and_nothing_behind_it_is_cut_off(tmp_path: Path, bit: int) -> None:
+@pytest.mark.parametrize("bit", range(24))
+def test_a_damaged_length_is_no_torn_end_and_nothing_behind_it_is_cut_off(tmp_path: Path, bit: int) -> None:
     """A bit of a batch's count flips on the disk: what follows was acknowledged."""
     segments = opened(tmp_path)
     for user in range(5):

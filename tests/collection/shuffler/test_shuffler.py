@@ -19,6 +19,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
 from cloister.collection.shuffler.intake import Senders
+from cloister.collection.shuffler.release import Release
 from cloister.collection.shuffler.shuffler import shuffle
 from cloister.collection.wire import messages
 from cloister.collection.wire.messages import Messages
@@ -50,8 +51,8 @@ def test_files_tell_nothing_but_the_multiset(
 ) -> None:
     """The same messages from other people, in other files and another order give files of the same shape; sizes are
     fixed."""
-    monkeypatch.setattr("cloister.collection.shuffler.shuffler.GROUP", 64)
-    monkeypatch.setattr("cloister.collection.shuffler.shuffler.FILE", 256)
+    monkeypatch.setattr("cloister.collection.shuffler.release.GROUP", 64)
+    monkeypatch.setattr("cloister.collection.shuffler.release.FILE", 256)
     assert theirs.senders is not None
     turned = theirs.of(np.random.default_rng(0).permutation(N))
     other = Messages(turned.questions, turned.bodies, np.sort(turned.senders))  # type: ignore[type-var]
@@ -215,16 +216,14 @@ def test_persons_who_send_several_messages_are_kept_together_across_batches(
 def test_two_shuffles_of_one_folder_do_not_work_at_once(
     plan: CollectionPlan, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import cloister.collection.shuffler.shuffler as module
+    real = Release.write_all
 
-    real = module._write
-
-    def meanwhile(*given: Any) -> int:
+    def meanwhile(*given: Any) -> None:
         with pytest.raises(Refused, match="another shuffle"):
             shuffle(plan, reports, tmp_path / "out")
-        return real(*given)
+        real(*given)
 
-    monkeypatch.setattr(module, "_write", meanwhile)
+    monkeypatch.setattr(Release, "write_all", meanwhile)
     assert shuffle(plan, reports, tmp_path / "out").people == N
 
 

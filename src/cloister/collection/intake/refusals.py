@@ -124,8 +124,8 @@ class Intake:
         words, left = self.kind.reasons, {"of another kind": self.others, "of rounds that are closed": self.earlier}
         found = [f"refused {n:,} {words[r]} (the first: '{self.first[r]}')" for r, n in self.reasons.items() if n]
         found += [f"left alone {count:,} files {what}" for what, count in left.items() if count]
-        if self.withstands is not None:
-            found.append(f"read as if {self.withstands:.3g} of the reports lied: what these can invent is left out")
         if self.unfinished:
             found.append(f"left alone {self.unfinished:,} bytes at the ends of files: no whole batch, or not yet")
+        if self.withstands is not None:
+            found.append(f"read as if {self.withstands:.3g} of the reports lied: what these can invent is left out")
         return found + [f"WARNING: {doubt}" for doubt in self.doubts]

@@ -76,10 +76,10 @@ class Withstanding:
         """Raises: InvalidInput: so many liars can invent an average group, or nothing bounds what they can do."""
         for part in round.parts:
             names, gains = ", ".join(event.mechanism for event in part.channel.events), _gains(part)
-            if part.vectors is not None:
-                continue
             if not gains:
                 raise InvalidInput(f"nothing bounds what one liar can do to '{names}': it withstands no share of them")
+            if part.vectors is not None:
+                continue
             most = max(gain.most for gain in gains)
             if self.share * most * self.k >= 1:
                 raise InvalidInput(
@@ -97,7 +97,7 @@ class Withstanding:
                 counted.append(at)
         for at, part in enumerate(round.parts):
             same = [j for j in counted if round.parts[j].cells is part.cells]
-            if part.vectors is not None and same and _gains(part):
+            if part.vectors is not None and same:
                 scale = part.fraction / round.parts[same[0]].fraction
                 found[at] = LimitedSums(tables[at], found[same[0]], tables[same[0]], _gains(part)[0].bound, scale)
                 self._summed.append(found[at])

@@ -104,8 +104,7 @@ class _Pages:
         except Turned as turned:
             desk.counts.refused[turned.reason] += 1
             said = {"accepted": 0, "refused": {turned.reason: 1}, "why": f"refused: {turned}"}
-            # whatever else comes of this request is not read
-            return JSONResponse(said, turned.status, {"connection": "close", **turned.headers})
+            return JSONResponse(said, turned.status, turned.headers)
         finally:
             desk.counts.held -= taken
         return JSONResponse({"accepted": kept.accepted, "refused": kept.refused}, kept.status)

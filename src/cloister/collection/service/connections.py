@@ -22,6 +22,10 @@ except ImportError as error:
 QUEUED = 8
 """Most requests of a connection that wait for an earlier one of it."""
 
+DRAINED = 8
+"""Times the largest body that are read, and dropped, of a request that has its answer: who still sends would otherwise
+learn of the end of the connection only, and not why."""
+
 GRACE = 1.0
 """Seconds after the application's own time limit, whose answer is kinder than the end of the connection."""
 
@@ -38,6 +42,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(*args, **settings)
         self._deadline: asyncio.TimerHandle | None = None
         self._head: int | None = 0
+        self._dropped = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, or refuse one connection too many."""
@@ -73,13 +78,21 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Count a head's bytes from its first chunk on."""
         super().on_message_begin()
-        self._head = 0
+        self._head, self._dropped = 0, 0
         self._within(self.limits.seconds + GRACE)
 
     def on_headers_complete(self) -> None:
         """Count no more."""
         self._head = None
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body, or drop it if the request has its answer."""
+        if self.cycle.response_complete:
+            self._dropped += len(body)
+            if self._dropped > DRAINED * self.limits.body:
+                self.transport.abort()
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Wait for the application, and for a reader of its answer."""

@@ -37,32 +37,47 @@ FILES = 256
 
 
 def serve(
-    app: Any, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None,
+    app: Any, listener: socket.socket, *, tls: ssl.SSLContext | None = None,
     started: Callable[[str], None] = lambda address: None, each: Callable[[], None] | None = None, every: float = 10.0,
 ) -> None:  # fmt: skip
     """Run an application of ``collector`` until SIGTERM or SIGINT: what was acknowledged then is on the disk.
 
     Args:
-        host, port: where to listen; port 0 is any that is free.
+        listener: from ``listening``.
         tls: from ``certificate``; None: plain HTTP.
         started: called with the address once requests are taken.
         each: called ``every`` so many seconds.
-
-    Raises: InvalidInput: the port is not available.
     """
     desk: Desk = app.state.desk
     _raise_files(desk.limits.connections + FILES)
-    with _listening(host, port) as listener, _silent():
+    with _silent():
         config = uvicorn.Config(
             app, http=bounded(desk.limits, desk.counts), ws="none", lifespan="on", log_config=None, access_log=False,
             proxy_headers=False, server_header=False, timeout_keep_alive=IDLE, timeout_graceful_shutdown=END,
         )  # fmt: skip
         config.load()
         config.ssl = tls
-        name = f"[{host}]" if ":" in host else host
-        address = f"{'https' if tls else 'http'}://{name}:{listener.getsockname()[1]}"
+        host, port = listener.getsockname()[:2]
+        address = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
         server = _Server(config, lambda: started(address))
         asyncio.run(_run(server, listener, each, every))
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A bound socket; port 0 is any that is free. Raises: InvalidInput: no such address, or its port is taken."""
+    try:
+        family, kind, proto, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, proto)
+    except OSError as error:
+        raise InvalidInput(f"cannot listen on {host}: {error.strerror or error}") from error
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(place)
+        except OSError as error:
+            raise InvalidInput(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
+        yield listener
 
 
 def certificate(cert: Path, key: Path | None) -> ssl.SSLContext:
@@ -127,23 +142,6 @@ async def _run(server: _Server, listener: socket.socket, each: Callable[[], None
         await server.serve([listener])
     finally:
         repeating.cancel()
-
-
-@contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A bound socket. Raises: InvalidInput: no such address, or its port is taken."""
-    try:
-        family, kind, proto, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, proto)
-    except OSError as error:
-        raise InvalidInput(f"cannot listen on {host}: {error.strerror or error}") from error
-    with listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(place)
-        except OSError as error:
-            raise InvalidInput(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
-        yield listener
 
 
 @contextmanager

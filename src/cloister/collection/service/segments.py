@@ -179,18 +179,18 @@ class Segments:
 
     def _read(self, path: Path) -> int:
         """Note a file's users. Returns: where its last whole batch ends."""
-        end = 0
+        end, wrong = 0, None
         with path.open("rb") as file:
             for found in parsed(file, self._form):
-                end, self.damaged = end + found.end, self.damaged + found.damaged
+                end, wrong, self.damaged = end + found.end, found.wrong, self.damaged + found.damaged
                 new = np.unique(found.users[found.users < self.seen.size])
                 self.seen.add(new[~self.seen.has(new)])
             file.seek(end)
             rest = file.read()
-            if (found.wrong is not None and rest[:PIECE].strip(b"\0")) or self._goes_on(rest):
+            if (wrong is not None and rest[:PIECE].strip(b"\0")) or self._goes_on(rest):
                 raise Damaged(
-                    f"{path} cannot be read from byte {end:,} on ({found.wrong or 'damaged'}): move it out of the folder, or choose "
-                    f"another folder"
+                    f"{path} cannot be read from byte {end:,} on ({wrong or 'damaged'}): move it out of the folder, or "
+                    f"choose another folder"
                 )
         return end
 

@@ -71,6 +71,8 @@ def signed(plan: str, user: int) -> bytes:
 def new_key(path: Path) -> Path:
     """Make an issuer's key: a file for its owner alone, and beside it one for everybody. Returns: the latter's path.
     Raises: InvalidInput: one of them is there, or cannot be written."""
+    if not path.name:
+        raise InvalidInput(f"'{path}' is a folder: give the name of a file to make, such as issuer.key")
     public = path.with_suffix(".pub")
     if public == path:
         raise InvalidInput(f"{path} is the name of the file for everybody: choose another ending, such as .key")

@@ -42,13 +42,13 @@ class Scattered:
     def __init__(self, folder: Path, width: int, rng: NoiseRng, files: int = FILES) -> None:
         if not 1 <= files <= 2**16 or files & (files - 1):
             raise InvalidInput(f"the number of files to scatter over must be a power of two up to 2^16, not {files}")
-        self.count, self._width, self._files, self._rng = 0, width, files, rng
+        self.count, self.folder, self._width, self._files, self._rng = 0, folder, width, files, rng
         self._paths = [folder / f"{i:04}" for i in range(files)]
         self._open: list[BinaryIO] = [path.open("xb") for path in self._paths]
 
     def add(self, records: Packed) -> None:
         """Scatter records (n, width)."""
-        words = self._words("scatter", np.arange(self.count, self.count + len(records), dtype=np.uint64))
+        words = _words(self._rng, "scatter", np.arange(self.count, self.count + len(records), dtype=np.uint64))
         target = (words & np.uint64(self._files - 1)).astype(np.uint16)
         order = np.argsort(target, kind="stable")
         ordered = np.ascontiguousarray(records[order])
@@ -67,23 +67,25 @@ class Scattered:
             data = np.fromfile(path, np.uint8).reshape(-1, self._width)
             path.unlink()
             if len(data):
-                yield data[self._order(len(data), number)]
+                yield data[uniform_order(self._rng, len(data), number)]
 
     def close(self) -> None:
         """Close the files."""
         for file in self._open:
             file.close()
 
-    def _order(self, size: int, number: int) -> Ints:
-        """A uniformly random permutation of ``size`` records."""
-        for attempt in range(1000):
-            keys = self._words(f"order {number} {attempt}", np.arange(size, dtype=np.uint64))
-            order = np.argsort(keys)
-            ascending = keys[order]
-            if not (ascending[1:] == ascending[:-1]).any():
-                return np.asarray(order, np.int64)
-        raise AssertionError("secret words were equal 1000 times: they are not random")
 
-    def _words(self, purpose: str, positions: Ids) -> Ids:
-        drawn: Ids = self._rng.child(purpose).words(positions, 1)[:, 0]
-        return drawn
+def uniform_order(rng: NoiseRng, size: int, number: int) -> Ints:
+    """A uniformly random permutation of ``size`` records. Args: number (of their file)."""
+    for attempt in range(1000):
+        keys = _words(rng, f"order {number} {attempt}", np.arange(size, dtype=np.uint64))
+        order = np.argsort(keys)
+        ascending = keys[order]
+        if not (ascending[1:] == ascending[:-1]).any():
+            return np.asarray(order, np.int64)
+    raise AssertionError("secret words were equal 1000 times: they are not random")
+
+
+def _words(rng: NoiseRng, purpose: str, positions: Ids) -> Ids:
+    drawn: Ids = rng.child(purpose).words(positions, 1)[:, 0]
+    return drawn

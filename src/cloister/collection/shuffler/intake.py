@@ -8,7 +8,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.collection.intake.refusals import MESSAGES
+from cloister.collection.intake.refusals import MESSAGES, Intake
 from cloister.collection.intake.sent import SentFiles, Sieve, isolated
 from cloister.collection.intake.sources import Given, Stream, Stretch
 from cloister.collection.plan.costs import covered
@@ -21,6 +21,7 @@ from cloister.core.capabilities import ChecksWholeReports
 from cloister.core.questions import Round
 from cloister.core.shuffling import messages as each, roles
 from cloister.core.types import Bools, Ids, Ints
+from cloister.engines.engine import Engine
 
 BYTES = 2**24
 """Bytes of answers that are unpacked at once."""
@@ -28,7 +29,7 @@ BYTES = 2**24
 
 @final
 class Senders(SentFiles):
-    """Files of a plan's messages, in which each sender's messages stand together.
+    """A plan's messages, in which each sender's messages stand together.
 
     A user counts once: for the first complete set of messages that the plan asks of her. Args: round (the plan's); the
     others as for ``SentFiles``.
@@ -38,127 +39,171 @@ class Senders(SentFiles):
 
     def __init__(
         self, given: Given, plan: CollectionPlan, round: Round[Any], strict: bool,
-        progress: Callable[[int], None],
+        progress: Callable[[int], None], engine: Engine | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(given, plan.hash, plan.rows, strict, progress)
-        self._round, self._sieve = round, Sieve(self.intake, round, plan.hash)
-        self._asked = [(numbers, _everybody(round, numbers)) for numbers in roles(round)]
-        self._most = sum(max(each(round.parts[j]) for j in numbers) for numbers, _ in self._asked)
-        self._seen = UserSet(plan.rows)
+        super().__init__(given, plan.hash, plan.rows, strict, progress, engine=engine)
+        self.sieve = SenderSieve(self.intake, round, plan.hash, plan.rows)
+
+    @property
+    def files(self) -> list[str]:
+        """The files that are read."""
+        return self._sources.files
 
     def accepted(self) -> Iterator[Messages]:
         """Yield the messages of all users who count, a bounded number at a time. Raises: InvalidInput: a file changes
         while it is read. Refused: something was refused under ``strict``."""
+        seen = UserSet(self._users)
         for where in self._sources.opened():
-            files = isinstance(where, Stretch) and not is_bytes(where.name)
-            for messages, good, people in self._whole_senders(where.name) if files else self._answers(where):
-                yield from self._counted(messages, good, people, where.name)
+            for sent in self.sieve.whole(where):
+                self._progress(len(sent))
+                yield from self.sieve.counted(sent, where.name, seen)
 
-    def _answers(self, where: Stretch | Stream) -> Iterator[tuple[Messages, Bools, People]]:
-        """Yield messages that were sent as bytes, with which of them have the form of one, and their senders."""
-        for found in self._sieve.parsed(where):
-            step = max(1, BYTES // layout_of(self._round).bytes)
+
+@final
+class SenderSieve(Sieve):
+    """Who counts among the senders of a round. Args: as for ``Sieve``; users (planned number)."""
+
+    def __init__(self, intake: Intake, round: Round[Any], head: str, users: int) -> None:
+        super().__init__(intake, round, head)
+        self.users = users
+        self._asked = [(numbers, _everybody(round, numbers)) for numbers in roles(round)]
+        self._most = sum(max(each(round.parts[j]) for j in numbers) for numbers, _ in self._asked)
+
+    def afresh(self) -> SenderSieve:
+        """A sieve of the same round that has counted nothing yet, and refuses without failing."""
+        nothing = Intake(self.intake.kind, questions=[0] * len(self.intake.questions))
+        return SenderSieve(nothing, self.round, self.head, self.users)
+
+    def numbers(self, where: Stretch) -> Iterator[tuple[Ids, Bools]]:
+        """The senders of what ``whole`` yields, and which of them the plan has."""
+        for sent in self.whole(where):
+            yield sent.numbers, sent.numbers < self.users
+
+    def whole(self, where: Stretch | Stream) -> Iterator[Sent]:
+        """What was sent in a file or stream, in pieces that split no sender."""
+        if isinstance(where, Stretch) and not is_bytes(where.name):
+            return self._whole_senders(where.name)
+        return self._answers(where)
+
+    def _answers(self, where: Stretch | Stream) -> Iterator[Sent]:
+        step = max(1, BYTES // layout_of(self.round).bytes)
+        for found in self.parsed(where):
             for start in range(0, len(found.users), step):
                 users = found.users[start : start + step]
-                messages, good, owners = from_answers(users, found.answers[start : start + step], self._round)
-                self._progress(len(messages))
-                yield messages, good, People.of(messages, owners)
+                yield Sent.of(*from_answers(users, found.answers[start : start + step], self.round))
 
-    def _whole_senders(self, path: str) -> Iterator[tuple[Messages, Bools, People]]:
-        """Yield the messages of a Parquet or Arrow file in pieces that split no sender, with which of them have the
-        form of a message, and their senders."""
+    def _whole_senders(self, path: str) -> Iterator[Sent]:
         held, goods = list[Messages](), list[Bools]()
-        for batch in self._sieve.batches(path, schema(self._round, self._head, senders=True)):
-            messages, good = from_batch(batch, self._round)
-            self._progress(len(messages))
+        for batch in self.batches(path, schema(self.round, self.head, senders=True)):
+            messages, good = from_batch(batch, self.round)
             if not len(messages):
                 continue
-            last = int(np.flatnonzero(_starts(messages))[-1])
+            last = int(np.flatnonzero(_starts(_senders(messages)))[-1])
             if held and last == 0 and _senders(held[-1])[-1] == _senders(messages)[0]:
                 if sum(map(len, held)) <= self._most:  # a sender of too many is refused whatever the rest holds
                     held.append(messages)
                     goods.append(good)
                 continue
             before, after = slice(0, last), slice(last, None)
-            yield _of_senders(Messages.joined([*held, messages.of(before)]), np.concatenate([*goods, good[before]]))
+            yield Sent.of(Messages.joined([*held, messages.of(before)]), np.concatenate([*goods, good[before]]))
             held, goods = [messages.of(after)], [good[after]]
         if held:
-            yield _of_senders(Messages.joined(held), np.concatenate(goods))
+            yield Sent.of(Messages.joined(held), np.concatenate(goods))
 
-    def _counted(self, messages: Messages, good: Bools, people: People, path: str) -> Iterator[Messages]:
-        """Yield the messages of the senders who count, given complete senders."""
-        if not len(messages):
-            return
-        left = np.arange(len(people.numbers))
-        left = self._sieve.kept(left, people.numbers < self._users, "out of range", path)
-        left = self._sieve.kept(left, self._as_asked(messages, good, people)[left], "not as asked", path)
+    def counted(self, sent: Sent, path: str, seen: UserSet | None) -> Iterator[Messages]:
+        """Yield the messages of the senders who count. Args: seen (numbers that count already; None: no number of these
+        senders stands anywhere else)."""
+        left = np.arange(len(sent.numbers))
+        left = self.kept(left, sent.numbers < self.users, "out of range", path)
+        left = self.kept(left, self._as_asked(sent)[left], "not as asked", path)
 
         def possible(who: Ints) -> Iterator[tuple[Ints, Messages]]:
-            who = self._sieve.kept(who, self._possible(messages, people, who), "impossible", path)
+            who = self.kept(who, self._possible(sent, who), "impossible", path)
             if len(who):
-                yield who, messages.of(people.rows(who))
+                yield who, sent.messages.of(sent.rows(who))
 
-        yield from self._sieve.once(self._seen, people.numbers, left, possible, path)
+        if seen is not None:
+            yield from self.once(seen, sent.numbers, left, possible, path)
+            return
+        for who, messages in possible(left) if len(left) else ():
+            self.intake.accepted += len(who)
+            yield messages
 
-    def _as_asked(self, messages: Messages, good: Bools, people: People) -> Bools:
+    def _as_asked(self, sent: Sent) -> Bools:
         """Which senders sent the messages of exactly one role in every group of questions that asks everybody, at most
         one in other groups, and nothing else."""
-        count, questions = len(people.numbers), len(self._round.parts)
+        count, questions = len(sent.numbers), len(self.round.parts)
         # malformed messages are counted under a question number that does not exist
-        which = np.where(good, messages.questions, questions).astype(np.int64)
-        sent = np.bincount(people.of_message * (questions + 1) + which, minlength=count * (questions + 1))
-        sent = sent.reshape(count, questions + 1)
-        fine = sent[:, questions] == 0
+        which = np.where(sent.good, sent.messages.questions, questions).astype(np.int64)
+        times = np.bincount(sent.of_message * (questions + 1) + which, minlength=count * (questions + 1))
+        times = times.reshape(count, questions + 1)
+        fine = times[:, questions] == 0
         for numbers, everybody in self._asked:
-            mine = sent[:, list(numbers)]
-            full = mine == np.array([each(self._round.parts[j]) for j in numbers])
+            mine = times[:, list(numbers)]
+            full = mine == np.array([each(self.round.parts[j]) for j in numbers])
             nothing = mine.sum(axis=1) == 0
             fine &= (((mine > 0).sum(axis=1) == 1) & full.any(axis=1)) | (nothing & (not everybody))
         answered: Bools = fine
         return answered
 
-    def _possible(self, messages: Messages, people: People, who: Ints) -> Bools:
+    def _possible(self, sent: Sent, who: Ints) -> Bools:
         """Which of the given senders (n,) could have sent their messages, in questions that need whole sets: there one
         impossible message spoils those of others. All other impossible messages are refused by the server."""
-        good = np.ones(len(people.numbers), bool)
-        theirs = people.rows(who)
-        for j, part in enumerate(self._round.parts):
+        good = np.ones(len(sent.numbers), bool)
+        theirs, messages = sent.rows(who), sent.messages
+        for j, part in enumerate(self.round.parts):
             if isinstance(part.channel, ChecksWholeReports):
                 mine = np.flatnonzero(theirs & (messages.questions == j)).reshape(-1, each(part))
-                asked = people.of_message[mine[:, 0]]
+                asked = sent.of_message[mine[:, 0]]
                 good[asked] &= self._whole(j, messages, mine)
         return good[who]
 
     def _whole(self, j: int, messages: Messages, mine: Ints) -> Bools:
         """Which senders' messages to question j, at the positions (n, each), are a whole set. Unreadable ones are
         isolated by division, so that they do not affect others."""
-        channel: Any = self._round.parts[j].channel
+        channel: Any = self.round.parts[j].channel
 
         def read(some: Ints) -> Any:
-            return channel.whole(messages.of(some.ravel()).report(j, self._round))
+            return channel.whole(messages.of(some.ravel()).report(j, self.round))
 
         return np.concatenate([np.zeros(1, bool) if good is None else good for _, good in isolated(mine, read)])
 
 
 @final
 @attrs.frozen(eq=False)
-class People:
-    """The senders of some messages. Args: numbers (p,), of_message (m,): the position of each message's sender."""
+class Sent:
+    """What some senders sent.
 
+    Args: messages (m), those of each sender together; good ((m,), which have the form of one); numbers (p,), of the
+    senders; of_message ((m,), the position of each message's sender).
+    """
+
+    messages: Messages
+    good: Bools
     numbers: Ids
     of_message: Ints
 
     @classmethod
-    def of(cls, messages: Messages, owners: Ints | None = None) -> People:
+    def of(cls, messages: Messages, good: Bools, owners: Ints | None = None) -> Sent:
         """Args: owners ((m,) ascending: where two differ, another report begins. Default: the senders)."""
-        starts = _starts(messages, owners)
-        return cls(_senders(messages)[starts], np.cumsum(starts) - 1)
+        starts = _starts(_senders(messages) if owners is None else owners)
+        return cls(messages, good, _senders(messages)[starts], np.cumsum(starts) - 1)
 
-    def rows(self, who: Ints) -> Bools:
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def rows(self, who: Ints | Bools) -> Bools:
         """Mask (m,) of the messages of these senders."""
         there = np.zeros(len(self.numbers), bool)
         there[who] = True
         return there[self.of_message]
+
+    def some(self, who: Bools) -> Sent:
+        """What these senders sent, given a mask (p,)."""
+        rows = self.rows(who)
+        return Sent(
+            self.messages.of(rows), self.good[rows], self.numbers[who], (np.cumsum(who) - 1)[self.of_message[rows]]
+        )
 
 
 def _senders(messages: Messages) -> Ids:
@@ -166,14 +211,9 @@ def _senders(messages: Messages) -> Ids:
     return messages.senders
 
 
-def _of_senders(messages: Messages, good: Bools) -> tuple[Messages, Bools, People]:
-    return messages, good, People.of(messages)
-
-
-def _starts(messages: Messages, owners: Ints | None = None) -> Bools:
-    """Mask (m,): which messages are the first of their sender, or owner."""
-    of = _senders(messages) if owners is None else owners
-    return np.concatenate([[True], of[1:] != of[:-1]])[: len(of)]
+def _starts(owners: Ids | Ints) -> Bools:
+    """Mask (m,): which messages are the first of their owner."""
+    return np.concatenate([[True], owners[1:] != owners[:-1]])[: len(owners)]
 
 
 def _everybody(round: Round[Any], numbers: tuple[int, ...]) -> bool:

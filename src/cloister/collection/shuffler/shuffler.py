@@ -21,29 +21,25 @@ import glob
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, final
 
 import attrs
-import numpy as np
 
 from cloister.collection.intake.refusals import Intake
-from cloister.collection.plan.canonical_json import beside, flush, made, sync, writing
+from cloister.collection.intake.sources import Given
+from cloister.collection.plan.canonical_json import beside, made, sync, writing
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.shuffler.external_shuffle import Scattered
 from cloister.collection.shuffler.intake import Senders
-from cloister.collection.wire.columns import Packed
-from cloister.collection.wire.messages import FILE_KEY, SHUFFLE_KEY, Messages, schema, to_batch, widest
+from cloister.collection.shuffler.parts import released_apart, scattered_apart
+from cloister.collection.shuffler.release import QUESTION, Release, records_of
+from cloister.collection.wire.messages import widest
 from cloister.core.errors import InvalidInput, Refused
-from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-
-GROUP, FILE = 2**17, 2**23
-"""Messages per row group and per file: fixed, so that they reveal nothing."""
-
-QUESTION = np.dtype("<u2")
+from cloister.engines.engine import Engine, spread
 
 
 @final
@@ -68,9 +64,10 @@ class ShuffleResult:
 
 
 def shuffle(
-    plan: CollectionPlan | str | os.PathLike[str], reports: str | Path | Sequence[str | Path],
+    plan: CollectionPlan | str | os.PathLike[str], reports: Given,
     out: str | os.PathLike[str], *,
     strict: bool = False, progress: Callable[[int], None] | None = None, rng: NoiseRng | None = None,
+    engine: str | Engine = "serial", workers: int | None = None, scheduler: str | None = None,
 ) -> ShuffleResult:  # fmt: skip
     """Shuffle users' messages into a new folder.
 
@@ -80,11 +77,14 @@ def shuffle(
 
     Args:
         plan: a plan of trust Shuffled, or its folder.
-        reports: folders, files or patterns of what 'cloister encode' wrote under this plan.
+        reports: folders, files or patterns of what 'cloister encode' wrote under this plan; bytes, binary files that
+            are open; or any number of these, paths first.
         out: the folder to create. Messages are scattered in its parent: nobody else may read that.
         strict: fail at the first refusal.
         progress: called with the number of messages just read or written.
         rng: for tests only. A repeatable order hides nothing.
+        engine, workers, scheduler: where files are read and written, as for ``fit``; the machines of an engine are the
+            shuffler's. The disk then holds all messages three times.
 
     Raises:
         InvalidInput: there are no such files, or the folder cannot be written or is in use.
@@ -96,75 +96,49 @@ def shuffle(
         raise Refused("this plan has trust Local: send its reports straight to the server, without a shuffler")
     round, target, noise = opened.round(), Path(os.path.abspath(out)), NoiseRng.secret() if rng is None else rng
     told = progress or (lambda n: None)
-    with _workshop(target) as folder:
-        senders = Senders(reports, opened, round, strict, told)
-        (folder / "scattered").mkdir()
-        scattered = Scattered(folder / "scattered", QUESTION.itemsize + widest(round), noise.child("shuffle"))
-        try:
-            for messages in senders.accepted():
-                scattered.add(_records(messages))
-            if senders.intake.accepted < opened.crowd.min_honest_users:
-                raise Refused(
-                    f"{senders.intake.accepted:,} people have sent messages that can be used, and the plan's "
-                    f"guarantee needs {opened.crowd.min_honest_users:,}: nothing is "
-                    f"released{''.join(f'; {line}' for line in senders.intake.lines())}"
-                )
-            files = _write(scattered, folder / "release", opened, round, told)
-        finally:
-            scattered.close()
-        shutil.rmtree(folder / "scattered")
-        _publish(folder / "release", target)
-    return ShuffleResult(opened.hash, target, senders.intake.accepted, scattered.count, files, senders.intake)
+    width, secret, name = QUESTION.itemsize + widest(round), noise.child("shuffle"), secrets.token_hex(16)
+    with spread(engine, workers, scheduler) as runner, _workshop(target) as folder:
+        senders = Senders(reports, opened, round, strict, told, runner)
+        place, work = folder / "release", folder / "scattered"
+        work.mkdir()
+
+        def release(messages: int) -> Release:
+            place.mkdir()
+            return Release(place, round, opened.hash, name, messages)
+
+        if runner.apart:
+            folders = scattered_apart(runner, senders, work, width, secret, told)
+            _refuse_few(senders.intake, opened.crowd.min_honest_users)
+            count, files = released_apart(runner, folders, work, width, secret, release, told)
+        else:
+            count, files = _in_this_process(senders, opened.crowd.min_honest_users, Scattered(work, width, secret),
+                release, told)  # fmt: skip
+        shutil.rmtree(work)
+        _publish(place, target)
+    return ShuffleResult(opened.hash, target, senders.intake.accepted, count, files, senders.intake)
 
 
-def _records(messages: Messages) -> Packed:
-    """Messages as bytes (m, 2 + widest): the number of the question, then the body."""
-    questions = messages.questions.astype(QUESTION).view(np.uint8).reshape(-1, QUESTION.itemsize)
-    return np.concatenate([questions, messages.bodies], axis=1)
+def _in_this_process(
+    senders: Senders, least: int, scattered: Scattered, release: Callable[[int], Release], told: Callable[[int], None]
+) -> tuple[int, int]:
+    """Shuffle the messages of the senders who count. Returns: the number of messages and of files."""
+    try:
+        for messages in senders.accepted():
+            scattered.add(records_of(messages))
+        _refuse_few(senders.intake, least)
+        made = release(scattered.count)
+        made.write_all(scattered.shuffled(), told)
+    finally:
+        scattered.close()
+    return scattered.count, made.files
 
 
-def _messages(records: Packed) -> Messages:
-    questions = np.ascontiguousarray(records[:, : QUESTION.itemsize]).view(QUESTION).reshape(-1).astype(np.uint16)
-    return Messages(questions, records[:, QUESTION.itemsize :])
-
-
-def _write(
-    scattered: Scattered, folder: Path, plan: CollectionPlan, round: Round[Any], told: Callable[[int], None]
-) -> int:
-    """Write all messages in random order. Returns: the number of files."""
-    from cloister.collection.wire.files import writer
-
-    folder.mkdir()
-    files, name = -(-scattered.count // FILE), secrets.token_hex(16)
-    groups = _cut(scattered.shuffled(), GROUP)
-    for number in range(files):
-        place = {SHUFFLE_KEY: name.encode(), FILE_KEY: f"{number}/{files}".encode()}
-        shape = schema(round, plan.hash, senders=False)
-        shape = shape.with_metadata({**shape.metadata, **place})
-        with (folder / f"part-{number:06}.parquet").open("xb") as file:
-            with writer(file, "parquet", shape) as out:
-                for _ in range(-(-min(FILE, scattered.count - number * FILE) // GROUP)):
-                    group = next(groups)
-                    out.write_batch(to_batch(_messages(group), round, shape), row_group_size=GROUP)
-                    told(len(group))
-            flush(file)
-    return files
-
-
-def _cut(pieces: Iterable[Packed], size: int) -> Iterator[Packed]:
-    """Yield the same records in pieces of one size, the last one perhaps shorter."""
-    held, count = list[Packed](), 0
-    for piece in pieces:
-        held.append(piece)
-        count += len(piece)
-        if count >= size:
-            whole = np.concatenate(held)
-            for start in range(0, count - size + 1, size):
-                yield whole[start : start + size]
-            held = [whole[count - count % size :]]
-            count %= size
-    if count:
-        yield np.concatenate(held)
+def _refuse_few(intake: Intake, least: int) -> None:
+    if intake.accepted < least:
+        raise Refused(
+            f"{intake.accepted:,} people have sent messages that can be used, and the plan's guarantee needs "
+            f"{least:,}: nothing is released{''.join(f'; {line}' for line in intake.lines())}"
+        )
 
 
 @contextmanager

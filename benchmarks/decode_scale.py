@@ -1,0 +1,121 @@
+"""Decoding and shuffling many reports as bytes, on two workers: the tables in docs/howto/scale.md.
+
+    python benchmarks/decode_scale.py decode 1e6 1e7 1e8 --folder /tmp/scale
+    python benchmarks/decode_scale.py shuffle 1e6 1e7 1e8 --folder /tmp/scale
+
+Answers are drawn uniformly among those that an encoder could send: they cost a server and a shuffler what real ones do.
+User numbers come in random order, in batches of 10,000 (``--batch``), in files of an eighth each.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import argparse
+import resource
+import shutil
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cloister.collection.plan.plan import CollectionPlan
+from cloister.collection.plan.publish import publish
+from cloister.collection.server.aggregator import decode
+from cloister.collection.shuffler.shuffler import shuffle
+from cloister.collection.wire.answers import Body, layout_of
+from cloister.collection.wire.batches import BatchForm
+from cloister.run.request import Request
+
+WIRES = {"counts": "amplified-counts", "sums": "amplified-vectors"}
+
+
+def made(kind: str, people: int) -> CollectionPlan:
+    """A one-round plan at d = 10, k = 8, epsilon = 1, of the default blocks."""
+    given: dict[str, Any] = {
+        "k": 8,
+        "method": "one-round",
+        "epsilon": 1.0,
+        "bounds": (-1, 1),
+        "rows": people,
+        "seed": 1,
+    }
+    more = {"trust": "local"} if kind == "decode" else {"delta": 1e-9, "components": WIRES}
+    return publish(Request(**given, **more), dimension=10)
+
+
+def write(plan: CollectionPlan, folder: Path, batch: int) -> int:
+    """Reports of all users, in eight files. Returns: bytes."""
+    round_, rng = plan.round(), np.random.default_rng(0)
+    layout, form = layout_of(round_), BatchForm(plan.hash, 1, layout_of(round_).bytes)
+    users = rng.permutation(plan.rows).astype(np.uint64)
+    folder.mkdir(parents=True)
+    for number, some in enumerate(np.array_split(users, 8)):
+        with (folder / f"round-001-{number:06}.reports").open("wb") as file:
+            for start in range(0, len(some), 2**20):
+                mine = some[start : start + 2**20]
+                answers = layout.empty(len(mine))
+                drawn = rng.integers(0, 2**64, len(mine), np.uint64)
+                asked = layout._asked(layout.slots[0], drawn if layout.numbered else mine)
+                for j, (part, body) in enumerate(zip(round_.parts, layout.bodies, strict=True)):
+                    rows = np.flatnonzero(asked == j)
+                    layout.put(answers, j, rows, possible(part, body, drawn[rows], rng))
+                for low in range(0, len(mine), batch):
+                    file.write(form.batch(mine[low : low + batch], answers[low : low + batch]))
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def possible(part: Any, body: Body, drawn: Any, rng: np.random.Generator) -> Any:
+    """Bodies that an encoder could send. Args: drawn (private numbers of the users who are asked)."""
+    asked = getattr(part.channel, "inner", part.channel).asked
+    symbols = asked.levels[0].response.symbols if hasattr(asked, "levels") else 2 * asked.randomiser.size
+    answers = {
+        c.name: rng.integers(0, symbols, (len(drawn), c.width), np.uint32) for c in body.kind.body.columns if c.width
+    }
+    return body.kind.body.packed({"users": drawn, **answers})
+
+
+def spent() -> float:
+    """CPU seconds of this process and of its children that have ended."""
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(use.ru_utime + use.ru_stime for use in both)
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["decode", "shuffle"])
+    parser.add_argument("people", nargs="+", type=lambda text: int(float(text)))
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--batch", type=int, default=10_000)
+    parser.add_argument("--engines", nargs="+", default=["processes"])
+    given = parser.parse_args()
+    heads = "reports", "engine", "batches of", "MB", "seconds", "CPU seconds", "MB here", "MB of a worker"
+    print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
+    for people in given.people:
+        plan, folder = made(given.what, people), given.folder / f"{given.what}-{people}"
+        size = write(plan, folder / "reports", given.batch)
+        for engine in given.engines:
+            start, cpu = time.perf_counter(), spent()
+            spread: dict[str, Any] = {"engine": engine, "workers": None if engine == "serial" else 2}
+            if given.what == "decode":
+                done = decode(plan, folder / "reports", **spread).intake.accepted
+            else:
+                done = shuffle(plan, folder / "reports", folder / f"out-{engine}", **spread).people
+            assert done == people
+            took, used = time.perf_counter() - start, spent() - cpu
+            here, worker = (
+                resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+            )
+            cells = f"{people:,}", engine, f"{given.batch:,}", f"{size / 1e6:,.0f}", f"{took:.1f}", f"{used:.1f}"
+            print("| " + " | ".join([*cells, f"{here:.0f}", f"{worker:.0f}"]) + " |", flush=True)
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

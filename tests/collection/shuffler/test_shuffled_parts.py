@@ -1,0 +1,155 @@
+"""A shuffle on an engine, and of bytes: everybody's messages once, every order as likely, whoever dies."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from cloister.collection.client.encoder import Encoded, PlanEncoder
+from cloister.collection.intake import parts
+from cloister.collection.plan.plan import CollectionPlan
+from cloister.collection.shuffler.external_shuffle import Scattered
+from cloister.collection.shuffler.parts import Permute
+from cloister.collection.shuffler.shuffler import shuffle
+from cloister.core.errors import Refused
+from cloister.core.randomness import NoiseRng
+from cloister.engines.engine import Processes
+from tests.collection.shuffled_plans import D, N, multiset, released, small_plan, write
+
+MIXED = {"counts": "blanket-histogram", "sums": "split-and-mix"}
+
+
+class Apart:
+    """Parts in this process, as if it were others: backwards, since any order will do."""
+
+    apart, elsewhere = True, False
+
+    def run(self, fn: Any, some: Any) -> Iterator[Any]:
+        return map(fn, reversed(list(some)))
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def encoded(plan: CollectionPlan, users: Any, seed: int = 0) -> Encoded:
+    rows = np.random.default_rng(seed).normal(0, 0.3, (len(users), D))
+    return PlanEncoder(plan, noise=NoiseRng.for_tests(seed)).encode(rows, users)
+
+
+def contest(plan: CollectionPlan, folder: Path, seed: int) -> Path:
+    """Files of both forms, with senders who stand in several, twice in one, and in a row."""
+    rng = np.random.default_rng(seed)
+    folder.mkdir()
+    everybody = encoded(plan, np.arange(N), 9)
+    (folder / "0.reports").write_bytes(everybody.form.batch(everybody.users[:900], everybody.answers[:900]))
+    for i in range(1, 4):
+        some = encoded(plan, rng.choice(N, int(rng.integers(100, N)), replace=False), int(rng.integers(100)))
+        if i == 2:
+            write(folder / f"{i}.parquet", plan, some.messages)
+            continue
+        users, answers = some.users.copy(), some.answers
+        users[::40] = N + 1
+        answers[::7, 0] = 77  # no such question
+        twice = np.sort(rng.integers(0, len(users), len(users)))
+        data = [some.form.batch(users[s], answers[s]) for s in np.array_split(twice, 9)]
+        (folder / f"{i}.reports").write_bytes(b"".join(data) + data[0][:5])
+    return folder
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_parts_of_any_size_release_what_one_process_releases(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = small_plan()
+    folder = contest(plan, tmp_path / "reports", seed)
+    one = shuffle(plan, folder, tmp_path / "one")
+    assert one.tally.refused["duplicate"] > 0
+    expected = multiset(released(tmp_path / "one", plan))
+    for size in (1, 2**26):
+        monkeypatch.setattr(parts, "PART", size)
+        out = tmp_path / f"out-{size}"
+        done = shuffle(plan, folder, out, engine=Apart())
+        assert (done.people, done.messages, done.tally.refused) == (one.people, one.messages, one.tally.refused)
+        assert done.tally.unfinished == one.tally.unfinished > 0
+        assert multiset(released(out, plan)) == expected
+        assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("components", [None, MIXED], ids=["amplified", "several messages"])
+def test_bytes_release_what_parquet_releases(components: Any, tmp_path: Path) -> None:
+    plan = small_plan(**({} if components is None else {"components": components, "rows": 20}))
+    some = encoded(plan, np.arange(plan.rows))
+    write(tmp_path / "a" / "a.parquet", plan, some.messages)
+    one, two = shuffle(plan, tmp_path / "a", tmp_path / "one"), shuffle(plan, some.to_bytes(), tmp_path / "two")
+    assert (one.people, one.messages) == (two.people, two.messages)
+    assert multiset(released(tmp_path / "one", plan)) == multiset(released(tmp_path / "two", plan))
+
+
+def test_a_sender_who_sends_twice_in_a_row_counts_once_for_the_first(tmp_path: Path) -> None:
+    plan = small_plan()
+    some, other = encoded(plan, np.arange(N)), encoded(plan, [7], 3)
+    place = [*range(8), 7, *range(8, N)]
+    users, answers = some.users[place], some.answers[place]
+    answers[8] = other.answers[0]
+    done = shuffle(plan, some.form.batch(users, answers), tmp_path / "out")
+    assert (done.people, done.tally.refused) == (N, Counter(duplicate=1))
+    assert multiset(released(tmp_path / "out", plan)) == multiset(some.messages)
+
+
+def test_too_few_people_are_refused_before_anything_is_permuted(tmp_path: Path) -> None:
+    plan = small_plan()
+    (tmp_path / "a.reports").write_bytes(encoded(plan, np.arange(5)).in_batches())
+    with pytest.raises(Refused, match="nothing is released"):
+        shuffle(plan, tmp_path / "a.reports", tmp_path / "out", engine=Apart())
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_order_of_what_three_workers_scattered_is_equally_likely(tmp_path: Path) -> None:
+    """Chi-squared over the 24 orders of four records, of which two workers scattered one and a third two; false alarm
+    1e-6 (over the seeds, which are fixed). One seed for all workers would bind the records' files to one another."""
+    found, runs = Counter[tuple[int, ...]](), 4800
+    for seed in range(runs):
+        rng, folders, at = NoiseRng.for_tests(seed), list[Path](), 0
+        for worker, count in enumerate((1, 2, 1)):
+            place = tmp_path / f"{seed}-{worker}"
+            place.mkdir()
+            scattered = Scattered(place, 1, rng.child("part", worker), 2)
+            scattered.add(np.arange(at, at + count, dtype=np.uint8)[:, None])
+            scattered.close()
+            folders.append(place)
+            at += count
+        permute = Permute(tuple(folders), tmp_path, 1, rng)
+        order = [np.fromfile(permute(number)[1], np.uint8).tolist() for number in range(2)]
+        found[tuple(itertools.chain.from_iterable(order))] += 1
+    assert len(found) == 24
+    statistic = sum((found[o] - runs / 24) ** 2 / (runs / 24) for o in itertools.permutations(range(4)))
+    assert statistic < chi2.isf(1e-6, 23)
+
+
+@pytest.mark.slow
+def test_a_worker_killed_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PART", 10_000)
+    plan = small_plan()
+    folder, engine, killed = contest(plan, tmp_path / "reports", 1), Processes(2), list[int]()
+    expected = shuffle(plan, folder, tmp_path / "one")
+
+    def kill(_: int) -> None:
+        if not killed:
+            assert engine._pool is not None
+            killed.extend(engine._pool._processes)
+            os.kill(killed[0], signal.SIGKILL)
+
+    done = shuffle(plan, folder, tmp_path / "two", engine=engine, progress=kill)
+    engine.close()
+    assert killed
+    assert (done.people, done.messages) == (expected.people, expected.messages)
+    assert multiset(released(tmp_path / "two", plan)) == multiset(released(tmp_path / "one", plan))
