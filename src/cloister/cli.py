@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cloister.commands.advance import advance, rounds
+from cloister.commands.bundle import bundle
 from cloister.commands.common import show
 from cloister.commands.compare import compare
 from cloister.commands.coordinate import coordinate
@@ -28,7 +29,9 @@ from cloister.commands.predict import predict
 from cloister.commands.profile import profile
 from cloister.commands.program import Commands, run
 from cloister.commands.report import report
+from cloister.commands.serve import serve
 from cloister.commands.shuffle import shuffle
+from cloister.commands.tickets import tickets_app
 
 app = typer.Typer(
     name="cloister", cls=Commands, no_args_is_help=True, add_completion=False, rich_markup_mode=None,
@@ -37,6 +40,7 @@ app = typer.Typer(
 )  # fmt: skip
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(data_app, name="data")
+app.add_typer(tickets_app, name="tickets")
 
 
 def main() -> None:
@@ -67,10 +71,12 @@ app.command("plugins")(list_plugins)
 app.command("fit")(fit)
 app.command("explain")(explain)
 app.command("plan")(plan)
+app.command("bundle")(bundle)
 app.command("encode")(encode)
 app.command("answer")(answer)
 app.command("advance")(advance)
 app.command("rounds")(rounds)
+app.command("serve")(serve)
 app.command("shuffle")(shuffle)
 app.command("decode")(decode)
 app.command("coordinate")(coordinate)

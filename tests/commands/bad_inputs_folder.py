@@ -203,6 +203,7 @@ def _collections(folder: Path) -> None:
         copy.mkdir()
         for path in (folder / "plan").iterdir():
             (copy / path.name).write_text(changed(path.read_text()) if path.suffix == ".json" else path.read_text())
+    run(folder, "tickets new-key issuer.key")
     (folder / "bad-reports").mkdir()
     (report,) = (folder / "reports").iterdir()
     (folder / "bad-reports" / "part-0.parquet").write_bytes(report.read_bytes()[:500])

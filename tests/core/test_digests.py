@@ -154,8 +154,8 @@ def test_classes_of_two_packages_may_have_one_name() -> None:
 
 NO_ROUNDS = (
     "cloister.plugins.populations",
-    "cloister.collection.shuffler.intake",
-    "cloister.collection.plan.transcript",
+    "cloister.collection",
+    "cloister.phones",
 )
 """Where rows, reports and files of answers are handled, and nothing that a round holds."""
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from cloister.core.domains import REACH
 from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound, shrink
+from cloister.core.lattice import Bound, shrink, squares
 
 EXACT = settings(derandomize=True, deadline=None, max_examples=300)
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -130,3 +130,12 @@ def test_an_l1_norm_that_cannot_be_is_refused(arguments: tuple[int, int, int]) -
 def test_a_bound_of_nothing_is_refused(arguments: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match=">= 1"):
         Bound(*arguments)
+
+
+@pytest.mark.parametrize("dimension", [3, 9_000, 2**15])
+def test_a_squared_length_is_the_double_next_to_it(dimension: int) -> None:
+    """Beyond 2^53 too, where the order of a sum of floats would be seen: no lattice point is longer than 2^61."""
+    most = 2**23 if dimension > 3 else 2**30
+    rows = np.random.default_rng(5).integers(-most, most, (20, dimension))
+    rows[0] = most - 1
+    assert squares(rows).tolist() == [float(l2_squared(row)) for row in rows]

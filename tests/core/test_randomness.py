@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from cloister.core import exact_noise
 from cloister.core.errors import InvalidInput
+from cloister.core.exact_noise import Law
 from cloister.core.randomness import NoiseRng, PublicRng, unit_floats
 
 KEY = PublicRng(b"k" * 32)
@@ -239,3 +242,80 @@ def test_words_are_uniform(noise: NoiseRng) -> None:
     words = noise.words(np.arange(5_000, dtype=np.uint64), 4).ravel()
     for cells in (words >> np.uint64(58), words & np.uint64(63)):
         assert stats.chisquare(np.bincount(cells.astype(int), minlength=64)).pvalue > REJECTED
+
+
+def recorded(words: list[int], taken: list[int]) -> Iterator[int]:
+    """Words, and beside them those that were taken."""
+    for word in words:
+        taken.append(word)
+        yield word
+
+
+def test_replayed_words_come_once_in_their_order_whoever_draws() -> None:
+    user = np.array([77], np.uint64)
+    noise = NoiseRng.replayed(range(10))
+    assert noise.words(user, 2).tolist() == [[0, 1]]
+    assert noise.child("other", 3).words(user, 1).tolist() == [[2]]
+    assert noise.words(user[:0], 5).shape == (0, 5)
+    assert noise.words(user, 7).tolist() == [[3, 4, 5, 6, 7, 8, 9]]
+    with pytest.raises(InvalidInput, match="have run out"):
+        noise.words(user, 1)
+
+
+def test_replayed_noise_counts_as_seeded_and_is_of_one_user_and_is_never_copied() -> None:
+    noise = NoiseRng.replayed(range(10))
+    assert noise.seeded
+    assert noise.child("a").seeded
+    for draw in (lambda: noise.words(np.arange(2, dtype=np.uint64), 1),
+                 lambda: noise.discrete_gaussian_each(np.arange(2, dtype=np.uint64), 5.0, 1)):  # fmt: skip
+        with pytest.raises(InvalidInput, match="for one user at a time, not for 2"):
+            draw()
+    with pytest.raises(TypeError, match="cannot be copied"):
+        pickle.dumps(noise)
+    assert noise.words(np.arange(1, dtype=np.uint64), 1).tolist() == [[0]]
+
+
+HARD = [0, 1, 2**40 - 1, 2**63, 2**64 - 1]
+"""Words that the filter, or 64 bits, may leave undecided."""
+
+
+@pytest.mark.parametrize("sigma", [1.5, 300.7, 2.0**22 + 0.3])
+def test_replayed_gaussians_are_drawn_candidate_by_candidate_in_integers(sigma: float) -> None:
+    """What another language would do: three words, and more of one where they do not decide."""
+    law, g = Law(sigma, squared=True), np.random.default_rng(11)
+    words = g.integers(0, 2**64, 4000, dtype=np.uint64).tolist()
+    for at in g.integers(0, 600, 60).tolist():
+        words[at] = HARD[at % len(HARD)]
+    mine, theirs = list[int](), list[int]()
+    numbers = NoiseRng.replayed(recorded(words, mine)).discrete_gaussian_each(np.array([5], np.uint64), sigma, 200)
+    left, found = recorded(words, theirs), list[int]()
+    while len(found) < 200:
+        value = law.exactly((next(left), next(left), next(left)), lambda column: lambda: next(left))
+        found += [] if value is None else [value]
+    assert numbers.shape == (1, 200)
+    assert numbers.tolist() == [found]
+    assert mine == theirs
+
+
+@pytest.mark.parametrize("moved", [-0.05, -0.01, 0.01, 0.05])
+def test_where_one_begins_to_look_changes_no_word_that_is_taken(moved: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of words that begin in the far tail, where 64 bits leave many steps open; moved by up to 25 steps."""
+    law = Law(300.7, squared=True)
+
+    def drawn(a: int, low: int) -> tuple[int | None, list[int]]:
+        """A candidate, and which of its words were extended, in order."""
+        more = iter([low, *np.random.default_rng(a).integers(0, 2**64, 50, dtype=np.uint64).tolist()])
+        taken = list[int]()
+
+        def extended(column: int) -> int:
+            taken.append(column)
+            return next(more)
+
+        return law.exactly((a, 12345, 0), lambda column: lambda: extended(column)), taken
+
+    cases = [(a, low) for a in (0, 1, 2, 5, 1000, 2**30, 2**63) for low in (0, 2**64 - 1)]
+    right = [drawn(*case) for case in cases]
+    assert any(taken for _, taken in right)
+    plain = math.log
+    monkeypatch.setattr(exact_noise.math, "log", lambda x: plain(x) - moved)
+    assert [drawn(*case) for case in cases] == right

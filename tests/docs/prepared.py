@@ -63,12 +63,19 @@ def _rows(path: Path) -> None:
         _parquet(path / f"part{part}.parquet", {"x0": rows[:, 0], "x1": rows[:, 1]})
 
 
+def _modules(path: Path) -> None:
+    """The JavaScript client, as npm would have installed it."""
+    path.mkdir()
+    (path / "cloister-client").symlink_to(Path(__file__).parents[2] / "clients" / "javascript")
+
+
 FILES: dict[str, Callable[[Path], None]] = {
     "rows.parquet": lambda path: _parquet(path, _hospital(20_000)),  # a hospital's table; bounds.toml is about it
     "bounds.toml": _bounds,
     "rows.npy": _unnamed(20_000, 2),
     "people.npy": _unnamed(20_000, 2),
     "rows/": _rows,
+    "node_modules/": _modules,
     "visits.parquet": _visits,
     "north.parquet": _party(1),
     "south.parquet": _party(2),

@@ -9,9 +9,10 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -21,11 +22,14 @@ from tests.docs.prepared import prepare
 from tests.in_process import cloister
 
 HAS = re.compile(r"<!-- has: (.+?) -->")
+STAYS_UP = "stays up"
+"""What stands behind ``sh`` where a block's one command is a server that the rest of the page talks to."""
+
 FOR_SHELL = re.compile(r"[|&;<>$`*?~(]")
 
 
 class Runner:
-    """One page's. Args: folder (empty), text (of the page; names the files that it has)."""
+    """One page's, until it is closed. Args: folder (empty), text (of the page; names the files that it has)."""
 
     def __init__(self, folder: Path, text: str) -> None:
         self.folder = folder / "page"
@@ -35,11 +39,28 @@ class Runner:
             for name in names.split():
                 prepare(self.folder, name)
         self.environment = {**os.environ, "PATH": f"{_programs(folder)}{os.pathsep}{os.environ['PATH']}"}
+        self._up = list[subprocess.Popen[str]]()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Stop what stays up: by Ctrl-C, as a reader does."""
+        for shell in reversed(self._up):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGINT)
+            try:
+                shell.communicate(timeout=30)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(shell.pid, signal.SIGKILL)
 
     def run(self, block: Block) -> None:
         """Raises: AssertionError, with the line and what was said, where it ends otherwise than the page has it."""
         if block.file is not None:
             (self.folder / block.file).write_text(block.text, "utf-8")
+        elif block.language == "sh" and block.info == STAYS_UP:
+            self._start(block)
         elif block.language == "sh":
             self._shell(block)
         elif block.language in ("python", "{code-cell}"):
@@ -80,6 +101,20 @@ class Runner:
                 with contextlib.suppress(ProcessLookupError):  # what it has left in the background
                     os.killpg(shell.pid, signal.SIGKILL)
         assert shell.returncode == code, f"{text}\nended with {shell.returncode}\n{said}"
+
+    def _start(self, block: Block) -> None:
+        """A server, which is there for the rest of the page. It is up once it says something."""
+        (command,) = commands(block.text)
+        shell = subprocess.Popen(
+            ["bash", "-c", f"exec {command} 2>&1"], cwd=self.folder, env={**self.environment, "PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        self._up.append(shell)
+        assert shell.stdout is not None
+        said = shell.stdout.readline()
+        assert said, f"{command}\nended with {shell.wait()}"
+        time.sleep(0.2)
+        assert shell.poll() is None, f"{command}\nended with {shell.returncode}\n{said}{shell.stdout.read()}"
 
     def _python(self, block: Block) -> None:
         code = compile("\n" * (block.line - 1) + block.text, block.page, "exec")

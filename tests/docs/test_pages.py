@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,11 @@ from tests.docs.running import Runner
 ELSEWHERE = {"docs/howto/plugins.md": "tests/test_tutorial.py"}
 """Pages whose code another test runs."""
 
+NEEDS = {"docs/howto/phones.md": ("node",)}
+"""Programs besides Python and cloister without which a page is not run."""
+
 RUN = [page for page in PAGES if page not in ELSEWHERE and any(block.language for block in blocks(page))]
-KNOWN = {"sh", "python", "text", "toml", "json", "sql"}
+KNOWN = {"sh", "python", "js", "text", "toml", "json", "sql"}
 
 
 @pytest.mark.slow
@@ -22,11 +27,13 @@ KNOWN = {"sh", "python", "text", "toml", "json", "sql"}
 def test_all_code_runs_in_the_order_in_which_it_stands(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not all(map(shutil.which, NEEDS.get(page, ()))):
+        pytest.skip(f"needs {', '.join(NEEDS[page])}")
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    runner = Runner(tmp_path, PAGES[page].read_text("utf-8"))
-    for block in blocks(page):
-        if block.reason is None:
-            runner.run(block)
+    with Runner(tmp_path, PAGES[page].read_text("utf-8")) as runner:
+        for block in blocks(page):
+            if block.reason is None:
+                runner.run(block)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -69,6 +76,21 @@ def test_pages_that_are_run_elsewhere_are(other: tuple[str, str]) -> None:
 def test_a_command_that_ends_otherwise_than_the_page_has_it_is_seen(text: str, fault: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=fault):
         Runner(tmp_path, "").run(Block("page", 1, "sh", "", text))
+
+
+def test_a_server_stays_up_until_the_page_ends(tmp_path: Path) -> None:
+    listen = (
+        "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1]); time.sleep(99)"
+    )
+    with Runner(tmp_path, "") as runner:
+        runner.run(Block("page", 1, "python", "server.py", listen))
+        runner.run(Block("page", 1, "sh", "stays up", "python server.py | tee port.txt  # or another port"))
+        port = int((tmp_path / "page" / "port.txt").read_text())
+        socket.create_connection(("127.0.0.1", port)).close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+    with Runner(tmp_path / "page", "") as runner, pytest.raises(AssertionError, match="ended with 1"):
+        runner.run(Block("page", 1, "sh", "stays up", "false"))
 
 
 def test_python_shares_one_namespace_and_finds_the_page_s_files(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from cloister.commands.common import (
     AsJson,
     EngineName,
     PlanFolder,
+    Robust,
     Scheduler,
     Workers,
     console,
@@ -43,6 +44,7 @@ def advance(
     strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be "
         "refused.")] = False,
     accept_shares: AcceptShares = False,
+    robust: Robust = None,
     engine: EngineName = "serial", workers: Workers = None, scheduler: Scheduler = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -54,7 +56,8 @@ def advance(
     with ending(lambda error: GO_ON), progress("reports read") as advance:
         done = run(
             plan, given_reports(reports or []), only=None if only is None else only - 1, least=least, strict=strict,
-            accept_shares=accept_shares, progress=advance, engine=engine, workers=workers, scheduler=scheduler,
+            accept_shares=accept_shares, robust=robust, progress=advance, engine=engine, workers=workers,
+            scheduler=scheduler,
         )  # fmt: skip
         for line in [] if done.intake is None else done.intake.lines():
             say(line)

@@ -57,6 +57,14 @@ AcceptShares = Annotated[
         help="Go on where the numbers who answered a question are too far from its planned share for chance.",
     ),
 ]
+Robust = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help="Leave out what this share of the reports could have invented if they lied, e.g. 0.01. Groups as small "
+        "are lost.",
+    ),
+]
 NotPrivate = Annotated[
     bool,
     typer.Option(

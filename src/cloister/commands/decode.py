@@ -12,6 +12,7 @@ from cloister.commands.common import (
     AsJson,
     EngineName,
     PlanFolder,
+    Robust,
     Scheduler,
     Workers,
     given_reports,
@@ -37,6 +38,7 @@ def decode(
     strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be "
         "refused.")] = False,
     accept_shares: AcceptShares = False,
+    robust: Robust = None,
     engine: EngineName = "serial", workers: Workers = None, scheduler: Scheduler = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -49,8 +51,8 @@ def decode(
     published = CollectionPlan.read(plan)
     with ending(lambda error: GO_ON), progress("reports read") as advance:
         done = run(
-            published, given_reports(reports), strict=strict, accept_shares=accept_shares, progress=advance,
-            engine=engine, workers=workers, scheduler=scheduler,
+            published, given_reports(reports), strict=strict, accept_shares=accept_shares, robust=robust,
+            progress=advance, engine=engine, workers=workers, scheduler=scheduler,
         )  # fmt: skip
         if target is not None:
             done.result.save(target)

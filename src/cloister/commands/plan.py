@@ -42,8 +42,9 @@ def plan(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Publish what people are asked: a folder for them and for the server. Reads no rows."""
+    from cloister.collection.plan import bundle_folder
     from cloister.collection.plan.plan import checked_folder
-    from cloister.collection.plan.publish import publish, words
+    from cloister.collection.plan.publish import harm, publish, without_bundle, words
     from cloister.run.request import Request
 
     checked_folder(out)
@@ -55,11 +56,11 @@ def plan(
     )  # fmt: skip
     made = publish(request, names(columns), dimension)
     text = words(made, made.rounds())
-    made.write(out, text)
+    bundle_folder.write(made, out, text)
     with printing(lambda: f"the plan is in {out}"):
         if as_json:
-            print_json(made.as_dict())
-            for warning in made.warnings:
+            print_json({**made.as_dict(), "liars": harm(made, made.rounds()).as_dict(made.k)})
+            for warning in (*made.warnings, *without_bundle(made)):
                 say(f"WARNING: {warning}")
         else:
             show(f"{text}\n\nsaved to {out}")

@@ -65,6 +65,9 @@ class Bucketing(Protocol):
     any batch and in any order, on every machine (a floating-point matrix product is not). It is plain data with a
     digest: a frozen attrs class of numbers, text, arrays and such classes. Several threads may ask it at once. Ids
     outside its space are refused, whatever oracle is asked (``core.encoding``).
+
+    A bucketing that devices without Python shall find too describes itself (``core.bundling.Bundled``), as one of the
+    kinds of the specification; so do vectors.
     """
 
     @property

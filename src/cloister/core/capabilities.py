@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from cloister.core.clustering import Coreset, Problem, Released
 from cloister.core.columns import Selection
 from cloister.core.errors import InvalidInput
+from cloister.core.gains import Gain
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Bools, Floats, Ids
 
@@ -187,6 +188,25 @@ class Dividing(Protocol):
 
     def answered(self, summary: Any) -> tuple[int, ...]:
         """How many users answered each level; empty if all users answer every level."""
+        ...
+
+
+@runtime_checkable
+class BoundsLiars(Protocol):
+    """A channel that bounds what one person who lies can do to its answers.
+
+    Laws: whatever reports are absorbed, one more that ``absorb`` takes changes no value of the answer by more than its
+    level's ``Gain`` says, times ``factor``. It holds for every report of that level, not on average: it is the law of
+    the estimator, not of the people.
+    """
+
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        """Of each level; empty where nothing bounds them."""
+        ...
+
+    def reported(self, summary: Any) -> tuple[int, ...]:
+        """How many reports of each level a summary holds."""
         ...
 
 

@@ -14,6 +14,8 @@ from typing import Any, cast
 import attrs
 import numpy as np
 
+from cloister.core.plain_text import path, plain
+
 
 def digest(value: object) -> str:
     """SHA-256 of a public value, in hex: equal values give equal digests on every platform and in every process."""
@@ -75,7 +77,7 @@ def _feed(h: Any, value: object) -> None:
         if value.dtype.hasobject:
             raise TypeError("an array of objects has no digest: its bytes are addresses")
         little = value.astype(value.dtype.newbyteorder("<"))
-        h.update(f"array {little.dtype.str} {little.shape}".encode())
+        h.update(f"array {little.dtype.str} {path(little.shape)}".encode())
         h.update(np.ascontiguousarray(little).tobytes())
     elif isinstance(value, type):
         h.update(f"type {tag(value)}".encode())
@@ -92,10 +94,10 @@ def _feed(h: Any, value: object) -> None:
             _feed(h, item)
     elif isinstance(value, dict):
         h.update(f"dict {len(value)}".encode())
-        for key in sorted(value, key=repr):
+        for key in sorted(value, key=plain):
             _feed(h, (key, value[key]))
     elif isinstance(value, (bool, int, float, str, bytes, type(None))):
-        h.update(f"{type(value).__name__} {value!r}\n".encode())
+        h.update(f"{type(value).__name__} {plain(value)}\n".encode())
     else:
         raise TypeError(
             f"{type(value).__qualname__} has no digest: public values are attrs classes, arrays and plain data"

@@ -9,12 +9,13 @@ by at most half a unit per column, a millionth of the domain's radius.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Protocol, final
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, final
 
 import attrs
 import numpy as np
 
+from cloister.core.bundling import Arrays
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Floats, Ints
 
@@ -172,6 +173,12 @@ class Box:
         sides = self.sides.astype(np.float64)
         return np.clip(np.rint(inside, out=inside), -sides, sides, out=inside).astype(np.int64)
 
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {
+            "kind": "box", "lower": self.lower, "upper": self.upper, "middle": self.middle.tolist(),
+            "unit": self.unit, "sides": self.sides.tolist(),
+        }  # fmt: skip
+
     def real(self, points: Ints) -> Floats:
         return self.truncate(points * self.unit + self.middle)
 
@@ -238,6 +245,9 @@ class Ball:
         # the largest coordinate, unlike a norm of floats, does not depend on the order of a sum
         inside *= np.minimum(1.0, self.max_norm / np.maximum(np.abs(inside).max(axis=1, initial=0.0), 1.0))[:, None]
         return shrink(np.rint(inside).astype(np.int64), Bound(l2=self.max_norm, dimension=self.dimension))
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {"kind": "ball", "middle": self.center, "unit": self.unit, "max_norm": self.max_norm}
 
     def real(self, points: Ints) -> Floats:
         return self.truncate(points * self.unit + self.middle)

@@ -40,6 +40,14 @@ within ``TRUSTED``. Proof of the bounds, where u = 2^-53 and d(v) is the error o
   integers decide. It also covers that C is in [c, c + 1] / 2^64. Overflow gives x = infinity.
 * Numbers of 2^62 and more are left to integers, so that int64 does not wrap.
 
+Order of words, for whoever draws one number after the other and would draw the same (``NoiseRng.replayed``). A
+candidate takes a, b, c. Then, as long as its bits do not decide H, it takes the words that follow the one of a; then,
+as long as those of the coin do not decide it, the words that follow the one of c (minus zero needs no coin). Then comes
+the next candidate, until enough are accepted. How many words that takes does not depend on the arithmetic: "decided" is
+what ``exact_coins.Uniform.below_exp`` says of the thresholds e^(-H M / t), if H > 0, and e^(-(H + 1) M / t), H being
+what comes out. Where the filter answers, 64 bits decide them. Wherever one begins to look for H, a third threshold that
+the bits leave open leaves one of these two open, which lies between it and U.
+
 Range. A number outside (-2^63, 2^63) raises ``InvalidInput``: none is cut or wrapped. Its chance is e^(-2^63 / s) for
 Laplace, below 2^-184 up to s = 2^56; it is below e^(-2^125 / s^2) for Gauss, below 2^-700 up to s = 2^58. That it is
 raised depends on the noise alone, but is outside *pure* differential privacy: keep to these scales.

@@ -5,12 +5,13 @@ A frame is a function of each row alone, and elementwise: the same in any batch 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Mapping, Sequence
+from typing import Any, final
 
 import attrs
 import numpy as np
 
+from cloister.core.bundling import Arrays, described
 from cloister.core.domains import Box, Domain, Lattice
 from cloister.core.types import AnyArray, Floats, Ints
 
@@ -65,6 +66,10 @@ class Reframed:
             inside = (np.asarray(rows, np.float64) - np.array(self.offset)) / np.array(self.scale)
         return cube(self.dimension).snap(inside)
 
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        inner = cube(self.dimension).bundled(arrays)
+        return {"kind": "reframed", "offset": self.offset, "scale": self.scale, "then": inner}
+
     def real(self, points: Floats) -> Floats:
         """Points (..., d) of the cube in the caller's units."""
         found: Floats = np.array(self.offset) + points * np.array(self.scale)
@@ -90,6 +95,9 @@ class Graded:
         points, columns = self.others.snap(rows), list(self.columns)
         points[:, columns] = grades(np.asarray(rows[:, columns], np.float64))
         return points
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {"kind": "graded", "columns": self.columns, "others": described(self.others, arrays)}
 
 
 def grades(values: Floats) -> Ints:

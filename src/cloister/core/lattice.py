@@ -42,6 +42,11 @@ class Bound:
         """The L1 norm that the L2 norm implies (Cauchy and Schwarz)."""
         return math.isqrt(self.dimension * self.l2**2)
 
+    @property
+    def bundled(self) -> dict[str, int]:
+        """For devices that run no Python."""
+        return {"l2": self.l2, "l1": self.l1, "dimension": self.dimension}
+
     def __attrs_post_init__(self) -> None:
         if self.l2**2 >= EXACT:
             raise InvalidInput(f"an L2 bound of {self.l2} lattice steps is too large: its square must be below 2^53")
@@ -57,11 +62,15 @@ BLOCK = 2**15
 
 
 def squares(vectors: Ints) -> Floats:
-    """Squared lengths of vectors (n, d): exact below 2^53, each a function of its vector alone."""
+    """Squared lengths of vectors (n, d): exact below 2^53, rounded once below 2^62 (no lattice point is longer): each a
+    function of its vector alone, on every machine."""
     found, step = np.empty(len(vectors)), max(1, BLOCK // vectors.shape[1])
     for start in range(0, len(vectors), step):
         wide = vectors[start : start + step].astype(np.float64)
         np.einsum("ij,ij->i", wide, wide, out=found[start : start + step])
+    large = (found >= EXACT) & (found < 2.0**62)
+    if large.any():
+        found[large] = np.einsum("ij,ij->i", vectors[large], vectors[large])
     return found
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
+from cloister.core.bundling import Arrays, integers
 from cloister.core.lattice import EXACT, Bound, squares
 from cloister.core.types import Floats, Ints
 
@@ -109,6 +111,10 @@ class NearestCenter:
             distance = np.minimum(distance, closer)
         return nearest, distance
 
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        sizes, centers = integers(self.space.sizes), arrays.add(self.centers)
+        return {"kind": "centers", "sizes": sizes, "centers": centers, "within": self.within}
+
     def offsets(self) -> Offsets:
         """x - c for the nearest centre c: of norm at most ``within``, so that no row is clipped; without a limit, 2 R.
 
@@ -128,3 +134,6 @@ class Offsets:
     def values(self, rows: Ints, buckets: Ints) -> Ints:
         moved = np.take(self.cells.centers, buckets[:, 0], axis=0, mode="wrap")
         return np.subtract(rows, moved, out=moved)
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {"kind": "offsets", "centers": arrays.add(self.cells.centers), **self.bound.bundled}

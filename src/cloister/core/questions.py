@@ -7,13 +7,14 @@ There are two kinds: how many rows fall in each bucket (``count``), and the sum 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, final
 
 import attrs
 
 from cloister.core.buckets import Bucketing, QuestionContext, Vectors
 from cloister.core.budget import Budget, Currency, Event, Share, drawings
+from cloister.core.bundling import Arrays
 from cloister.core.digests import digest, written_as
 from cloister.core.domains import Domain, Lattice
 from cloister.core.lattice import Bound
@@ -45,6 +46,9 @@ class Rows:
 
     def values(self, rows: Ints, buckets: Ints) -> Ints:
         return rows
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {"kind": "rows", **self.bound.bundled}
 
 
 @final

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-import operator
 import os
 import secrets
+from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
 import numpy as np
 
+from cloister.core import plain_text
 from cloister.core.errors import InvalidInput
 from cloister.core.exact_noise import WORDS, Law, WordSource
 
@@ -45,9 +46,9 @@ class PublicRng:
         return cls(hashlib.sha256(b"cloister public seed" + str(int(seed)).encode()).digest())
 
     def child(self, *path: str | int) -> PublicRng:
-        """The key for a named purpose below this one; other names give independent keys."""
-        names = tuple(name if isinstance(name, str) else operator.index(name) for name in path)
-        return PublicRng(hashlib.sha256(self.key + repr(names).encode()).digest())
+        """The key for a named purpose below this one, SHA-256 of this key and the path as ``plain_text`` writes it;
+        other names give independent keys."""
+        return PublicRng(hashlib.sha256(self.key + plain_text.path(path).encode()).digest())
 
     def generator(self) -> np.random.Generator:
         """A NumPy generator seeded with this key. Call it once per named purpose."""
@@ -71,10 +72,12 @@ class NoiseRng:
     """Secret noise on integers, drawn exactly by ``exact_noise``. Unseeded, all its words are the system's entropy.
 
     A seeded one is for tests and benchmarks: the same laws from repeatable words, and its run states ``not private:
-    seeded``. It starts over at every draw: use a ``child`` for each level or tensor.
+    seeded``. It starts over at every draw: use a ``child`` for each level or tensor. A replayed one gives the words
+    that it was given, and counts as seeded.
     """
 
     _seed: PublicRng | None = attrs.field(repr=False)
+    _given: _GivenWords | None = attrs.field(default=None, repr=False)
 
     @classmethod
     def secret(cls) -> NoiseRng:
@@ -86,17 +89,23 @@ class NoiseRng:
         """Noise that can be repeated, and that protects nobody."""
         return cls(PublicRng.from_seed(seed).child("noise"))
 
+    @classmethod
+    def replayed(cls, words: Iterable[int]) -> NoiseRng:
+        """These 64-bit words, each once, in the order in which they are drawn, whoever's child draws: what one device
+        does with its own, for one user at a time. Words beyond the last are an error, and so are several users."""
+        return cls(None, _GivenWords(words))
+
     @property
     def seeded(self) -> bool:
-        return self._seed is not None
+        return self._seed is not None or self._given is not None
 
     def child(self, *path: str | int) -> NoiseRng:
         """The noise of a named purpose: independent draws when secret, repeatable ones when seeded."""
         return self if self._seed is None else NoiseRng(self._seed.child(*path))
 
     def __reduce__(self) -> Any:
-        if self._seed is None:
-            return NoiseRng, (None,)
+        if self._given is not None:
+            raise TypeError("replayed noise cannot be copied: each of its words is given once")
         return NoiseRng, (self._seed,)
 
     def words(self, users: Ids, each: int) -> Ids:
@@ -105,6 +114,8 @@ class NoiseRng:
         Secret words come from the system's entropy. Seeded ones depend on the user's number only, so that a test sees
         the same report of a user alone, in any chunk and in any order.
         """
+        if self._given is not None:
+            return self._given.alone(users).take(len(users) * each).reshape(len(users), each)
         if self._seed is None:
             return np.frombuffer(secrets.token_bytes(8 * len(users) * each), np.uint64).reshape(len(users), each)
         drawn = np.empty((len(users), each), np.uint64)
@@ -115,9 +126,11 @@ class NoiseRng:
     def discrete_gaussian_each(self, users: Ids, sigma: float, each: int) -> Ints:
         """Discrete Gaussian integers (n, each), a fixed number per user, for users who add noise to their own numbers.
 
-        Secret ones are ``discrete_gaussian``. Seeded ones, for tests only, depend on the user's number only, like
-        ``words``: rounded normal variates (Box and Muller 1958).
+        Secret and replayed ones are ``discrete_gaussian``. Seeded ones, for tests only, depend on the user's number
+        only, like ``words``: rounded normal variates (Box and Muller 1958).
         """
+        if self._given is not None:
+            self._given.alone(users)
         if self._seed is None:
             return self.discrete_gaussian(sigma, len(users) * each).reshape(len(users), each)
         own = np.add.outer(self._seed.of_users(users), np.arange(2 * each, dtype=np.uint64)).astype(np.uint64)
@@ -172,6 +185,8 @@ class NoiseRng:
 
     def _source(self) -> WordSource:
         """Words for one draw."""
+        if self._given is not None:
+            return self._given
         return _SecretWords() if self._seed is None else _SeededWords(self._seed)
 
 
@@ -206,6 +221,34 @@ class _SeededWords:
     def beyond(self, candidate: int, column: int) -> Callable[[], int]:
         keys = (self._seed.child("beyond", candidate, column, i).key for i in count())
         return lambda: int.from_bytes(next(keys)[:8], "little")
+
+
+class _GivenWords:
+    """Words that are given, each once, in the order in which they are asked for."""
+
+    def __init__(self, words: Iterable[int]) -> None:
+        self._words = iter(words)
+
+    def __call__(self) -> int:
+        for word in self._words:
+            return word
+        raise InvalidInput("the words to replay have run out")
+
+    def take(self, many: int) -> Ids:
+        return np.array([self() for _ in range(many)], np.uint64)
+
+    def alone(self, users: Ids) -> _GivenWords:
+        """Itself. Raises: InvalidInput for several users, whose words would be mixed up."""
+        if len(users) > 1:
+            raise InvalidInput(f"words are replayed for one user at a time, not for {len(users)}")
+        return self
+
+    def words(self, many: int) -> Ids:
+        """Of one candidate, however many are asked for: those of the next follow after what lies beyond its own."""
+        return self.take(WORDS).reshape(1, WORDS)
+
+    def beyond(self, candidate: int, column: int) -> Callable[[], int]:
+        return self
 
 
 def unit_floats(words: Ids) -> Floats:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Generic, NoReturn, Protocol, TypeVar, final, overload
+from typing import Any, Generic, NoReturn, Protocol, TypeAlias, TypeVar, final, overload
 
 import attrs
 import numpy as np
@@ -84,6 +84,10 @@ class Charging(Protocol):
     def charge(self, index: int, events: tuple[Event, ...]) -> None:
         """Pay for round ``index``, or raise ``BudgetExceeded`` or ``Refused`` before any row is read."""
         ...
+
+
+Reading: TypeAlias = Callable[[Round[Any], tuple[Any, ...], tuple[Table, ...]], tuple[Table, ...]]
+"""A round, its summaries and the tables decoded from them, to the tables that a method sees: post-processing."""
 
 
 class Pending(BaseException):
@@ -179,6 +183,7 @@ class Session(Generic[T]):
         record: earlier releases (a resumed run, a published transcript).
         journal: durable log, written before any value is seen; by default only the record.
         noise: secret unless a test says otherwise.
+        reading: how a round's decoded tables are read, given its summaries; by default as they are.
         forecasting: answer everything with zeros, read nothing, charge nothing.
 
     Attributes:
@@ -190,7 +195,7 @@ class Session(Generic[T]):
     def __init__(
         self, problem: Problem, seed: PublicRng, population: Answering[T] | None = None, *,
         accountant: Charging | None = None, record: Record | None = None, journal: Journal | None = None,
-        noise: NoiseRng | None = None, forecasting: bool = False,
+        noise: NoiseRng | None = None, reading: Reading | None = None, forecasting: bool = False,
     ) -> None:  # fmt: skip
         self.problem, self.seed = problem, seed
         self.rounds: list[Round[T]] = []
@@ -200,6 +205,7 @@ class Session(Generic[T]):
         self._population: Answering[T] | None = population
         self._accountant, self._journal, self._forecasting = accountant, journal, forecasting
         self._noise = NoiseRng.secret() if noise is None else noise
+        self._reading = reading
         self._past = list(self.record.lookups)
         self._lattice: Lattice = problem.domain
 
@@ -306,10 +312,11 @@ class Session(Generic[T]):
             raise Refused(f"the record of round {round.index} ends early, and there are no rows to continue with")
         summaries = self._population.gather(round, self._noise)
         refuse_few(round, self._population, gathered=True)
-        return tuple(
+        tables = tuple(
             part.channel.decode(summary, self._noise.child("decode", round.index, i))
             for i, (part, summary) in enumerate(zip(round.parts, summaries, strict=True))
         )
+        return tables if self._reading is None else self._reading(round, summaries, tables)
 
     def _note(self, entry: Callable[[Journal], None]) -> None:
         if self._journal is not None:

@@ -241,17 +241,20 @@ def test_no_plan_is_written_over_anything(folder: Path, tmp_path: Path) -> None:
     assert read(tmp_path / "new" / "deep").hash == plan.hash
 
 
-def test_a_crash_while_writing_leaves_no_plan(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("file", [1, 2, 3])
+def test_a_crash_while_writing_leaves_no_plan(
+    file: int, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan, calls = read(folder), list[int]()
 
     def fail(descriptor: int) -> None:
         calls.append(descriptor)
-        if len(calls) == 2:
+        if len(calls) == file:
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(InvalidInput, match="No space left"):
-        plan.write(tmp_path / "other", "words")
+        plan.write(tmp_path / "other", "words", {"bundle-1.json": b""})
     assert [path.name for path in tmp_path.iterdir()] == ["plan"]
 
 

@@ -69,6 +69,7 @@ class Intake:
         refused: number of files, reports, messages or users refused, per reason.
         first: the first file with each reason.
         doubts: shares that chance does not explain (``core.shares``), accepted all the same.
+        withstands: the share of lies that answers were read for (``collection.server.robust``); None: as they are.
     """
 
     kind: InputKind
@@ -82,6 +83,7 @@ class Intake:
     refused: Counter[str] = attrs.field(factory=Counter)
     first: dict[str, str] = attrs.field(factory=dict)
     doubts: list[str] = attrs.field(factory=list)
+    withstands: float | None = None
 
     def refuse(self, reason: str, count: int, path: str) -> None:
         """Count refusals. Raises: Refused: the intake is strict."""
@@ -114,6 +116,7 @@ class Intake:
             "accepted": self.accepted, "share of the planned users": self.accepted / planned,
             "per question": self.questions, "files": self.files, "refused": self.reasons,
             **({"doubts": self.doubts} if self.doubts else {}),
+            **({} if self.withstands is None else {"withstands": self.withstands}),
         }  # fmt: skip
 
     def lines(self) -> list[str]:
@@ -123,4 +126,6 @@ class Intake:
         found += [f"left alone {count:,} files {what}" for what, count in left.items() if count]
         if self.unfinished:
             found.append(f"left alone {self.unfinished:,} bytes at the ends of files: no whole batch, or not yet")
+        if self.withstands is not None:
+            found.append(f"read as if {self.withstands:.3g} of the reports lied: what these can invent is left out")
         return found + [f"WARNING: {doubt}" for doubt in self.doubts]

@@ -53,11 +53,8 @@ def laid_out(facts: Mapping[str, Any]) -> str:
 def read(path: Path, what: str, most: int, build: Callable[[bytes], T], again: str) -> T:
     """Read and build what a file holds. Args: what (its kind), most (bytes), build (from its content), again (text of
     the error if it cannot be parsed). Raises: InvalidInput: unreadable file. Damaged: not as it was published."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(most + 1)
-    except OSError as error:
-        raise InvalidInput(f"cannot read the {what} {path}: {error.strerror or error}") from error
+    with reading(f"the {what} {path}"), path.open("rb") as file:
+        content = file.read(most + 1)
     if len(content) > most:
         raise Damaged(f"{path} is no {what} of cloister: it has more than {most} bytes")
     try:
@@ -71,6 +68,15 @@ def read(path: Path, what: str, most: int, build: Callable[[bytes], T], again: s
 def beside(target: Path) -> Path:
     """A new hidden name beside a target, for writing it before it is renamed into place."""
     return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+
+
+@contextmanager
+def reading(what: object) -> Iterator[None]:
+    """Turns OSError into InvalidInput. Args: what (is read)."""
+    try:
+        yield
+    except OSError as error:
+        raise InvalidInput(f"cannot read {what}: {error.strerror or error}") from error
 
 
 @contextmanager

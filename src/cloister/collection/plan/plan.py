@@ -197,17 +197,20 @@ class CollectionPlan:
         """Plain data for JSON, with its hash."""
         return canonical_json.with_hash(self._facts())
 
-    def write(self, folder: str | os.PathLike[str], words: str) -> None:
-        """Create the plan's folder atomically: a crash leaves none. Args: words (the plan as text for people). Raises:
-        InvalidInput: the folder is not empty, or cannot be written."""
+    def write(self, folder: str | os.PathLike[str], words: str, beside: Mapping[str, bytes] | None = None) -> None:
+        """Create the plan's folder atomically: a crash leaves none. Args: words (the plan as text for people), beside
+        (other files: see ``bundle_folder.write``). Raises: InvalidInput: the folder is not empty, or cannot be
+        written."""
         target = checked_folder(folder)
-        temporary = canonical_json.beside(target)
+        temporary, plan = canonical_json.beside(target), canonical_json.laid_out(self.as_dict())
+        files = {**(beside or {}), WORDS: words.encode() + b"\n", FILE: plan.encode() + b"\n"}
         try:
             with canonical_json.writing(target):
                 temporary.mkdir(parents=True)
-                for name, text in ((WORDS, words), (FILE, canonical_json.laid_out(self.as_dict()))):
+                for name, content in files.items():
                     with (temporary / name).open("wb") as file:
-                        canonical_json.write(file, text)
+                        file.write(content)
+                        canonical_json.flush(file)
                 if target.exists():
                     target.rmdir()
                 temporary.rename(target)

@@ -12,10 +12,12 @@ import attrs
 
 from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.composition import Spent
 from cloister.collection.plan.anonymity import Crowd
+from cloister.collection.plan.bundle_folder import missing
 from cloister.collection.plan.costs import Size, Step
+from cloister.collection.plan.liars import Harm
 from cloister.collection.plan.plan import TRUSTS, CollectionPlan, Outlook, loud
+from cloister.collection.plan.promise import promise
 from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
@@ -27,7 +29,6 @@ from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
 from cloister.core.trust import Shuffled
 from cloister.run.request import PreparedRun, Request, prepare
-from cloister.run.statement import state
 
 WELL = 0.1
 """Expected error that counts as good: noise adds a tenth of the squared radius."""
@@ -80,19 +81,15 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
 def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     """The plan for people. Args: rounds (all of them, as ``plan.rounds()`` has them)."""
     columns = "any" if plan.columns is None else ", ".join(plan.columns)
-    privacy = state(
-        rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True,
-        epsilon_without_shuffler=math.inf if plan.crowd is None else plan.crowd.epsilon_without_shuffler,
-    )  # fmt: skip
     lines = [
         f"A plan to find {plan.k} centres of {plan.rows:,} people's rows, of {plan.dimension} columns ({columns}), by "
         f"{plan.method['name']}.",
-        "", "What a person is promised:", *_indented(privacy.text()),
-        *_indented("\n".join([] if plan.crowd is None else plan.crowd.lines())), *_indented(_promise(plan, rounds)),
-        "", "What to expect:", *_indented(expectation(plan)), *_indented(_sizes(plan)),
+        "", "What a person is promised:", *_indented(promise(plan, rounds)),
+        "", "What to expect:", *_indented(expectation(plan).splitlines()), *_indented(_sizes(plan).splitlines()),
+        "", "What people who lie can do:", *_indented(harm(plan, rounds).lines(plan.k)),
     ]  # fmt: skip
-    if plan.warnings:
-        lines += ["", *(f"WARNING: {warning}" for warning in plan.warnings)]
+    if found := (*plan.warnings, *without_bundle(plan)):
+        lines += ["", *(f"WARNING: {warning}" for warning in found)]
     programs = (
         "Programs read plan.json alone; where this page says something else, plan.json holds."
         if plan.length == 1
@@ -103,21 +100,9 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     return "\n".join(lines)
 
 
-def _promise(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
-    """What answering costs a user, in one round, all rounds and over several plans, for people."""
-    if plan.length == 1:
-        return (
-            "A person answers once. Two answers under one plan, or one under each of two plans, cost her the sum of "
-            "their epsilons."
-        )
-    spent = Spent.on(event for round in rounds for event in round.events)
-    own = f", of which mechanisms take {spent.delta:.4g} themselves" if spent.delta else ""
-    return (
-        f"All {plan.length} rounds together cost a person who answers each of them epsilon = "
-        f"{spent.epsilon(plan.total.delta):.6g} at delta = {plan.total.delta:.6g}{own}, as the accountant adds them "
-        f"up.\nA person answers each round once, if it costs what this plan says. Two answers in one round, or "
-        f"answers under two plans, cost her the sum of their epsilons and of their deltas."
-    )
+def harm(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> Harm:
+    """What people who lie can do. Args: rounds (all of them)."""
+    return Harm.of(rounds, plan.k, plan.domain.diameter / 2)
 
 
 def _sizes(plan: CollectionPlan) -> str:
@@ -162,6 +147,12 @@ def warnings(plan: PreparedRun, outlook: Outlook | None) -> tuple[str, ...]:
             f"fewer columns, or a smaller k"
         )
     return (*found, *loud(plan.total, n))
+
+
+def without_bundle(plan: CollectionPlan) -> tuple[str, ...]:
+    """A warning, if devices that run no Python cannot answer a plan."""
+    reason = missing(plan)
+    return () if reason is None else (f"there is no bundle for devices that run no Python: {reason}",)
 
 
 def _outlook(plan: PreparedRun) -> Outlook | None:
@@ -217,5 +208,5 @@ def _as_read(made: CollectionPlan) -> CollectionPlan:
     return read
 
 
-def _indented(text: str) -> list[str]:
-    return [f"  {line}" for line in text.splitlines()]
+def _indented(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]

@@ -22,10 +22,12 @@ import attrs
 from cloister._version import __version__
 from cloister.collection.intake.refusals import Intake
 from cloister.collection.intake.sources import Given
+from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import RoundAnswers, Transcript
 from cloister.collection.server.messages import ShuffledMessages
 from cloister.collection.server.reports import Collected
+from cloister.collection.server.robust import Withstanding
 from cloister.core.clustering import Clustering
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
@@ -59,8 +61,8 @@ class Advanced:
 
 def decode(
     plan: CollectionPlan | str | os.PathLike[str], reports: Given, *, strict: bool = False, accept_shares: bool = False,
-    progress: Callable[[int], None] | None = None, engine: str | Engine = "serial", workers: int | None = None,
-    scheduler: str | None = None,
+    robust: float | None = None, progress: Callable[[int], None] | None = None, engine: str | Engine = "serial",
+    workers: int | None = None, scheduler: str | None = None,
 ) -> Decoded:  # fmt: skip
     """Cluster the users who have reported under a plan of one round. Under Shuffled trust, ``reports`` is what the
     shuffler released.
@@ -81,11 +83,14 @@ def decode(
         strict: fail at the first refused file or report.
         accept_shares: go on even if the share of users who answered a question or a level differs from the planned
             share by more than chance explains; ``intake.doubts`` says so.
+        robust: read the answers as if so large a share of the reports of every question and level lied: see
+            ``robust``, which says what this promises and costs.
         progress: called with the number of reports just read.
         engine, workers, scheduler: where files are read, as for ``fit``; the result is the same, to the last bit.
 
     Raises:
-        InvalidInput: no usable report, an unreadable file or plan, or a plan of several rounds.
+        InvalidInput: no usable report, an unreadable file or plan, a plan of several rounds, or a share of liars that
+            nothing withstands.
         Damaged, Refused: the plan is not as it was published, or its round comes out differently here; something was
             refused under ``strict``; or users chose their numbers.
     """
@@ -95,17 +100,18 @@ def decode(
             f"this plan has {start.plan.length} rounds: 'cloister advance' closes one at a time and publishes what "
             f"the next one asks"
         )
+    reading = _reading(start, robust)
     with spread(engine, workers, scheduler) as runner:
         collected = _collected(start, reports, strict, progress, runner)
-        answers, session, found = _closed(start, collected, accept_shares)
+        answers, session, found = _closed(start, collected, accept_shares, reading)
     assert found is not None  # a plan of one round has no open one left
     return Decoded(_result(start.grown(answers), session, found), collected.intake)
 
 
 def advance(
     plan: str | os.PathLike[str], reports: Given = (), *, only: int | None = None, least: int = 1, strict: bool = False,
-    accept_shares: bool = False, progress: Callable[[int], None] | None = None, engine: str | Engine = "serial",
-    workers: int | None = None, scheduler: str | None = None,
+    accept_shares: bool = False, robust: float | None = None, progress: Callable[[int], None] | None = None,
+    engine: str | Engine = "serial", workers: int | None = None, scheduler: str | None = None,
 ) -> Advanced:  # fmt: skip
     """Close the open round with these reports, and publish its answers, which open the next round.
 
@@ -116,7 +122,8 @@ def advance(
         reports: as for ``decode``; files of earlier rounds are skipped.
         only: index of the round to close, from 0; a closed one is left as it is. Default: the open round.
         least: least number of accepted reports; with fewer, nothing is published.
-        strict, accept_shares, progress, engine, workers, scheduler: as for ``decode``.
+        strict, accept_shares, robust, progress, engine, workers, scheduler: as for ``decode``. What is published is
+            what was read.
 
     Raises:
         InvalidInput: too few reports, or a file that cannot be read or written. Nothing was published.
@@ -131,15 +138,16 @@ def advance(
                 f"round {transcript.index + 1} of {transcript.plan.length} is open: give the reports that close it "
                 f"(--reports)"
             )
+        reading = _reading(transcript, robust)
         with spread(engine, workers, scheduler) as runner:
             collected = _collected(transcript, reports, strict, progress, runner)
-            answers, _, _ = _closed(transcript, collected, accept_shares)
+            answers, _, _ = _closed(transcript, collected, accept_shares, reading)
         intake = collected.intake
         if intake.accepted < least:
             raise InvalidInput(
                 f"{intake.accepted:,} reports count, at least {least:,} are wanted: nothing was closed or published"
             )
-        transcript = transcript.publish(plan, answers)
+        transcript = bundle_folder.publish(transcript, plan, answers)
     return Advanced(transcript, intake, result_of(transcript) if transcript.done else None)
 
 
@@ -168,12 +176,14 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
 
 
 def _closed(
-    transcript: Transcript, collected: Collected | ShuffledMessages, accept_shares: bool
+    transcript: Transcript, collected: Collected | ShuffledMessages, accept_shares: bool, reading: Withstanding | None
 ) -> tuple[RoundAnswers, Session[Any], Clustering | None]:
     """The answers of the open round from its reports, the session that found them, and the clustering after the last
     round."""
     index, before = transcript.index, transcript.record()
-    session, found = _run(transcript, _Open(index, collected, accept_shares))
+    session, found = _run(transcript, _Open(index, collected, accept_shares), reading)
+    if reading is not None:
+        collected.intake.withstands, collected.intake.doubts = reading.share, collected.intake.doubts + reading.doubts()
     record = session.record
     following = None if found is not None else record.digests[index + 1]
     if (following is None) != (index + 1 == transcript.plan.length):
@@ -186,12 +196,24 @@ def _closed(
     return answers, session, found
 
 
-def _run(transcript: Transcript, population: Any) -> tuple[Session[Any], Clustering | None]:
+def _reading(transcript: Transcript, robust: float | None) -> Withstanding | None:
+    """How the open round's answers are read. Raises: InvalidInput: it cannot withstand that share of liars."""
+    if robust is None:
+        return None
+    reading = Withstanding(robust, transcript.plan.k)
+    reading.check(transcript.plan.rounds()[transcript.index])
+    return reading
+
+
+def _run(
+    transcript: Transcript, population: Any, reading: Withstanding | None = None
+) -> tuple[Session[Any], Clustering | None]:
     """Run the method from the start, to its next unanswered round or to its end."""
     plan, composed = transcript.plan, transcript.plan.compose()
     session: Session[Any] = Session(
-        plan.problem, plan.seed, population, accountant=plan.accountant(composed), record=transcript.record()
-    )
+        plan.problem, plan.seed, population, accountant=plan.accountant(composed), record=transcript.record(),
+        reading=reading,
+    )  # fmt: skip
     try:
         return session, composed.value.cluster(plan.problem, session, plan.seed.child("method"))
     except Pending:

@@ -11,13 +11,15 @@ bin's count by one. Radii and centres are released figures, as public as the cen
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Self, final
+from typing import Any, Self, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Bucketing, Space
+from cloister.core.bundling import Arrays, integers
 from cloister.core.domains import REACH, Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import BLOCK, Bound
@@ -70,6 +72,12 @@ class ClippedOffsets:
             some = slice(start, start + step)
             values[some] = self._clipped(rows[some], buckets[some, 0])  # truncates towards zero
         return values
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {
+            "kind": "clipped", "centers": arrays.add(self.origins), "radii": arrays.add(self.radii), "scale": SCALE,
+            "weighted": False, **self.bound.bundled,
+        }  # fmt: skip
 
     def _clipped(self, rows: Ints, mine: Ints) -> Floats:
         one = len(self._origins) == 1  # "wrap", for rows in no bucket, would count down to the one origin
@@ -124,6 +132,12 @@ class DistanceBins:
     def locate(self, rows: Ints) -> Ints:
         bins: Ints = np.searchsorted(self.edges[:-1], self.near.distances(rows)).astype(np.int64)
         return bins[:, None]
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {
+            "kind": "distances", "sizes": integers(self.space.sizes), "centers": arrays.add(self.near.centers),
+            "edges": self.edges[:-1].tolist(),
+        }  # fmt: skip
 
     def quantile(self, counts: Floats, share: float, rows: int, domain: Domain) -> float:
         """A radius, in the caller's units, within which this share of the rows lies, as far as noise lets see.

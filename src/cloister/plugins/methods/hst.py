@@ -24,6 +24,7 @@ and 7. To lift more centres than are wanted is cloister's own: no merging parts 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, final
 
 import attrs
@@ -31,6 +32,7 @@ import numpy as np
 
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget
+from cloister.core.bundling import Arrays, described, integers
 from cloister.core.capabilities import HasCostCurve, HasCutBoundaries
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem, Released
 from cloister.core.nearest import NearestCenter
@@ -174,3 +176,9 @@ class Spared:
         ids = self.tree.locate(rows)
         ids[self.bad[self.near.locate(rows)[:, 0]]] = -1
         return ids
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {
+            "kind": "spared", "sizes": integers(self.space.sizes), "of": described(self.tree, arrays),
+            "near": self.near.bundled(arrays), "bad": np.flatnonzero(self.bad).tolist(),
+        }  # fmt: skip

@@ -22,12 +22,14 @@ Source: Nock, Canyasse, Boreli, Nielsen 2016, Algorithm 1, sections 4.1 and 4.3;
 
 from __future__ import annotations
 
-from typing import Generic, final
+from collections.abc import Mapping
+from typing import Any, Generic, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Bucketing, Space
+from cloister.core.bundling import Arrays, described, integers
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Rows, count, vector_sum
@@ -94,6 +96,9 @@ class Finest:
 
     def locate(self, rows: Ints) -> Ints:
         return self.levels.locate(rows)[:, -1:]
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {"kind": "last", "sizes": integers(self.space.sizes), "of": described(self.levels, arrays)}
 
 
 def seeded(points: Floats, weights: Floats, k: int, power: float, g: np.random.Generator) -> Ints:

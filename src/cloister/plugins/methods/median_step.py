@@ -26,11 +26,13 @@ replaces (its proof needs an exact minimiser); Newton's method on the same smoot
 from __future__ import annotations
 
 import math
-from typing import Final, final
+from collections.abc import Mapping
+from typing import Any, Final, final
 
 import attrs
 import numpy as np
 
+from cloister.core.bundling import Arrays
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.types import Floats, Ints
@@ -80,6 +82,12 @@ class Pulls:
         np.multiply(offsets, scale[:, None], out=pulls[:, :-1])
         pulls[:, -1] = scale * (self.smoothing * (TOP / STEPS))
         return np.trunc(pulls, out=pulls).astype(np.int64)
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {
+            "kind": "clipped", "centers": arrays.add(self.cells.centers), "scale": STEPS,
+            "radii": arrays.add(np.array([self.smoothing])), "weighted": True, **self.bound.bundled,
+        }  # fmt: skip
 
 
 def weiszfeld(sums: Floats, errors: Floats, *, smoothing: float, stretch: float, shrink: float) -> Floats:

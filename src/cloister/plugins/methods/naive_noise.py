@@ -13,13 +13,15 @@ The question that is asked has no buckets: the bucket ids that the answer is loo
 from __future__ import annotations
 
 import math
-from typing import ClassVar, final
+from collections.abc import Mapping
+from typing import Any, ClassVar, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
+from cloister.core.bundling import Arrays, integers
 from cloister.core.clustering import Clustering, Coreset, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
@@ -79,6 +81,9 @@ class OneBucketEach:
 
     def locate(self, rows: Ints) -> Ints:
         return np.zeros((len(rows), 1), np.int64)
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {"kind": "one", "sizes": integers(self.space.sizes)}
 
 
 @final

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Self, final
+from collections.abc import Mapping
+from typing import Any, Self, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
+from cloister.core.bundling import Arrays, integers
 from cloister.core.lattice import squares
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints
@@ -57,6 +59,12 @@ class Shells:
         shells = np.searchsorted(self.outer[:-1], squares(away).astype(np.int64))
         ids: Ints = self.cells.locate(away) * len(OUTER) + shells[:, None]
         return ids
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {
+            "kind": "shells", "sizes": integers(self.space.sizes), "around": arrays.add(self.cells.around),
+            "middle": self.middle[0].tolist(), "edges": self.outer[:-1].tolist(),
+        }  # fmt: skip
 
     def offsets(self) -> ClippedOffsets:
         """Rows relative to the middle, clipped to the outer radius of their shell: only in the last one does that clip,

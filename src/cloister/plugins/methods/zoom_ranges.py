@@ -6,13 +6,14 @@ noise hides them. Bins that say nothing alone are looked at in pairs, fours and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Mapping, Sequence
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
+from cloister.core.bundling import Arrays, integers
 from cloister.core.roles import Counts
 from cloister.core.types import Floats, Ints
 
@@ -53,6 +54,9 @@ class Columns:
             for level in range(self.depth):
                 np.right_shift(codes, BITS - FAN_BITS * (level + 1), out=ids[column, level])
         return ids.reshape(self.space.levels, len(rows)).T
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {"kind": "columns", "sizes": integers(self.space.sizes), "sides": self.sides, "depth": self.depth}
 
 
 def interval(counts: Counts, column: int, errors: Sequence[float]) -> tuple[int, int] | None:

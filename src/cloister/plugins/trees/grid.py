@@ -11,13 +11,15 @@ Cao, Li, Bertino, Jin 2016 (EUGkM).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
+from cloister.core.bundling import Arrays
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
@@ -99,6 +101,9 @@ class GridTree:
 
     def locate(self, rows: Ints) -> Ints:
         return self.cells.locate(rows)
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return self.cells.bundled(arrays)
 
     def grow(self, counts: Counts) -> Coreset:
         possible = self.cells.possible

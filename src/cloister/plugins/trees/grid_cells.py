@@ -6,13 +6,15 @@ Exact (law 5): a row's step along a column of lattice coordinates -s .. s is flo
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Self, final
+from typing import Any, Self, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
+from cloister.core.bundling import Arrays, integers
 from cloister.core.domains import Ball, Domain
 from cloister.core.types import Bools, Floats, Ints
 
@@ -59,6 +61,10 @@ class GridCells:
         sides = self.domain.sides
         steps = (rows + sides) * self.parts // (2 * sides + 1)
         return (steps @ self._strides)[:, None]
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        sizes, sides = integers(self.space.sizes), self.domain.sides.tolist()
+        return {"kind": "grid", "sizes": sizes, "sides": sides, "parts": self.parts}
 
     def middles(self, ids: Ints) -> Floats:
         """Middles of cells (m, d), in the caller's units, moved into the domain."""

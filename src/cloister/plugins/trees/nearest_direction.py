@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
+from cloister.core.bundling import Arrays, integers
 from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.plugins.trees.directions import NORM
 
@@ -38,6 +40,9 @@ class NearestDirection:
         for start in range(0, len(rows), step):
             ids[start : start + step, 0] = self._nearest(rows[start : start + step])
         return ids
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {"kind": "directions", "sizes": integers(self.space.sizes), "around": arrays.add(self.around)}
 
     def _nearest(self, rows: Ints) -> Ints:
         """Cells (n,) of a block. Float32 products order most rows; those that it cannot order are done exactly.

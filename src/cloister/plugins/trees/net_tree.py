@@ -41,12 +41,14 @@ Source: Chang, Ghazi, Kumar, Manurangsi 2021, sections 3 and 4; nets after Har-P
 from __future__ import annotations
 
 import math
-from typing import final
+from collections.abc import Mapping
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
+from cloister.core.bundling import Arrays, integers, key
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
@@ -162,6 +164,20 @@ class NetTreeOpened:
             ids[:, level] = self.ids(level, names)
             points = self.nets[level].points(names)
         return ids
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {
+            "kind": "nets", "sizes": integers(self.space.sizes), "matrix": arrays.add(self.projection.matrix),
+            "bits": self.projection.shift, "radius": RADIUS,
+            "nets": [self._bundled(level, net) for level, net in enumerate(self.nets)],
+        }  # fmt: skip
+
+    def _bundled(self, level: int, net: Net) -> Mapping[str, Any]:
+        """A level's net; the base that names are packed to, or the keys that they are hashed by."""
+        base = self._base(level)
+        packed = base**net.dimension <= WORD
+        keys = None if packed else [key(self.seed.child(level, j)) for j in range(net.dimension)]
+        return {"step": net.step, "shift": net.shift.tolist(), "base": base, "keys": keys}
 
     def parent(self, level: int, points: Ints) -> Ints:
         """Psi: names (n, m) of the nearest points of a level's net to points (n, m + 1), once these are put back on the

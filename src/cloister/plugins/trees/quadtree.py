@@ -22,13 +22,15 @@ Algorithm 2.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
+from cloister.core.bundling import Arrays, integers
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem, TreeMetric
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
@@ -175,6 +177,13 @@ class Quadtree:
         for i, level in enumerate(range(self.top, self.depth + 1)):
             np.right_shift(finest, self.depth - level, out=ids[:, i])
         return ids
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        cuts = [arrays.add(borders[-1][1:-1]) for borders in self.borders]
+        return {
+            "kind": "quadtree", "sizes": integers(self.space.sizes), "subspace": self.reduced.bundled(arrays),
+            "order": self.order, "cuts": cuts, "top": self.top,
+        }  # fmt: skip
 
     def badly_cut(self, centers: Floats, margin: float) -> Bools:
         """Which centres (m,) a cut of a cell that holds them comes nearer to than ``margin`` times the cell's side.

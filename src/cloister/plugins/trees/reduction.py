@@ -17,11 +17,13 @@ Source: Makarychev, Makarychev, Razenshteyn 2019 for O(log k) dimensions; the se
 from __future__ import annotations
 
 import math
-from typing import final
+from collections.abc import Mapping
+from typing import Any, final
 
 import attrs
 import numpy as np
 
+from cloister.core.bundling import Arrays
 from cloister.core.domains import Domain
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
@@ -73,6 +75,12 @@ class Reduction:
             return rows
         images = (rows.astype(np.float64) @ self.matrix.astype(np.float64)).astype(np.int64) >> BITS
         return np.asarray(np.clip(images, -self.sides, self.sides), np.int64)
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any] | None:
+        """For devices that run no Python; None where nothing is projected."""
+        if self.matrix is None:
+            return None
+        return {"matrix": arrays.add(self.matrix), "bits": BITS, "sides": self.sides.tolist()}
 
     def back(self, images: Floats) -> Floats:
         """Points (p, m) of the box, in lattice steps, to points (p, d) of the domain in the caller's units."""

@@ -13,12 +13,14 @@ Charikar 2002.
 from __future__ import annotations
 
 import math
-from typing import final
+from collections.abc import Mapping
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
+from cloister.core.bundling import Arrays, integers
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.domains import Domain
 from cloister.core.randomness import PublicRng
@@ -76,6 +78,9 @@ class SimHashTree:
         for level in range(1, len(self.around)):
             ids[:, level] += 2 * ids[:, level - 1]
         return ids
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {"kind": "signs", "sizes": integers(self.space.sizes), "around": arrays.add(self.around)}
 
     def grow(self, counts: Counts) -> Coreset:
         front, leaves = np.arange(2), list[tuple[int, Ints, Floats, Floats]]()

@@ -19,13 +19,15 @@ own study.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
+from cloister.core.bundling import Arrays
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
@@ -96,6 +98,9 @@ class SpreadTree:
 
     def locate(self, rows: Ints) -> Ints:
         return self._cells.locate(rows)
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return self._cells.bundled(arrays)
 
     @cached_property
     def _cells(self) -> NearestDirection:

@@ -65,16 +65,25 @@ def one_report_hides_its_row(oracle: Any) -> None:
             continue
         epsilon = _alone(probe)
         for user in USERS:
-            sent = _varying([_sent(probe, row, user) for row in items])
-            for name, inside in _events(sent):
-                hits = [int(some[PILOT:].sum()) for some in inside]
-                low, high = _chance(max(hits))[0], _chance(min(hits))[1]
-                require(
-                    low <= math.exp(epsilon) * high,
-                    f"{probe.shape}, epsilon {epsilon:.4g}, user {user}: {name} has a probability of at least "
-                    f"{low:.4g} for one row and at most {high:.4g} for another, so epsilon is at least "
-                    f"{math.log(max(low, 1e-300) / high):.4g}",
-                )
+            sent = [_sent(probe, row, user) for row in items]
+            reports_hide_rows(sent, epsilon, f"{probe.shape}, epsilon {epsilon:.4g}, user {user}")
+
+
+def reports_hide_rows(sent: Sequence[list[Any]], epsilon: float, where: str) -> None:
+    """What ``one_report_hides_its_row`` says of reports, wherever they were made.
+
+    Args:
+        sent: for each row, the columns (``PILOT`` + ``PEOPLE``, numbers) of as many reports of it, of one user.
+        where: what is asked, for the message.
+    """
+    for name, inside in _events(_varying(sent)):
+        hits = [int(some[PILOT:].sum()) for some in inside]
+        low, high = _chance(max(hits))[0], _chance(min(hits))[1]
+        require(
+            low <= math.exp(epsilon) * high,
+            f"{where}: {name} has a probability of at least {low:.4g} for one row and at most {high:.4g} for another, "
+            f"so epsilon is at least {math.log(max(low, 1e-300) / high):.4g}",
+        )
 
 
 @lru_cache(2 * PEOPLE)
@@ -124,7 +133,7 @@ def _sent(probe: Probe, row: Ints | BucketedVectors, user: int) -> list[Any]:
     return [np.asarray(column).reshape(n, -1) for column in _columns(report, n).values()]
 
 
-def _varying(sent: list[list[Any]]) -> list[Any]:
+def _varying(sent: Sequence[list[Any]]) -> list[Any]:
     """All numbers of a report together, but for columns that are the same whatever happens: (PILOT + PEOPLE, numbers)
     for each row. A column that every row fixes, each to something else, tells everything."""
     columns = list(zip(*sent, strict=True))

@@ -141,7 +141,7 @@ def test_a_row_that_is_a_codeword_takes_every_place_once(dimension: int, monkeyp
         words = np.full((n, 1), place * unit.near, np.uint64)
         plain = unit.randomise(lifted(values, signs, bound, nowhere), users, lambda *_, w=words: w, SEED)
         with Compiled(monkeypatch):
-            swift = unit.swiftly(values, np.arange(n), signs, bound, users, lambda *_, w=words: w, SEED)
+            swift = unit.swiftly(values, np.arange(n), signs, bound, users, words, SEED)
         assert swift is not None
         assert np.array_equal(swift, plain)
         assert place or np.array_equal(plain[:, 0] % unit.size, np.arange(n) % unit.size)

@@ -224,3 +224,19 @@ def test_questions_that_it_cannot_answer_are_refused() -> None:
         BlanketHistogram().open(Space((4,)), BUDGET, QuestionContext(500, 1.0, PublicRng.from_seed(1), 1000))
     with pytest.raises(InvalidInput, match="delta of its own"):
         BlanketHistogram().open(Space((4,)), Budget("pure", 1.0), QuestionContext(500, 1.0, PublicRng.from_seed(1)))
+
+
+def test_a_liar_adds_as_many_people_as_she_has_messages_and_no_more() -> None:
+    """All of them name the bucket, or none does."""
+    channel, ids = opened((30, 30)), users(40)
+    (gain, _), each = channel.gains, 1 + channel.blankets
+    rng = NoiseRng.for_tests(4)
+    honest = channel.absorb(channel.encode(np.zeros((40, 2), np.int64), ids, rng))
+    before = channel.decode(honest, rng).at(np.array([7]), 1)[0]
+    levels, tags = np.repeat(np.arange(2, dtype=np.uint16), each), np.arange(2 * each, dtype=np.uint64)
+    named = channel.hashes(1).of(tags, np.full(len(tags), 7)).astype(np.uint16)
+    for values, moved in ((named, gain.most), ((named + 1) % channel.values, -gain.least)):
+        lie = channel.absorb(Tagged(channel.stamp, levels, tags, values.astype(np.uint16)))
+        both = honest.merge(lie)
+        assert channel.decode(both, rng).at(np.array([7]), 1)[0] - before == pytest.approx(moved)
+        assert channel.reported(both) == (41, 41)

@@ -10,12 +10,14 @@ interval's number is their quotient by an integer length.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
+from cloister.core.bundling import Arrays
 from cloister.core.domains import Domain
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Bools, Floats, Ints
@@ -53,6 +55,12 @@ class Intervals:
         along = (rows.astype(np.float64) @ self._columns).astype(np.int64) - self.start
         numbers: Ints = np.clip(along // self.length, 0, self.number - 1)
         return numbers
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {
+            "basis": arrays.add(self.basis), "start": arrays.add(self.start), "length": str(self.length),
+            "number": self.number,
+        }  # fmt: skip
 
     @cached_property
     def _columns(self) -> Floats:

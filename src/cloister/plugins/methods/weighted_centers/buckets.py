@@ -5,13 +5,15 @@ CentersProcedure: hash values, intervals, regions, the centre that she created. 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
+from cloister.core.bundling import Arrays, integers
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.roles import Counts
@@ -36,6 +38,10 @@ class HashValues:
     def locate(self, rows: Ints) -> Ints:
         return self.prefixes.of(self.hash.of(rows))
 
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        sizes, bits = integers(self.space.sizes), self.prefixes.bits
+        return {"kind": "hashes", "sizes": sizes, "hash": self.hash.bundled(arrays), "bits": bits}
+
 
 @final
 @attrs.frozen(eq=False)
@@ -55,6 +61,12 @@ class AxisIntervals:
 
     def locate(self, rows: Ints) -> Ints:
         return self.hash.of(rows)[:, None] * self.intervals.number + self.intervals.of_rows(rows)
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {
+            "kind": "intervals", "sizes": integers(self.space.sizes), "hash": self.hash.bundled(arrays),
+            "intervals": self.intervals.bundled(arrays),
+        }  # fmt: skip
 
     def fullest(self, counts: Counts, values: Ints) -> Ints:
         """Step 5: on every axis, the interval (m, d) that most rows of each hash value (m,) are in."""
@@ -101,6 +113,13 @@ class Regions:
         at[known[~boxed]] = -1
         return at[:, None]
 
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {
+            "kind": "regions", "sizes": integers(self.space.sizes), "hash": self.hash.bundled(arrays),
+            "intervals": self.intervals.bundled(arrays), "values": arrays.add(self.values),
+            "chosen": arrays.add(self.chosen),
+        }  # fmt: skip
+
 
 @final
 @attrs.frozen(eq=False)
@@ -126,6 +145,9 @@ class Centred:
         moved: Ints = rows - self.middles[np.maximum(buckets[:, 0], 0)]
         moved[buckets[:, 0] < 0] = 0
         return moved
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {"kind": "offsets", "centers": arrays.add(self.middles), **self.bound.bundled}
 
 
 @final
@@ -153,6 +175,12 @@ class Created:
 
     def locate(self, rows: Ints) -> Ints:
         return self.closest(rows)[0][:, None]
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {
+            "kind": "created", "sizes": integers(self.space.sizes), "hash": self.hash.bundled(arrays),
+            "values": arrays.add(self.values), "centers": arrays.add(self.places), "within": self.within,
+        }  # fmt: skip
 
     def closest(self, rows: Ints) -> tuple[Ints, Ints]:
         """The created centre (n,) or -1, and its squared distance (n,)."""
@@ -203,6 +231,17 @@ class Assigned:
 
     def locate(self, rows: Ints) -> Ints:
         return self.chosen(rows)[:, None]
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return self.among(arrays, None)
+
+    def among(self, arrays: Arrays, kept: Ints | None) -> Mapping[str, Any]:
+        """As ``bundled``. Args: kept (indices of the centres in W; None: all)."""
+        own = [{"rank": own.rank, "start": own.start, "created": own.created.bundled(arrays)} for own in self.own]
+        return {
+            "kind": "assigned", "sizes": integers(self.space.sizes), "own": own, "centers": arrays.add(self.places),
+            "ranks": arrays.add(self.ranks), "kept": None if kept is None else arrays.add(kept),
+        }  # fmt: skip
 
     def chosen(self, rows: Ints) -> Ints:
         """The index in Y (n,) of each row's centre; -1 if there is none at all."""
@@ -272,6 +311,9 @@ class Reassigned:
             moved = np.flatnonzero(~self.kept[at])
             at[moved] = ids[cells.locate(rows[moved])[:, 0]]
         return at[:, None]
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return self.assigned.among(arrays, np.flatnonzero(self.kept))
 
     @cached_property
     def _nearest(self) -> tuple[Ints, NearestCenter] | None:

@@ -21,13 +21,15 @@ Source: Datar, Immorlica, Indyk, Mirrokni 2004; Stemmer 2021, definition A.4 and
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.accounting.bisection import largest
+from cloister.core.bundling import Arrays, key
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ids, Ints
@@ -111,6 +113,12 @@ class PStableHash:
         for j, step in enumerate(steps.T):
             mixed = self._keys[j].of_users(mixed ^ step.astype(np.uint64))
         return (mixed >> np.uint64(64 - self.bits)).astype(np.int64)
+
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return {
+            "slopes": arrays.add(self.slopes), "shifts": arrays.add(self.shifts), "width": str(self.width),
+            "bits": self.bits, "keys": [key(rng) for rng in self._keys],
+        }  # fmt: skip
 
     @cached_property
     def _columns(self) -> Floats:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 import attrs
 import numpy as np
 
 from cloister.core.budget import Event
+from cloister.core.bundling import Arrays, described
+from cloister.core.gains import Gain
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.question import LocalQuestion
@@ -31,6 +34,13 @@ class LocalChannel(Generic[Q]):
     def values(self) -> int | None:
         return self.asked.values
 
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return described(self.asked, arrays)
+
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        return self.asked.gains
+
     def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Reports:
         return self.asked.encode(items, users, rng)
 
@@ -45,6 +55,9 @@ class Tallying(LocalChannel[Q], ABC):
     def absorb(self, report: Reports) -> Tallies:
         return self.asked.added_up(report, self.tally)
 
+    def reported(self, summary: Tallies) -> tuple[int, ...]:
+        return summary.reports
+
     def answered(self, summary: Tallies) -> tuple[int, ...]:
         return self.asked.sharing.divided(summary.reports)
 
@@ -55,8 +68,11 @@ class Keeping(LocalChannel[Q]):
     def absorb(self, report: Reports) -> Kept:
         return Kept((self.asked.checked(report),))
 
-    def answered(self, summary: Kept) -> tuple[int, ...]:
+    def reported(self, summary: Kept) -> tuple[int, ...]:
         return self.asked.sharing.counted(piece.users for piece in summary.pieces)
+
+    def answered(self, summary: Kept) -> tuple[int, ...]:
+        return self.asked.sharing.divided(self.reported(summary))
 
     def parts(self, summary: Kept) -> list[tuple[Ids, AnyArray]]:
         """Who answers each level, and what: a look at two long arrays is sooner done than at many short ones."""

@@ -21,6 +21,7 @@ from typing import final
 import attrs
 import numpy as np
 
+from cloister.core.bundling import key
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Ids, Ints
 from cloister.plugins.oracles.local.fast import ran
@@ -44,6 +45,11 @@ class Hashes:
 
     seed: PublicRng
     symbols: int
+
+    @property
+    def bundled(self) -> dict[str, str]:
+        """For devices that run no Python: the keys of the words a0, a1 and b."""
+        return {name: key(self.seed.child(name)) for name in ("low", "high", "shift")}
 
     def of(self, users: Ids, ids: Ints) -> Ints:
         """Each user's hash (n,) of her own bucket id (n,)."""
@@ -73,10 +79,10 @@ class Hashes:
         for start in range(0, len(users) if len(ids) else 0, BLOCK):
             some = slice(start, start + BLOCK)
             a0, a1, offset, width = self._targets(users[some], values[some])
-            for i, key in enumerate(keys):
-                moved = a0 * (key & LOW) + offset
-                if key > LOW:
-                    moved += a1 * (key >> HALF)
+            for i, asked in enumerate(keys):
+                moved = a0 * (asked & LOW) + offset
+                if asked > LOW:
+                    moved += a1 * (asked >> HALF)
                 out[i] += np.count_nonzero(moved < width)
         return out
 

@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeAlias, final
 import attrs
 import numpy as np
 
+from cloister.core.bundling import key
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import option
 from cloister.core.types import Ids, Ints
@@ -65,6 +66,13 @@ class Sharing:
         """One over the planned fraction of the users that answer a level."""
         return self.levels if self.share == "users" else 1
 
+    @property
+    def bundled(self) -> dict[str, Any]:
+        """For devices that run no Python. "level_key" is of the words that pick a user's level; None: she answers
+        all."""
+        level_key = None if self.factor == 1 else key(self.seed.child("level"))
+        return {"share": self.share, "level_key": level_key}
+
     def answers(self, users: Ids) -> tuple[Ints, ...]:
         """For each level, the positions of the users (n,) who answer it."""
         if self.factor == 1:
@@ -77,8 +85,8 @@ class Sharing:
         return tuple(reports) if self.factor > 1 else ()
 
     def counted(self, pieces: Iterable[Ids]) -> tuple[int, ...]:
-        """The same of users whose reports are kept, in pieces."""
-        return self.divided([sum(map(len, level)) for level in zip(*map(self.answers, pieces), strict=True)])
+        """How many users answered each level, of those whose reports are kept, in pieces."""
+        return tuple(sum(map(len, level)) for level in zip(*map(self.answers, pieces), strict=True))
 
     def layout(self, widths: tuple[int, ...]) -> tuple[slice, ...]:
         """Where each level's answer stands in a report, and how many numbers it has."""

@@ -6,14 +6,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget, Event
+from cloister.core.bundling import Arrays
 from cloister.core.digests import stamp
 from cloister.core.errors import Refused
+from cloister.core.gains import Gain
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.levels import Sharing
@@ -85,6 +87,21 @@ class LocalQuestion(ABC, Generic[I_contra]):
     @abstractmethod
     def error(self, level: int) -> float:
         """Standard deviation of an empty bucket's value, in the caller's units, with the public number of users."""
+
+    @abstractmethod
+    def bundled_level(self, level: int, arrays: Arrays) -> dict[str, Any]:
+        """What devices that run no Python need of a level beside its place in a report."""
+
+    def bundled_form(self, arrays: Arrays) -> dict[str, Any]:
+        """What they need of a report: who answers which level, where its answer stands."""
+        places = enumerate(self.layout)
+        levels = [{"at": at.start, "width": at.stop - at.start, **self.bundled_level(i, arrays)} for i, at in places]
+        return {"dtype": self.dtype, "width": self.width, **self.sharing.bundled, "levels": levels}
+
+    @property
+    @abstractmethod
+    def gains(self) -> tuple[Gain, ...]:
+        """See ``BoundsLiars``: what one possible report can add to each level's values."""
 
     @property
     def values(self) -> int | None:

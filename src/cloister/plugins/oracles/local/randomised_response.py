@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -44,6 +44,11 @@ class Response:
         """t: by which the true symbol is likelier than if it were another one."""
         return self.keep / WORDS
 
+    @property
+    def bundled(self) -> dict[str, Any]:
+        """For devices that run no Python."""
+        return {"symbols": self.symbols, "keep": str(self.keep)}
+
     def randomise(self, values: Ints, words: Ids) -> Ints:
         """Symbols (n,), -1 for none, and words (n, 2) to sent symbols (n,)."""
         true = (words[:, 0] < np.uint64(self.keep)) & (values >= 0)
@@ -69,7 +74,7 @@ class OneResponse(ABC):
     size: int
     response: Response
 
-    each, width = 2, 1
+    each, width, at_once = 2, 1, 1
 
     @property
     def dtype(self) -> str:

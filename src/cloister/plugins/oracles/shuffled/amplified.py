@@ -22,6 +22,7 @@ Source: Feldman, McMillan, Talwar 2021, 2023; Balle, Bell, Gascon, Nissim 2019; 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar, final
 
 import attrs
@@ -29,9 +30,11 @@ import attrs
 from cloister.accounting.amplification import local_of_shuffled
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
-from cloister.core.capabilities import Dividing, IsRandomisedResponse
+from cloister.core.bundling import Arrays, described
+from cloister.core.capabilities import BoundsLiars, Dividing, IsRandomisedResponse
 from cloister.core.digests import written_as
 from cloister.core.errors import InvalidInput
+from cloister.core.gains import Gain
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component, option, slot
@@ -115,11 +118,21 @@ class Amplified:
             Event(self.mechanism, self.budget, delta=self.budget.delta, epsilon_without_shuffler=self.local.amount),
         )
 
+    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+        return described(self.inner, arrays)
+
     def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Any:
         return self.inner.encode(items, users, rng)
 
     def absorb(self, report: Any) -> Any:
         return self.inner.absorb(report)
+
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        return self.inner.gains if isinstance(self.inner, BoundsLiars) else ()
+
+    def reported(self, summary: Any) -> tuple[int, ...]:
+        return self.inner.reported(summary) if isinstance(self.inner, BoundsLiars) else ()
 
     def answered(self, summary: Any) -> tuple[int, ...]:
         return self.inner.answered(summary) if isinstance(self.inner, Dividing) else ()

@@ -13,12 +13,13 @@ pairwise independence is enough, as appendix C of Chang et al. 2021 says; they t
 from __future__ import annotations
 
 import math
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import BucketedVectors, Space
+from cloister.core.bundling import integers
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import Table
 from cloister.core.types import Floats, Ids, Ints
@@ -64,14 +65,24 @@ class Layout:
     def hashed(self) -> tuple[bool, ...]:
         return tuple(places != size for places, size in zip(self.places, self.space.sizes, strict=True))
 
+    def hashes(self, level: int) -> tuple[Hashes, Hashes]:
+        """Of bucket ids to places, and to signs, as user 0 has them: 1 is minus."""
+        return Hashes(self.seed.child("place", level), self.places[level]), Hashes(self.seed.child("sign", level), 2)
+
+    def bundled(self, level: int) -> dict[str, Any]:
+        """For devices that run no Python: hashes are None where every bucket is its own place."""
+        hashes = [hashes.bundled if self.hashed[level] else None for hashes in self.hashes(level)]
+        (size,) = integers(self.space.sizes[level : level + 1])
+        return {"size": size, "places": self.places[level], "place": hashes[0], "sign": hashes[1]}
+
     def place(self, ids: Ints, level: int) -> tuple[Ints, Ints]:
         """Places (n,) of bucket ids (n,), -1 for none, and their signs (n,)."""
         if not self.hashed[level]:
             return ids, np.ones(len(ids), np.int64)
         one: Ids = np.zeros(len(ids), np.uint64)
         asked = np.maximum(ids, 0)
-        where = Hashes(self.seed.child("place", level), self.places[level]).of(one, asked)
-        sign = 1 - 2 * Hashes(self.seed.child("sign", level), 2).of(one, asked)
+        places, signs = self.hashes(level)
+        where, sign = places.of(one, asked), 1 - 2 * signs.of(one, asked)
         return np.where(ids >= 0, where, -1), sign
 
     def placed(self, items: Ints | BucketedVectors) -> list[tuple[Ints, Ints]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, final
 
 import attrs
@@ -17,6 +18,7 @@ from cloister.additive.dense import Noised, totals_of
 from cloister.core.aggregated import to_integers, to_words
 from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget, Event
+from cloister.core.bundling import Arrays
 from cloister.core.digests import stamp, written_as
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
@@ -243,6 +245,14 @@ class MixingChannel:
     def stamp(self) -> int:
         """64 bits that tell this question from any other."""
         return stamp(self)
+
+    def bundled(self, arrays: Arrays) -> dict[str, Any]:
+        ends = [0, *accumulate(places * self.width for places in self.layout.places)]
+        levels = [{"at": ends[level], **self.layout.bundled(level)} for level in range(self.layout.space.levels)]
+        return {
+            "kind": "shares", "slots": self.slots, "shares": self.each, "bits": self.bits, "width": self.width,
+            "dtype": f"u{self.share_type.itemsize}", "shift": self.shift, "sigma": self.share, "levels": levels,
+        }  # fmt: skip
 
     def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Shares:
         """Algorithm 10, for users (n,), every one with a share of the noise."""

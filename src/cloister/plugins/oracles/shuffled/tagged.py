@@ -6,15 +6,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache, cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
+from cloister.core.bundling import Arrays, integers
 from cloister.core.digests import stamp, written_as
 from cloister.core.errors import Refused
+from cloister.core.gains import Gain
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.plugins.oracles.local.exact_probability import below
@@ -128,6 +130,16 @@ class BlanketChannel:
         """Standard deviation of an empty bucket's count, with the planned users."""
         return math.sqrt(self.people * (1 + self.blankets) / self.values / (1 - 1 / self.values))
 
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        """Of a person: all 1 + t messages of a level may agree with a bucket, or none: N grows by 1 + t, N_x by as
+        much or by nothing. She draws their tags herself."""
+        each, b = 1 + self.blankets, self.values
+        return (Gain(each, each / (b - 1), each, each),) * self.space.levels
+
+    def reported(self, summary: Gathered) -> tuple[int, ...]:
+        return tuple((summary.counts // (1 + self.blankets)).tolist())
+
     @cached_property
     def stamp(self) -> int:
         """64 bits that tell this question from any other."""
@@ -135,6 +147,11 @@ class BlanketChannel:
 
     def hashes(self, level: int) -> Hashes:
         return Hashes(self.seed.child("level", level), self.values)
+
+    def bundled(self, arrays: Arrays) -> dict[str, Any]:
+        sizes = enumerate(integers(self.space.sizes))
+        levels = [{"size": size, **self.hashes(level).bundled} for level, size in sizes]
+        return {"kind": "blanket", "blankets": self.blankets, "values": self.values, "levels": levels}
 
     def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Tagged:
         """Messages of users (n,): tags and values are drawn for all alike, then each user's first one is made her

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -252,6 +253,22 @@ def test_a_noise_that_is_too_large_is_clipped_and_shrunk_before_it_is_sent() -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NoiseRng, "discrete_gaussian_each", lambda self, users, sigma, each: np.full((3, each), 9 * s))
         channel.absorb(channel.encode(items, users, NoiseRng.for_tests(616)))
+
+
+def test_integers_decide_which_noise_is_too_long_to_be_sent() -> None:
+    """One unit of the sum of squares, of 2^51, makes the difference."""
+    channel = opened(sizes=(10,), d=4)
+    most = math.floor(Fraction(channel.longest(40)) ** 2)
+    noise = np.zeros((2, 40), np.int64)
+    left = most
+    for place in range(40):
+        noise[:, place] = min(channel.farthest, math.isqrt(left))
+        left = most - int((noise[0] ** 2).sum())
+    assert left == 0
+    noise[1, 39] += 1
+    sent = channel._within(noise)
+    assert np.array_equal(sent[0], noise[0])
+    assert (sent[1] < noise[1])[noise[1] > 0].all()
 
 
 def test_what_clipping_and_shrinking_cost_is_what_is_stated() -> None:

@@ -14,7 +14,7 @@ Source: Wang, Blocki, Li, Jha 2017, sections 4.4 and 5 (direct encoding against 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -63,6 +63,9 @@ class Direct(OneResponse):
 
     def symbols(self, ids: Ints, users: Ids) -> Ints:
         return np.where(ids >= 0, ids, self.size)
+
+    def bundled(self) -> dict[str, Any]:
+        return {"randomiser": "direct", "size": self.size, **self.response.bundled}
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         found = np.bincount(answers[:, 0].astype(np.int64), minlength=self.response.symbols)

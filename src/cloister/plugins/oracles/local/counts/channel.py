@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 import attrs
 import numpy as np
 
 from cloister.core.budget import Budget
+from cloister.core.bundling import Arrays
+from cloister.core.gains import Gain
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.channel import Keeping, Tallying
@@ -58,11 +60,23 @@ class Answers(LocalQuestion[Ints], Generic[R]):
         randomiser = self.levels[level]
         return randomiser.randomise(items[some, level], users, secret.words(users, randomiser.each))
 
+    def bundled_level(self, level: int, arrays: Arrays) -> dict[str, Any]:
+        return self.levels[level].bundled()
+
+    def bundled(self, arrays: Arrays) -> dict[str, Any]:
+        return {"kind": "counts", **self.bundled_form(arrays)}
+
     def possible(self, answers: AnyArray, level: int) -> bool:
         return self.levels[level].possible(answers)
 
     def chances(self, level: int) -> Chances:
         return self.levels[level].chances
+
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        """By ``Chances.gain``: a report that supports a bucket, or not, is all that an estimate sees of it."""
+        found = [(*level.chances.gain, level.at_once) for level in self.levels]
+        return tuple(Gain(most, least, most, at_once, factor=self.sharing.factor) for most, least, at_once in found)
 
     def error(self, level: int) -> float:
         return float(np.sqrt(self.rows * self.sharing.factor * self.chances(level).noise))

@@ -17,11 +17,12 @@ Source: Bassily, Nissim, Stemmer, Thakurta 2017 (Hashtogram's inner oracle); Ach
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
+from cloister.core.bundling import key
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.types import AnyArray, Ids, Ints
@@ -76,6 +77,10 @@ class Signed(OneResponse):
 
     def symbols(self, ids: Ints, users: Ids) -> Ints:
         return np.where(ids >= 0, parity((self.rows(users) & ids).astype(np.uint64)).astype(np.int64), -1)
+
+    def bundled(self) -> dict[str, Any]:
+        own = {"size": self.size, "bits": self.bits, "row": key(self.seed)}
+        return {"randomiser": "signed", **own, **self.response.bundled}
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         """Signs that were sent, added up per row of the matrix (K,)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -56,6 +56,9 @@ class Hashed(OneResponse):
 
     def symbols(self, ids: Ints, users: Ids) -> Ints:
         return np.where(ids >= 0, self.hashes.of(users, ids), -1)
+
+    def bundled(self) -> dict[str, Any]:
+        return {"randomiser": "hashed", "size": self.size, **self.response.bundled, **self.hashes.bundled}
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         return self.hashes.everywhere(users, _symbols(answers), self.size)

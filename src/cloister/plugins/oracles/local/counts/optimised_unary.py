@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -80,6 +80,10 @@ class Unary:
         return min(self.size, math.ceil(1 + mean + min(hoeffding, bernstein)))
 
     @property
+    def at_once(self) -> int:
+        return self.most
+
+    @property
     def each(self) -> int:
         return self.size
 
@@ -93,6 +97,9 @@ class Unary:
         bits[own, ids[own]] = words[own, ids[own]] < np.uint64(WORDS // 2)
         bits[bits.sum(axis=1) > self.most] = False
         return packed(bits)
+
+    def bundled(self) -> dict[str, Any]:
+        return {"randomiser": "unary", "size": self.size, "flip": str(self.flip), "most": self.most}
 
     def possible(self, answers: AnyArray) -> bool:
         return not filled(answers, self.size) and bool((sizes(answers) <= self.most).all())

@@ -6,9 +6,9 @@ Guarantee (Local; replace one row, or have none; pure, no delta): there are M = 
 bucket', so that a user without a bucket is a user like any other. A set of k = round(M / (e^eps + 1)) symbols (at least
 1) is sent with one of two chances, of ratio e^eps: the larger if her symbol is in it.
 
-How that is exact: draw a set S by ranking M secret words, and rotate it around the circle of symbols. With chance t she
-rotates so that a uniform element of S comes to lie on her symbol x, else by a uniform r. For any S, and so for any way
-of drawing it, #{j : S - s_j + x = Z} = #{r : S + r = Z} [x in Z], so a set Z has the chances
+How that is exact: draw a set S, the symbols of the k smallest of M secret words, and rotate it around the circle of
+symbols. With chance t she rotates so that a uniform element of S comes to lie on her symbol x, else by a uniform r. For
+any S, and so for any way of drawing it, #{j : S - s_j + x = Z} = #{r : S + r = Z} [x in Z], so a set Z has the chances
 
     sum_r [S + r = Z] c_r      and      sum_j [S + x - s_j = Z] c'_j <= [x in Z] sum_r [S + r = Z] max c',
 
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -80,6 +80,10 @@ class Subset:
         return Chances(t + blind, t * (k - 1) / (m - 1) + blind)
 
     @property
+    def at_once(self) -> int:
+        return self.chosen
+
+    @property
     def each(self) -> int:
         return self.size + 1 + 3
 
@@ -89,13 +93,16 @@ class Subset:
 
     def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
         m, k, people = self.size + 1, self.chosen, np.arange(len(ids))
-        chosen = np.argpartition(words[:, :m], k - 1, axis=1)[:, :k]
+        chosen = smallest(words[:, :m], k)
         pivot = chosen[people, below(words[:, m], k)]
         own = np.where(ids >= 0, ids, self.size) - pivot
         turn = np.where(words[:, m + 1] < np.uint64(self.keep), own, below(words[:, m + 2], m))
         sets = np.zeros((len(ids), m), bool)
         sets[people[:, None], (chosen + turn[:, None]) % m] = True
         return packed(sets)
+
+    def bundled(self) -> dict[str, Any]:
+        return {"randomiser": "subset", "size": self.size, "chosen": self.chosen, "keep": str(self.keep)}
 
     def possible(self, answers: AnyArray) -> bool:
         return not filled(answers, self.size + 1) and bool((sizes(answers) == self.chosen).all())
@@ -105,3 +112,14 @@ class Subset:
 
     def supports(self, total: Ints, reports: int) -> Ints:
         return total[:-1]
+
+
+def smallest(words: Ids, k: int) -> Ints:
+    """Positions (n, k), ascending, of the k smallest of each row's words (n, m); of equal ones the first."""
+    edge = np.partition(words, k - 1, axis=1)[:, k - 1, None]
+    inside = words <= edge
+    if np.count_nonzero(inside) > k * len(words):
+        below_edge = words < edge
+        left = k - below_edge.sum(axis=1, keepdims=True)
+        inside = below_edge | (inside & (np.cumsum(inside & ~below_edge, axis=1) <= left))
+    return np.nonzero(inside)[1].reshape(len(words), k)

@@ -14,7 +14,7 @@ Source: Wang, Blocki, Li, Jha 2017 (Locally differentially private protocols for
 
 from __future__ import annotations
 
-from typing import Protocol, final
+from typing import Any, Protocol, final
 
 import attrs
 import numpy as np
@@ -36,6 +36,15 @@ class Chances:
         """Variance that one report adds to the count of an empty bucket."""
         return self.other * (1 - self.other) / (self.own - self.other) ** 2
 
+    @property
+    def gain(self) -> tuple[float, float]:
+        """The most that one report adds to a count, by supporting its bucket, and takes off, by not doing so.
+
+        With it N grows by one, and S by one or by nothing: (1 - q) / (p - q), or -q / (p - q). It is exact, whatever
+        other reports say.
+        """
+        return (1 - self.other) / (self.own - self.other), self.other / (self.own - self.other)
+
     def estimate(self, supports: Ints, reports: int) -> Floats:
         """Counts (m,) from how many of so many reports support each bucket (m,)."""
         return np.asarray((supports - reports * self.other) / (self.own - self.other), np.float64)
@@ -47,8 +56,17 @@ class CountRandomiser(Randomiser, Protocol):
     @property
     def chances(self) -> Chances: ...
 
+    @property
+    def at_once(self) -> int:
+        """Buckets of a liar's choice that one possible answer supports, whatever her number is."""
+        ...
+
     def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
         """Bucket ids (n,), -1 for none, to answers (n, width)."""
+        ...
+
+    def bundled(self) -> dict[str, Any]:
+        """For devices that run no Python, with the name of its "randomiser"."""
         ...
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget
+from cloister.core.bundling import Arrays, key
+from cloister.core.gains import Gain
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.hadamard_transform import parity
@@ -22,6 +24,11 @@ from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords, Un
 def drawing(secret: NoiseRng, each: int) -> DrawWords:
     """So many words a go."""
     return lambda users, go: (secret.child("go", go) if go else secret).words(users, each)
+
+
+def held(drawn: Ids) -> DrawWords:
+    """Words (n, each) that were drawn before, for a randomiser with one go."""
+    return lambda users, go: drawn
 
 
 @final
@@ -58,6 +65,13 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
         return self.randomiser.scale * self.sharing.factor * self.l2 * self.unit
 
     @property
+    def gains(self) -> tuple[Gain, ...]:
+        """A report adds s(v) z to every bucket v: its estimate's length, to the bucket that she has in mind with the
+        sign that she wants, to all others with signs of their own."""
+        most, usual = self.randomiser.longest, self.randomiser.usual
+        return (Gain(most, most, usual, 1, self.l2 * self.unit, self.sharing.factor),) * len(self.sizes)
+
+    @property
     def variance(self) -> float:
         """Of one coordinate of a sum, in the caller's units squared: what rows of other buckets put there, at n users.
 
@@ -75,6 +89,14 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
     def dtype(self) -> str:
         return self.randomiser.dtype
 
+    def bundled_level(self, level: int, arrays: Arrays) -> dict[str, Any]:
+        seed = self.seeds[level]
+        own = {"bucket": key(seed.child("bucket")), "nobody": key(seed.child("nobody"))}
+        return {**own, **self.randomiser.bundled(seed, arrays)}
+
+    def bundled(self, arrays: Arrays) -> dict[str, Any]:
+        return {"kind": "vectors", "l2": self.l2, "dimension": self.dimension, **self.bundled_form(arrays)}
+
     def possible(self, answers: AnyArray, level: int) -> bool:
         return self.randomiser.possible(answers)
 
@@ -90,9 +112,11 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
         nowhere, signs = ids < 0, self.signs(ids, users, level)
         if isinstance(self.randomiser, Codebook):
             where = np.where(nowhere, -1, some)
-            made = self.randomiser.swiftly(items.values, where, signs, self.l2, users, words, seed)
+            drawn = words(users, 0)
+            made = self.randomiser.swiftly(items.values, where, signs, self.l2, users, drawn, seed)
             if made is not None:
                 return made
+            words = held(drawn)
         return self.randomiser.randomise(lifted(items.values[some], signs, self.l2, nowhere), users, words, seed)
 
     def words(self, users: Ids, level: int) -> Ids:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import count
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
+from cloister.core.bundling import Arrays, key
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
@@ -94,6 +95,17 @@ class Codebook:
         return 1 / (self.size * self.m)
 
     @property
+    def longest(self) -> float:
+        """sqrt(D) / m: all codewords are unit vectors, and forgetting coordinates makes none longer."""
+        return math.sqrt(self.size) / self.m
+
+    @property
+    def usual(self) -> float:
+        """M_1 / m: she sends the codeword that is nearest to her direction, sqrt(D) <c, u> = M_1 on average over
+        rotations: 2.8 where D = 128, a quarter of ``longest``."""
+        return float(largest(self.size)[0]) / self.m
+
+    @property
     def moment(self) -> float:
         """Of |z|^2 = D / m^2, a share q / D lies along u, q = D E<c, u>^2; the rest is spread evenly over D - 1
         directions."""
@@ -113,19 +125,20 @@ class Codebook:
         return answers[:, None]
 
     def swiftly(
-        self, values: Ints, where: Ints, signs: Floats, l2: int, users: Ids, words: DrawWords, seed: PublicRng
+        self, values: Ints, where: Ints, signs: Floats, l2: int, users: Ids, words: Ids, seed: PublicRng
     ) -> AnyArray | None:
         """What ``randomise`` makes of ``lifted`` rows, by a kernel; None if there is none.
 
         Args:
             values: (N, d).
             where: the row (n,) of each user's vector, -1 if it is zero.
+            words: (n, 1).
         """
         rotations, answers = Rotations(self.size), np.empty((len(users), 1), self.dtype)
         if not rotations.narrow:
             return None
         public = states(rotations.seeds(seed)), 2.0**rotations.bits
-        drawn = *self.drawn(words(users, 0)[:, 0]), self.size, answers[:, 0]
+        drawn = *self.drawn(words[:, 0]), self.size, answers[:, 0]
         done = ran("choose", len(users), values, where, signs, float(l2) ** 2, users, *public, *drawn)
         return answers if done else None
 
@@ -141,6 +154,13 @@ class Codebook:
         beyond = outer - self.inside
         place = np.where(beyond < 0, outer, self.inside + (beyond >> 1))
         return np.where(words < edge, inner, place), (words >= edge) & ((beyond < 0) | (beyond & 1 == 1))
+
+    def bundled(self, seed: PublicRng, arrays: Arrays) -> dict[str, Any]:
+        rotations = Rotations(self.size)
+        return {
+            "randomiser": "codebook", "size": self.size, "inside": self.inside, "near": str(self.near),
+            "far": str(self.far), "bits": rotations.bits, "signs": [key(child) for child in rotations.seeds(seed)],
+        }  # fmt: skip
 
     def possible(self, answers: AnyArray) -> bool:
         return bool((answers < 2 * self.size).all())

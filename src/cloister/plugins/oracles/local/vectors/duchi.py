@@ -5,15 +5,25 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
+from cloister.core.bundling import Arrays
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Floats, Ids
 from cloister.plugins.oracles.local.exact_probability import WORDS, threshold
-from cloister.plugins.oracles.local.vectors.normals import STEP, OnSphere, blocks, column_sums, normals, sent, words_for
+from cloister.plugins.oracles.local.vectors.normals import (
+    STEP,
+    OnSphere,
+    blocks,
+    column_sums,
+    normals,
+    quarter_sines,
+    sent,
+    words_for,
+)
 from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
 
 
@@ -78,3 +88,6 @@ class Duchi(OnSphere):
             length = np.sqrt(column_sums(v * v) / self.size)
             answers[some] = sent(v[: self.dimension] * (np.where(above == wanted, 1.0, -1.0) / length))
         return answers
+
+    def bundled(self, seed: PublicRng, arrays: Arrays) -> dict[str, Any]:
+        return {"randomiser": "duchi", "coin": str(self.coin), "sines": arrays.add(quarter_sines())}

@@ -39,8 +39,9 @@ Source: Stemmer 2021, appendix A.1 (LDP-AVG); Balle, Wang 2018.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import attrs
 import numpy as np
@@ -49,7 +50,9 @@ from cloister.accounting.discrete import BEYOND, eta
 from cloister.accounting.gaussian import mu_of
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
+from cloister.core.bundling import Arrays
 from cloister.core.errors import InvalidInput
+from cloister.core.gains import Gain
 from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component
@@ -195,6 +198,21 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors]):
         """The most that the norm of so many numbers may be."""
         return self.sigma * math.sqrt(numbers + 2 * math.sqrt(SELDOM * numbers) + 2 * SELDOM) + self.reach
 
+    def bundled_level(self, level: int, arrays: Arrays) -> dict[str, Any]:
+        longest = self.longest(self.widths[level])
+        return {"size": self.sizes[level], "longest": longest, "most": str(math.floor(Fraction(longest) ** 2))}
+
+    def bundled(self, arrays: Arrays) -> dict[str, Any]:
+        noise = {"shift": self.shift, "sigma": self.sigma, "farthest": self.farthest}
+        return {"kind": "gaussian-vectors", **self.bound.bundled, **noise, **self.bundled_form(arrays)}
+
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        """One bucket's numbers are at most as long as all numbers of a level may be, and as sqrt(d) of the farthest."""
+        d = self.bound.dimension
+        found = [min(self.longest(n) * (1 + 2.0**-40), math.sqrt(d) * self.farthest) / self.reach for n in self.widths]
+        return tuple(Gain(most, most, most, 1, self.bound.l2 * self.unit, self.sharing.factor) for most in found)
+
     def answer(self, items: BucketedVectors, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
         noise = secret.discrete_gaussian_each(users, self.sigma, self.widths[level])
         vectors = shrink(items.values[some], self.bound) * 2.0**self.shift
@@ -202,11 +220,14 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors]):
         return self._within(noise).astype(np.uint32)
 
     def _within(self, sums: Ints) -> Ints:
-        """Each person's numbers (n, N), clipped and shrunk to what is sent."""
-        clipped = np.clip(sums, -self.farthest, self.farthest)
-        long = np.flatnonzero(_norms(clipped) > self.longest(sums.shape[1]))
-        scale = self.longest(sums.shape[1]) * (1 - 2.0**-40) / _norms(clipped[long])
-        clipped[long] = np.trunc(clipped[long] * scale[:, None]).astype(np.int64)
+        """Each person's numbers (n, N), clipped and shrunk to what is sent. Where floats could be wrong about which are
+        too long, integers decide: the same in any language."""
+        clipped, longest = np.clip(sums, -self.farthest, self.farthest), self.longest(sums.shape[1])
+        for i in np.flatnonzero(_norms(clipped) > longest * (1 - 2.0**-20)).tolist():
+            squares = sum(x * x for x in clipped[i].tolist())
+            if squares > Fraction(longest) ** 2:
+                scale = longest * (1 - 2.0**-40) / math.sqrt(squares)
+                clipped[i] = np.trunc(clipped[i] * scale).astype(np.int64)
         return clipped
 
     def possible(self, answers: AnyArray, level: int) -> bool:
@@ -219,6 +240,9 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors]):
 
     def absorb(self, report: Reports) -> Tallies:
         return self.added_up(report, self.tally)
+
+    def reported(self, summary: Tallies) -> tuple[int, ...]:
+        return summary.reports
 
     def answered(self, summary: Tallies) -> tuple[int, ...]:
         return self.sharing.divided(summary.reports)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
@@ -23,6 +24,18 @@ ZERO = 2**15
 BLOCK = 2**15
 """Variates that are made at once: they stay in a core's cache."""
 
+MIDDLE = 0x3FE6A09E667F3BCD
+"""The bits of the double next to sqrt(1/2)."""
+
+LN4 = 1.3862943611198906
+"""The double next to 2 ln 2."""
+
+SERIES = tuple(4 / (2 * k + 1) for k in range(8))
+"""The doubles next to 4, 4/3, 4/5, ..., 4/15."""
+
+QUARTER, FIXED = 2**10, 256
+"""Angles in a quarter of the table; bits in which it is computed."""
+
 
 def blocks(users: int, each: int) -> Iterator[slice]:
     """Users whose variates, so many each, are made at once."""
@@ -36,16 +49,16 @@ def words_for(dimension: int) -> int:
 
 
 def normals(words: Ids, dimension: int) -> Floats:
-    """Words (n, m) to standard normal variates (dimension, n), two from a word (Box and Muller 1958).
+    """Words (n, m) to standard normal variates (dimension, n), two from a word (Box and Muller 1958): of all words the
+    first, radius * cosine, then of all the second, radius * sine.
 
     The high half h of a word gives a radius, sqrt(-2 ln U) with U = (h + 1/2) / 2^32, at most 6.76; the low half an
-    angle, a multiple of 2 pi / 2^32. Radius, sine and cosine are right to 2^-40, relative and absolute (tested; NumPy's
-    logarithm is right to 2^-50, and the rest is table, sums and products). ``astray`` says how near this comes to a
-    normal vector.
+    angle, a multiple of 2 pi / 2^32. Radius, sine and cosine are right to 2^-40, relative and absolute (tested), and
+    the same bits on every machine and in every language: they are table, sums, products, quotients and square roots,
+    each rounded once, in the order that is written here. ``astray`` says how near this comes to a normal vector.
     """
     columns = np.ascontiguousarray(words.T)
-    radius = (columns >> np.uint64(32)).astype(np.float64)
-    radius = np.sqrt(-2 * np.log((radius + 0.5) * 2.0**-32))
+    radius = np.sqrt(_twice_log((columns >> np.uint64(32)).astype(np.float64) + 0.5))
     cosine, sine = _turn(columns)
     return np.concatenate([radius * cosine, radius * sine])[:dimension]
 
@@ -66,6 +79,32 @@ def astray(dimension: int) -> Fraction:
     return Fraction(words_for(dimension) + 1, 2**29)
 
 
+def _twice_log(x: Floats) -> Floats:
+    """-2 ln(x / 2^32) for numbers x in [1/2, 2^32), relatively right to 2^-44.
+
+    x = m 2^e with ``MIDDLE`` <= m < 2 ``MIDDLE``, so that m = 1 is inside and nothing cancels near U = 1. With s = (m -
+    1) / (m + 1), ln m = 2 artanh s = 2 s (1 + z / 3 + z^2 / 5 + ...), z = s^2 <= 0.0295: eight terms, the last first
+    (Horner). What they leave out is below z^8 / 17 < 2^-44.
+    """
+    bits = x.view(np.int64)
+    power = (bits - MIDDLE) >> 52
+    above = (32 - power).astype(np.float64)
+    m = (bits - (power << 52)).view(np.float64)
+    s = m - 1.0
+    m += 1.0
+    s /= m
+    z = np.multiply(s, s, out=m)
+    series = z * SERIES[-1]
+    for term in SERIES[-2:0:-1]:
+        series += term
+        series *= z
+    series += SERIES[0]
+    series *= s
+    above *= LN4
+    above -= series
+    return above
+
+
 def _turn(words: Ids) -> tuple[Floats, Floats]:
     """Cosine and sine of the angle in the low halves: the lowest 12 bits by a table, the other 20 by the first terms of
     a series.
@@ -83,9 +122,33 @@ def _turn(words: Ids) -> tuple[Floats, Floats]:
 
 @cache
 def _circle() -> tuple[Floats, Floats]:
-    """Cosines and sines of 2^12 angles."""
-    angles = [math.pi * i / 2**11 for i in range(2**12)]
-    return np.array([math.cos(angle) for angle in angles]), np.array([math.sin(angle) for angle in angles])
+    """Cosines and sines of the 2^12 angles 2 pi i / 2^12: four times a quarter."""
+    quarter = quarter_sines()
+    half = np.concatenate([quarter, quarter[-2:0:-1]])
+    sines = np.concatenate([half, -half])
+    return np.roll(sines, -QUARTER), sines
+
+
+@cache
+def quarter_sines() -> Floats:
+    """sin(2 pi i / 2^12) for i = 0 .. 2^10, correctly rounded: computed in integers, without pi.
+
+    Cosines of halved angles, cos(t / 2)^2 = (1 + cos t) / 2, from a right angle down to the first; then its multiples,
+    by rotation, in ``FIXED`` bits. What rounding down adds up to is below 2^-220, and no value is so near to the middle
+    between two doubles (tested).
+    """
+    one = 1 << FIXED
+    cosine = 0
+    for _ in range(QUARTER.bit_length() - 1):
+        cosine = math.isqrt((one + cosine) << (FIXED - 1))
+    sine = math.isqrt((one << FIXED) - cosine**2)
+    x, y, found = one, 0, [0.0]
+    for _ in range(QUARTER):
+        x, y = (x * cosine - y * sine) >> FIXED, (x * sine + y * cosine) >> FIXED
+        found.append(y / one)
+    sines = np.array(found)
+    sines.flags.writeable = False
+    return sines
 
 
 def column_sums(values: AnyArray) -> AnyArray:
@@ -110,7 +173,7 @@ def received(answers: AnyArray) -> Ints:
 
 
 @attrs.frozen
-class OnSphere:
+class OnSphere(ABC):
     """Sends the first d coordinates of vectors of length sqrt(D) of R^D, D = d + 1, rounded: none is longer.
 
     Args:
@@ -130,9 +193,27 @@ class OnSphere:
     def width(self) -> int:
         return self.dimension
 
+    @property
+    def longest(self) -> float:
+        return self._reach * self.scale
+
+    @property
+    def usual(self) -> float:
+        """Any vector of that length can be sent."""
+        return self.longest
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """What a step is worth, in bounds."""
+
+    @property
+    def _reach(self) -> float:
+        """No answer is longer, in steps: rounding adds at most one to every coordinate."""
+        return math.sqrt(self.size) / STEP + math.sqrt(self.dimension)
+
     def possible(self, answers: AnyArray) -> bool:
-        longest = math.sqrt(self.size) / STEP + math.sqrt(self.dimension)
-        return bool((answers > 0).all() and ((received(answers) ** 2).sum(axis=1) <= longest**2).all())
+        return bool((answers > 0).all() and ((received(answers) ** 2).sum(axis=1) <= self._reach**2).all())
 
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
         return received(answers)

@@ -6,11 +6,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
 import attrs
 import numpy as np
 
+from cloister.core.bundling import Arrays
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids
@@ -22,6 +23,7 @@ from cloister.plugins.oracles.local.vectors.normals import (
     blocks,
     column_sums,
     normals,
+    quarter_sines,
     sent,
     words_for,
 )
@@ -139,6 +141,10 @@ class PrivUnit(OnSphere):
                 answers[left[some]], kept[some] = self._first(units[:, left[some]], drawn[some])
             left, go = left[~kept], go + 1
         return answers
+
+    def bundled(self, seed: PublicRng, arrays: Arrays) -> dict[str, Any]:
+        own = {"gamma": self.gamma, "coin": str(self.coin), "together": self.together}
+        return {"randomiser": "privunit", **own, "sines": arrays.add(quarter_sines())}
 
     def _first(self, units: Floats, words: Ids) -> tuple[AnyArray, Bools]:
         """The first vector of each user's go that she keeps, and whether there is one (n,)."""

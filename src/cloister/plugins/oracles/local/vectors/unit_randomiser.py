@@ -14,10 +14,11 @@ under u -> -u.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from cloister.core.bundling import Arrays
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.plugins.oracles.local.question import Randomiser
@@ -46,8 +47,22 @@ class Unit(Randomiser, Protocol):
         them."""
         ...
 
+    @property
+    def longest(self) -> float:
+        """The length of no possible answer's estimate is above this: the most that a liar adds, in bounds."""
+        ...
+
+    @property
+    def usual(self) -> float:
+        """The most that she adds in a direction of her choice, on average over the numbers of users."""
+        ...
+
     def randomise(self, units: Floats, users: Ids, words: DrawWords, seed: PublicRng) -> AnyArray:
         """Unit vectors (d + 1, n), one per column, of so many users to answers (n, width)."""
+        ...
+
+    def bundled(self, seed: PublicRng, arrays: Arrays) -> dict[str, Any]:
+        """For devices that run no Python, with the name of the "randomiser"."""
         ...
 
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:

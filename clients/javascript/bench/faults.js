@@ -1,0 +1,119 @@
+/**
+ * Deliberate faults in what privacy rests on, each of which some test must see: `node bench/faults.js`. Ends with 1 if
+ * one is not seen. The sources are not touched: a copy is.
+ */
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const FAULTS = [
+  ["coins.js", "need(level.symbols === level.size + 1", "need(true", "symbols beyond those that noise has"],
+  [
+    "bundle.js",
+    'need(content.trust === "Shuffled" || alone === epsilon',
+    "need(true",
+    "coins of another epsilon than is paid",
+  ],
+  ["rare-coins.js", "need(right(level.sines)", "need(true", "a table of one's own"],
+  ["channels.js", "need(level.at === next && ", "need(", "answers that overlap"],
+  ["words.js", "system.getRandomValues(words.subarray(i, i + MOST))", "i", "words that are no secret"],
+  ["words.js", "i += MOST", "i += 2 * MOST", "half of many words are zero"],
+  ["coins.js", "symbol >= 0 && coin < level.keep ?", "symbol >= 0 ?", "the true symbol, always"],
+  [
+    "coins.js",
+    "return [(ALL - keep) * least + keep * ALL, (ALL - keep) * least];\n};\n\n/** One",
+    "return [ALL, ALL - keep];\n};\n\n/** One",
+    "a ratio without the number of symbols",
+  ],
+  ["coins.js", "BigInt(i) === id ? HALF : flip", "BigInt(i) === id ? ALL : flip", "the own bit, always"],
+  ["coins.js", "const turn = words[m + 1] < keep ? own :", "const turn = true ? own :", "the own bucket, always"],
+  [
+    "coins.js",
+    "ratio: ({ flip }) => [ALL - flip, flip]",
+    "ratio: ({ flip }) => [HALF, flip]",
+    "a ratio of one bit of two",
+  ],
+  ["coins.js", "need(level.near >= level.far && ", "need(true || ", "chances that do not add up to one"],
+  ["rare-coins.js", "if (own[0] < coin || product", "if (product", "nothing outside the cap"],
+  ["rare-coins.js", "(kept(cap + off) / (t * kept(cap - off)))", "(1 / t / 1.2)", "a bound that is none"],
+  ["channels.js", "(channel.level_key ? ratios : [all])", "ratios", "levels whose epsilons are not added up"],
+  ["exact.js", ">= expBounds(fraction(epsilon), 256n)[1] * n", "> 0n * n", "coins that are not checked"],
+  ["rare-channels.js", "question.delta * (1 + 1e-9)", "1", "noise that is not checked"],
+  ["bundle.js", "both[0] <= epsilon * (1 + ROUNDING)", "true", "questions that cost more than the plan"],
+  ["bundle.js", "ends[i - 1].to <= share.from", "true", "shares that overlap"],
+  ["bundle.js", "if (sha256 && name !== sha256.toLowerCase())", "if (false)", "another bundle than the announced one"],
+  ["bundle.js", "(await digest(bin)) === content.arrays.sha256", "true", "arrays that were changed"],
+  ["buckets.js", "ids[i] < BigInt(size)", "true", "a bucket that is not there"],
+  ["encode.js", "for (const secret of drawn) secret.fill(0n);", "", "words that are kept"],
+  ["encode.js", "Number.isFinite(x)", "true", "rows that are not finite"],
+  [
+    "client.js",
+    "await store.update((state) => charge(opened(state), content, number));",
+    "await store.update((state) => (charge(opened(state), content, number), draw(webCrypto), 0));",
+    "drawn in the charge",
+  ],
+  ["client.js", "own.report ??= hex", "own.report = hex", "drawn anew each time"],
+  ["client.js", "if (own.head !== head)", "if (false)", "two versions of one round"],
+  ["client.js", "if (paid.user !== String(user))", "if (false)", "a person with two numbers"],
+  ["client.js", "if (paid.epsilon !== epsilon || paid.delta !== delta)", "if (false)", "a plan that becomes dearer"],
+  ["client.js", "most(i) > whole * (1 + ROUNDING)", "false", "rounds that cost more than the plan"],
+  ["client.js", "if (cost > left + most * ROUNDING)", "if (false)", "a lifetime that bounds nothing"],
+  ["client.js", "if (!known && state.lifetime)", "if (false)", "a lifetime that is not looked at"],
+  ["client.js", "if (given.some((now, i) => now > old[i]))", "if (false)", "a lifetime that is raised"],
+  [
+    "client.js",
+    "    await this.#promise();\n    if (!asks",
+    "    if (!asks",
+    "a lifetime that a refused plan does not lower",
+  ],
+  [
+    "stores.js",
+    "const state = structuredClone(this.#state)",
+    "const state = this.#state",
+    "changes that raised, and stay",
+  ],
+  ["file-store.js", "if (made(lock)) return;", "return;", "processes at once"],
+  [
+    "file-store.js",
+    "return false;\n  } catch (error) {\n    return error.code",
+    "return true;\n  } catch (error) {\n    return error.code",
+    "a living process's lock",
+  ],
+  ["file-store.js", 'fs.openSync(fresh, "w", 0o600)', 'fs.openSync(fresh, "w", 0o644)', "a file that others read"],
+];
+
+const source = fileURLToPath(new URL("..", import.meta.url));
+for (const [file, old, , what] of FAULTS)
+  if (readFileSync(join(source, "src", file), "utf8").split(old).length !== 2)
+    throw new Error(`${what}: its line does not stand once in ${file}`);
+
+const only = process.argv[2]; // words of the fault to look for; "-" only checks that all of them still apply
+const root = mkdtempSync(join(tmpdir(), "cloister-faults-")),
+  copy = join(root, "clients", "javascript");
+const passes = () => spawnSync(process.execPath, ["--test", "test/"], { cwd: copy, timeout: 120_000 }).status === 0;
+
+function seen([file, old, fault, what]) {
+  const path = join(copy, "src", file),
+    text = readFileSync(path, "utf8");
+  writeFileSync(
+    path,
+    text.replace(old, () => fault),
+  );
+  const found = !passes();
+  writeFileSync(path, text);
+  console.log(`${found ? "seen    " : "NOT SEEN"} ${what}`);
+  return found;
+}
+
+const tried = FAULTS.filter(([, , , what]) => !only || what.includes(only));
+if (tried.length) {
+  const skipped = /node_modules|package\.test\.js/;
+  cpSync(source, copy, { recursive: true, filter: (path) => !skipped.test(path) });
+  cpSync(join(source, "../../tests/vectors"), join(root, "tests", "vectors"), { recursive: true });
+  if (!passes()) throw new Error("the tests fail without a fault");
+}
+const unseen = tried.filter((fault) => !seen(fault));
+rmSync(root, { recursive: true });
+process.exitCode = unseen.length ? 1 : 0;

@@ -1,0 +1,238 @@
+/** A round's bundle: everything public that a device needs, read, checked, and said in words. */
+import { knows } from "./buckets.js";
+import { CHANNELS } from "./channels.js";
+import { keys, need, number, numbers, whole } from "./check.js";
+import { hex, Refused, ROUNDING, system, unhex } from "./words.js";
+
+const FORMAT = 1;
+const RARE = /"(nets|hashes|intervals|regions|created|assigned|privunit|duchi|gaussian-vectors|blanket|shares)"/;
+const TYPES = { i4: Int32Array, i8: BigInt64Array, f8: Float64Array };
+const PLAIN = new Set(["columns", "words", "warnings"]);
+
+export class Bundle {
+  /** Use `Bundle.load`. content: the JSON, checked, with arrays and keys in their places. */
+  constructor(content, sha256) {
+    Object.assign(this, { content, sha256 });
+    Object.freeze(this);
+  }
+
+  /**
+   * Read and check a bundle.
+   * @param source a URL of `bundle-r.json`, the bytes {json, bin}, or async (ending: ".json" | ".bin") => bytes
+   * @param options sha256: the bundle's name, plan: the plan's hash (hex); other ones are refused
+   */
+  static async load(source, { sha256, plan, fetch = globalThis.fetch } = {}) {
+    const from = getter(source, fetch),
+      json = await from(".json"),
+      name = await digest(json);
+    if (sha256 && name !== sha256.toLowerCase()) refuse("it is not the one that was announced: its name does not fit");
+    const content = parsed(json);
+    if (RARE.test(JSON.stringify(content))) await import("./rare.js");
+    if (content.bundle !== FORMAT)
+      refuse(`its format is ${content.bundle}, and this client reads ${FORMAT}: update it`);
+    if (plan && content.plan !== plan) refuse("it belongs to another plan");
+    const bin = await from(".bin");
+    need(bin.length === content.arrays?.bytes && (await digest(bin)) === content.arrays.sha256, "arrays");
+    return new Bundle(sound(content, bin), name);
+  }
+
+  /** What the person who answers is promised, in words. */
+  get promise() {
+    const { words, warnings, epsilon, delta, trust, rounds, questions } = this.content;
+    const odds = (e) => `${Number(Math.exp(e).toPrecision(3))} times`;
+    const rest = delta ? `, but for a chance of ${delta}` : "";
+    const alone = Math.max(...questions.map(({ alone }) => alone ?? Infinity));
+    const coins =
+      trust === "Local"
+        ? "This device has worked out from the coins that it throws that it keeps this."
+        : Number.isFinite(alone)
+          ? `That holds for the shuffled messages. Before that, ${odds(alone)} (worked out from the coins).`
+          : "That holds for the shuffled messages; without an honest shuffler nothing does.";
+    const said =
+      `What you send in ${rounds > 1 ? `all ${rounds} rounds` : "this round"} is at most ${odds(epsilon)} as ` +
+      `likely with your row as with any other one (epsilon ${epsilon})${rest}. ${coins}`;
+    return [said, ...words, ...warnings.map((warning) => `Warning: ${warning}`)].join("\n");
+  }
+}
+
+function refuse(why) {
+  throw new Refused("bundle", `this bundle is refused: ${why}. Nothing was sent`);
+}
+
+/** Ending -> bytes. */
+function getter(source, fetch) {
+  if (typeof source === "function") return async (ending) => bytesOf(await source(ending));
+  if (source?.json) return async (ending) => bytesOf(source[ending.slice(1)]);
+  return async (ending) => {
+    const answer = await fetch(String(source).replace(/\.json$/, ending));
+    if (!answer.ok) throw new Refused("server", `the bundle could not be read: status ${answer.status}`);
+    return new Uint8Array(await answer.arrayBuffer());
+  };
+}
+
+const bytesOf = (given) =>
+  ArrayBuffer.isView(given) ? new Uint8Array(given.buffer, given.byteOffset, given.byteLength) : new Uint8Array(given);
+
+/** SHA-256 in hex. */
+async function digest(bytes) {
+  if (!system.subtle) refuse("this page is not secure, so that the bundle cannot be checked: open it by https");
+  return hex(new Uint8Array(await system.subtle.digest("SHA-256", bytes)));
+}
+
+function parsed(json) {
+  try {
+    const content = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(json));
+    if (content && typeof content === "object") return content;
+  } catch {}
+  return refuse("it is not JSON: it was cut short or changed on its way");
+}
+
+/** The content with arrays in the place of their descriptions: {data, shape}. */
+function filled(part, bin) {
+  if (part === null || typeof part !== "object") return part;
+  if ("at" in part && "type" in part) return arrayOf(part, bin);
+  for (const [name, inner] of Object.entries(part)) if (!PLAIN.has(name)) part[name] = filled(inner, bin);
+  if (Array.isArray(part.keys)) keys(part, "keys");
+  return part;
+}
+
+function arrayOf({ at, type, shape }, bin) {
+  const Type = TYPES[type];
+  need(Type && Array.isArray(shape), "an array's type");
+  const size = shape.reduce((n, m) => n * whole(m, 0, 2 ** 31, "an array's shape"), 1);
+  const bytes = size * Type.BYTES_PER_ELEMENT;
+  whole(at, 0, bin.length - bytes, "an array's place");
+  const data = new Type(bin.slice(at, at + bytes).buffer); // typed arrays are little-endian wherever browsers run
+  const narrow = type !== "i8" || data.some((x) => x > 2n ** 53n || x < -(2n ** 53n));
+  return { data: narrow ? data : Float64Array.from(data, Number), shape };
+}
+
+/** The content, checked. What is so wrong that a check stumbles over it is wrong. */
+function sound(content, bin) {
+  try {
+    return checked(filled(content, bin));
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    return need(false, error.message);
+  }
+}
+
+function checked(content) {
+  const { plan, head, round, rounds, trust, dimension, columns, bucketings, questions, drawings } = content;
+  need(/^[0-9a-f]{64}$/.test(plan) && /^[0-9a-f]{64}$/.test(head) && (round !== 1 || head === plan), "head");
+  whole(rounds, 1, 255, "rounds");
+  whole(round, 1, rounds, "round");
+  need(trust === "Local" || trust === "Shuffled", "trust");
+  whole(content.users, 1, Number.MAX_SAFE_INTEGER, "users");
+  whole(dimension, 1, 2 ** 20, "dimension");
+  number(content.epsilon, Number.MIN_VALUE, 1e6, "epsilon");
+  number(content.delta, 0, 1, "delta");
+  need(columns === null || (columns.length === dimension && new Set(columns).size === dimension), "columns");
+  need(
+    [content.words, content.warnings].every((lines) => lines.every((line) => typeof line === "string")),
+    "words",
+  );
+  checkDomain(content.domain, dimension);
+  for (const { kind, sizes } of bucketings) {
+    need(knows(kind), `buckets of the kind '${kind}', which this client does not know`);
+    need(sizes.length && sizes.every((size) => BigInt(size) > 0n), "sizes");
+  }
+  questions.forEach((question) => checkQuestion(content, question));
+  checkDrawings(content);
+  content.costs = costs(content);
+  content.stamp = unhex(head.slice(0, 16));
+  return content;
+}
+
+function checkDomain(domain, d) {
+  const { kind, middle, unit, lower, upper, sides, max_norm, offset, scale } = domain;
+  if (kind === "reframed") {
+    numbers(offset, d, "offset");
+    need(
+      numbers(scale, d, "scale").every((x) => x > 0),
+      "scale",
+    );
+    return checkDomain(domain.then, d);
+  }
+  if (kind === "graded") {
+    domain.columns.forEach((j) => whole(j, 0, d - 1, "columns"));
+    return checkDomain(domain.others, d);
+  }
+  need(kind === "box" || kind === "ball", `a domain of the kind '${kind}', which this client does not know`);
+  numbers(middle, d, "middle");
+  need(number(unit, 2 ** -400, 2 ** 400, "unit") && Number.isInteger(Math.log2(unit)), "unit");
+  if (kind === "ball") return whole(max_norm, 1, 2 ** 20, "max_norm");
+  need(
+    numbers(lower, d, "lower").every((x, j) => x < numbers(upper, d, "upper")[j]),
+    "lower",
+  );
+  return need(
+    numbers(sides, d, "sides").every((x) => x >= 0 && x <= 2 ** 20),
+    "sides",
+  );
+}
+
+function checkQuestion(content, question) {
+  const { vectors, share, channel, messages, body_bytes, epsilon, delta } = question;
+  const cells = content.bucketings[question.bucketing],
+    kind = CHANNELS[channel.kind];
+  need(cells && kind, `a question of the kind '${channel.kind}', which this client does not know`);
+  number(epsilon, Number.MIN_VALUE, 1e6, "epsilon");
+  number(delta, 0, 1, "delta");
+  whole(messages, 1, 2 ** 31, "messages");
+  if (vectors) {
+    whole(vectors.l2, 1, 2 ** 26, "l2");
+    whole(vectors.l1, 1, 2 ** 46, "l1");
+    const { dimension } = vectors;
+    need((channel.l2 ?? vectors.l2) === vectors.l2 && (channel.dimension ?? dimension) === dimension, "vectors");
+  }
+  if (share) {
+    keys(share, "key");
+    need([share.from, share.to].every(Number.isInteger) && share.from >= 0 && share.from < share.to, "share");
+    number(share.to, 0, 2 ** 53, "share");
+  }
+  const alone = (question.alone ??= content.trust === "Local" ? epsilon : null);
+  const bytes = kind.check(channel, question, cells.sizes);
+  question.single = channel.kind !== "blanket" && channel.kind !== "shares";
+  if (question.single) number(alone, Number.MIN_VALUE, 1e6, "alone");
+  need(content.trust === "Shuffled" || alone === epsilon, "alone");
+  const head = question.single && content.trust === "Shuffled" ? 8 : 0;
+  need(body_bytes === messages * (head + bytes) && (messages === 1 || !question.single), "body_bytes");
+}
+
+/** A user answers at most one question of a drawing: their shares do not meet. */
+function checkDrawings({ drawings, questions, trust, answer_bytes }) {
+  const listed = drawings.flatMap((drawing) => drawing.questions).sort((a, b) => a - b);
+  need(listed.length === questions.length && listed.every((q, i) => q === i), "drawings");
+  let bytes = 0;
+  for (const drawing of drawings) {
+    const own = drawing.questions.map((q) => questions[q]),
+      shares = own.map(({ share }) => share);
+    need(
+      own.length === 1 ||
+        shares.every((share) => share && share.key.a === shares[0].key.a && share.key.b === shares[0].key.b),
+      "shares",
+    );
+    const ends = shares.length > 1 ? [...shares].sort((a, b) => a.from - b.from) : [];
+    need(
+      ends.every((share, i) => !i || ends[i - 1].to <= share.from),
+      "shares",
+    );
+    need(drawing.bytes === Math.max(...own.map((q) => q.body_bytes)) + (trust === "Local" ? 0 : 2), "bytes");
+    bytes += drawing.bytes;
+  }
+  need(bytes === answer_bytes && bytes <= 2 ** 26, "answer_bytes");
+}
+
+/** What this round costs a user (epsilon, delta), where questions add up: she answers one question of each drawing. */
+function costs({ drawings, questions, trust, epsilon, delta }) {
+  if (trust === "Shuffled") return [0, 0];
+  const most = (what) =>
+    drawings.reduce((sum, drawing) => sum + Math.max(...drawing.questions.map((q) => questions[q][what])), 0);
+  const both = [most("epsilon"), most("delta")];
+  need(
+    both[0] <= epsilon * (1 + ROUNDING) && both[1] <= delta * (1 + ROUNDING),
+    "its questions cost more than the plan",
+  );
+  return both;
+}

@@ -1,0 +1,168 @@
+/** A person's side of plans: what was answered, what is left of a lifetime, and sending. No clock is read. */
+import { Bundle } from "./bundle.js";
+import { asks, prepared, userOf } from "./encode.js";
+import { hex, Refused, ROUNDING, unhex, webCrypto } from "./words.js";
+
+const VERSION = 1;
+const TRIES = 6;
+const LONGEST = 600; // seconds, at most, between two tries
+
+const wait = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
+
+export class Client {
+  #base;
+  #lifetime;
+  #options;
+
+  /**
+   * @param options url (of the collector), user (number), store (what remembers), lifetime and lifetimeDelta (most
+   *   epsilon and delta ever, over all plans: kept by the store, lowered at will, never raised), plan (hash: another
+   *   one is refused), ticket (64 bytes), fetch, pause (seconds -> promise)
+   */
+  constructor({ url, user, store, lifetime, lifetimeDelta, fetch, pause = wait, ...options }) {
+    if (!store) throw new Refused("input", "a client needs a store that remembers what was sent");
+    if (lifetime !== undefined && !(lifetime > 0 && lifetime < Infinity))
+      throw new Refused("input", "a lifetime is the most epsilon that a person may ever spend: a number above 0");
+    if (lifetimeDelta !== undefined && !(lifetimeDelta >= 0 && lifetimeDelta < 1))
+      throw new Refused("input", "a lifetime's delta is a probability below 1");
+    this.#base = url && new URL(String(url).replace(/\/?$/, "/"), globalThis.location?.href);
+    this.#lifetime = [lifetime, lifetimeDelta];
+    this.#options = { user, store, pause, fetch: fetch ?? ((...request) => globalThis.fetch(...request)), ...options };
+  }
+
+  /** The report of this round: charged once, drawn once, and remembered before it is handed back. Null: not asked. */
+  async answer(bundle, row) {
+    const { content } = bundle,
+      { user, store } = this.#options,
+      number = userOf(user, content.users);
+    const draw = prepared(bundle, row, user);
+    await this.#promise();
+    if (!asks(bundle, number)) return null;
+    await store.update((state) => charge(opened(state), content, number)); // durably, before anything is drawn
+    const report = await store.update((state) => {
+      const own = state.plans[content.plan].rounds[content.round];
+      own.report ??= hex(draw(webCrypto));
+      return own.report;
+    });
+    return unhex(report); // remembered, before it leaves
+  }
+
+  /** Send a report until it is acknowledged: "accepted", or "duplicate" if it was there before. */
+  async send(report) {
+    const { ticket, fetch, pause } = this.#options;
+    const body = ticket ? Uint8Array.of(0xc3, ...report.subarray(1), ...ticket) : report;
+    const headers = { "content-type": "application/octet-stream" };
+    const request = { method: "POST", body, headers, credentials: "omit", referrerPolicy: "no-referrer" };
+    for (let turn = 1; ; turn++) {
+      const answer = await fetch(new URL("reports", this.#base), request).catch(() => null);
+      if (answer?.ok) return "accepted";
+      if (answer?.status === 409) return "duplicate";
+      if (answer && answer.status < 500 && answer.status !== 429)
+        throw new Refused("server", `the report was refused: status ${answer.status}`);
+      if (turn === TRIES) throw new Refused("server", "the collector cannot be reached: the report is kept, try later");
+      const asked = Number(answer?.headers.get("retry-after") ?? NaN);
+      await pause(Math.min(asked >= 0 ? asked : 2 ** (turn - 1), LONGEST));
+    }
+  }
+
+  /** Answer the collector's open round, if it was not answered: {status, round, report}. */
+  async answerOpenRound(row) {
+    const { plan, store } = this.#options,
+      open = await this.#json("round");
+    if (plan && open.plan !== plan) throw new Refused("bundle", "the collector has another plan: nothing was sent");
+    const { round } = open;
+    if (!open.open) return { status: "closed", round };
+    const before = await store.update((state) => opened(state).plans[open.plan]?.rounds[round]);
+    if (before?.sent && before.head === open.head) return { status: "sent", round, report: unhex(before.report) };
+    const bundle = await this.bundle(open);
+    const report = await this.answer(bundle, row);
+    if (!report) return { status: "nothing", round };
+    const status = await this.send(report);
+    await store.update((state) => void (state.plans[open.plan].rounds[round].sent = true));
+    return { status, round, report };
+  }
+
+  /** The bundle of an announced round, checked against its announcement. */
+  async bundle({ bundle: path, sha256, plan, round, head }) {
+    const { fetch } = this.#options,
+      url = new URL(String(path).replace(/^\/+/, ""), this.#base);
+    const bundle = await Bundle.load(url, { sha256, plan, fetch }),
+      { content } = bundle;
+    if (content.round !== round || content.head !== head)
+      throw new Refused("bundle", "the collector's bundle is of another round: nothing was sent");
+    return bundle;
+  }
+
+  /** What was spent, over all plans, and what is left of the lifetime (null: no limit). */
+  async spent() {
+    await this.#promise();
+    return this.#options.store.update((state) => {
+      const [epsilon, delta] = sums(opened(state)),
+        { lifetime } = state;
+      return { epsilon, delta, left: lifetime && lifetime.map((most, i) => Math.max(0, most - [epsilon, delta][i])) };
+    });
+  }
+
+  async #json(path) {
+    const answer = await this.#options.fetch(new URL(path, this.#base)).catch(() => null);
+    if (!answer?.ok) throw new Refused("server", "the collector cannot be reached, or has no round: try later");
+    return answer.json();
+  }
+
+  /** Store the lifetime by itself: it holds even if the charge that follows is refused. */
+  async #promise() {
+    const [epsilon, delta] = this.#lifetime;
+    if (epsilon === undefined && delta === undefined) return;
+    await this.#options.store.update((state) => {
+      const before = opened(state).lifetime;
+      if (!before && epsilon === undefined) throw new Refused("input", "a lifetime's delta needs a lifetime");
+      const old = before ?? [Infinity, delta ?? 1e-3],
+        given = [epsilon ?? old[0], delta ?? old[1]];
+      if (given.some((now, i) => now > old[i]))
+        throw new Refused("budget", `the lifetime is ${old[0]} (delta ${old[1]}): it can be lowered, never raised`);
+      state.lifetime = given;
+    });
+  }
+}
+
+/** A state of this version; an empty one becomes new. */
+function opened(state) {
+  if (!Object.keys(state).length) Object.assign(state, { version: VERSION, lifetime: null, plans: {} });
+  if (state.version !== VERSION || typeof state.plans !== "object")
+    throw new Refused("state", "what this client remembers is damaged or of a newer version: nothing was sent");
+  return state;
+}
+
+/** Epsilon and delta of all plans but one. */
+function sums(state, but) {
+  const others = Object.entries(state.plans)
+    .filter(([plan]) => plan !== but)
+    .map(([, paid]) => paid);
+  return [others.reduce((sum, p) => sum + p.epsilon, 0), others.reduce((sum, p) => sum + p.delta, 0)];
+}
+
+/** Charge a plan's whole cost once, and note that this round is about to be answered. */
+function charge(state, content, user) {
+  const { plan, round, head, epsilon, delta } = content,
+    known = state.plans[plan];
+  if (!known && state.lifetime) {
+    const spent = sums(state, plan);
+    [epsilon, delta].forEach((cost, i) => {
+      const most = state.lifetime[i],
+        left = most - spent[i];
+      if (cost > left + most * ROUNDING)
+        throw new Refused(
+          "budget",
+          `this plan costs ${i ? "delta" : "epsilon"} ${cost}, and ${left} of ${most} is left`,
+        );
+    });
+  }
+  const paid = (state.plans[plan] ??= { user: String(user), epsilon, delta, rounds: {} });
+  if (paid.user !== String(user)) throw new Refused("round", "another number has answered this plan here already");
+  if (paid.epsilon !== epsilon || paid.delta !== delta) throw new Refused("round", "this plan's cost was changed");
+  const own = (paid.rounds[round] ??= { head, costs: content.costs });
+  if (own.head !== head) throw new Refused("round", "this round was published anew, with other answers before it");
+  const most = (i) => Object.values(paid.rounds).reduce((sum, { costs }) => sum + costs[i], 0);
+  if ([epsilon, delta].some((whole, i) => most(i) > whole * (1 + ROUNDING)))
+    throw new Refused("budget", "the plan's rounds cost more than the plan");
+}

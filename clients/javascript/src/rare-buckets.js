@@ -1,0 +1,130 @@
+/** Buckets of a few methods: a net tree's, and those of weighted-centers. */
+import { across, along, distance, KINDS, nearest } from "./buckets.js";
+import { clip } from "./rows.js";
+import { word } from "./words.js";
+
+const U64 = (x) => BigInt.asUintN(64, BigInt(x));
+
+/** floor(a / b) of BigInts, b > 0. */
+function floor(a, b) {
+  const rest = a % b;
+  return (a - (rest < 0n ? rest + b : rest)) / b;
+}
+
+/** The value of a p-stable hash. */
+function valueOf({ slopes, shifts, width, bits, keys }, x) {
+  let mixed = 0n;
+  keys.forEach((key, i) => {
+    const step = floor(BigInt(along(slopes, i, x)) + BigInt(shifts.data[i]), BigInt(width));
+    mixed = word(key, mixed ^ U64(step));
+  });
+  return mixed >> BigInt(64 - bits);
+}
+
+const intervalsOf = ({ basis, start, length, number }, x) =>
+  x.map((_, i) => {
+    const step = floor(BigInt(along(basis, i, x)) - BigInt(start.data[i]), BigInt(length));
+    return clip(Number(step), 0, number - 1);
+  });
+
+const position = ({ data }, value) => data.findIndex((one) => BigInt(one) === value);
+
+/** The created centre of a row, or -1, and its squared distance. */
+function created({ hash, values, centers, within }, x) {
+  const at = position(values, valueOf(hash, x));
+  const far = at < 0 ? 0 : distance(centers, at, x);
+  return [far > within * within ? -1 : at, far];
+}
+
+function assigned({ own, centers, ranks, kept }, x) {
+  const above = (rank) => nearest(centers, x, (i) => ranks.data[i] > rank);
+  let at = -1;
+  for (const rank of [...new Set(own.map((one) => one.rank))].sort((a, b) => b - a)) {
+    let least = Infinity;
+    for (const one of own) {
+      const [found, far] = one.rank === rank && (at < 0) | (least < Infinity) ? created(one.created, x) : [-1, 0];
+      if (found >= 0 && far < least) [at, least] = [found + one.start, far];
+    }
+    if (at < 0) continue;
+    const [other, far] = above(rank);
+    if (far < least) at = other;
+    break;
+  }
+  if (at < 0) [at] = above(-1);
+  if (!kept?.data.length || kept.data.includes(at)) return at;
+  return nearest(centers, x, (i) => kept.data.includes(i))[0];
+}
+
+/** (m + 1) times the squared length of a point (m + 1), projected to the sum 0. */
+function energy(points) {
+  const big = points.map(BigInt),
+    sum = big.reduce((s, x) => s + x, 0n);
+  return BigInt(points.length) * big.reduce((s, x) => s + x * x, 0n) - sum * sum;
+}
+
+/** Integers (m + 1), those outside the ball put back on it. */
+function inBall(points, radius) {
+  const size = points.length,
+    whole = energy(points),
+    sum = points.reduce((s, x) => s + x, 0);
+  if (whole <= BigInt(size) * BigInt(radius) ** 2n) return points;
+  const factor = radius / Math.sqrt(Number(whole) * size);
+  return points.map((x) => Math.floor((size * x - sum) * factor));
+}
+
+/** The name (m) of the point of a shifted lattice A*_m that is nearest to integers (m + 1). */
+function nameOf({ step, shift }, points) {
+  const size = points.length,
+    columns = points.map((x, j) => x - shift[j]);
+  const whole = columns.map((x) => Math.floor(x / step)),
+    rest = columns.map((x, j) => x - whole[j] * step);
+  const order = rest.map((_, j) => j).sort((i, j) => rest[j] - rest[i] || i - j);
+  const total = rest.reduce((s, x) => s + x, 0);
+  let best = 0,
+    least = 0;
+  for (let k = 1, sum = 0; k < size; k++) {
+    sum += rest[order[k - 1]];
+    const far = step * k * (size - k) - 2 * size * sum + 2 * k * total;
+    if (far < least) [best, least] = [k, far];
+  }
+  for (const j of order.slice(0, best)) whole[j]++;
+  return whole.slice(0, -1).map((x) => x - whole[size - 1]);
+}
+
+function nodeId({ base, keys }, name) {
+  if (keys) return name.reduce((w, x, j) => word(keys[j], w ^ U64(x)), 0n) >> 2n;
+  return name.reduceRight((id, x) => id * BigInt(base) + BigInt(x + Math.floor(base / 2)), 0n);
+}
+
+function netIds({ matrix, bits, radius, nets }, x) {
+  let points = across(matrix, x).map((y) => Math.floor(y / 2 ** bits));
+  const out = points.some((y) => Math.abs(y) > radius) || energy(points) > BigInt(points.length) * BigInt(radius) ** 2n;
+  if (out) points = points.map(() => 0);
+  const ids = [];
+  for (const net of [...nets].reverse()) {
+    const name = nameOf(net, inBall(points, radius));
+    ids.unshift(nodeId(net, name));
+    points = net.shift.map((s, j) => s + (j < name.length ? name[j] * net.step : 0));
+  }
+  return ids;
+}
+
+Object.assign(KINDS, {
+  nets: netIds,
+  hashes: ({ hash, bits }, x) => {
+    const value = valueOf(hash, x);
+    return bits.map((b) => value >> BigInt(bits[bits.length - 1] - b));
+  },
+  intervals: ({ hash, intervals }, x) => {
+    const first = valueOf(hash, x) * BigInt(intervals.number);
+    return intervalsOf(intervals, x).map((step) => first + BigInt(step));
+  },
+  regions: ({ hash, intervals, values, chosen }, x) => {
+    const at = position(values, valueOf(hash, x)),
+      d = x.length;
+    const near = (step, j) => Math.abs(step - chosen.data[at * d + j]) <= 1;
+    return [at >= 0 && intervalsOf(intervals, x).every(near) ? at : -1];
+  },
+  created: (cells, x) => [created(cells, x)[0]],
+  assigned: (cells, x) => [assigned(cells, x)],
+});

@@ -1,0 +1,242 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { client, files, hex, loaded, names, refusal, vectors, watched } from "./fixtures.js";
+
+const { Client, MemoryStore } = client;
+const skip = names().length ? false : "no vectors";
+const ONE = "method-one-round",
+  SIX = "method-su-lloyd",
+  ROW = [0.1, 0.2];
+const of = (options) => new Client({ user: 5, store: new MemoryStore(), ...options });
+const content = (store) => store.update((state) => structuredClone(state));
+
+/** A store that fails in its nth call, before or after it has remembered. */
+class Failing extends MemoryStore {
+  constructor(when, after) {
+    super();
+    Object.assign(this, { calls: 0, when, after });
+  }
+
+  async update(fn) {
+    const now = ++this.calls === this.when;
+    if (now && !this.after) throw new Error("the power is off");
+    const result = await super.update(fn);
+    if (now) throw new Error("the power is off");
+    return result;
+  }
+}
+
+test("the same bytes are given again, and the plan is charged once", { skip }, async () => {
+  const client = of(),
+    bundle = await loaded("method-tree-coreset-lsh");
+  const first = hex(await client.answer(bundle, ROW));
+  for (let i = 0; i < 20; i++) assert.equal(hex(await client.answer(bundle, [-0.9, 0.9])), first);
+  assert.deepEqual(await client.spent(), { epsilon: 8, delta: 1e-6, left: null });
+});
+
+test("calls at once draw one report", { skip }, async () => {
+  const store = new MemoryStore(),
+    bundle = await loaded("method-tree-coreset-lsh");
+  const many = await Promise.all(Array.from({ length: 30 }, () => of({ store }).answer(bundle, ROW)));
+  assert.equal(new Set(many.map(hex)).size, 1);
+});
+
+test(
+  "the charge is remembered before anything is drawn: a crash in between costs, and gives no report",
+  { skip },
+  async () => {
+    for (const [when, after, charged, drawn] of [
+      [1, false, false, false],
+      [1, true, true, false],
+      [2, false, true, false],
+      [2, true, true, true],
+    ]) {
+      const store = new Failing(when, after),
+        client = of({ store }),
+        bundle = await loaded(ONE);
+      let asked = 0;
+      const undo = watched(() => asked++);
+      await assert.rejects(() => client.answer(bundle, ROW), /power/).finally(undo);
+      assert.equal(asked > 0, drawn);
+      const { plans } = await content(store),
+        own = plans?.[bundle.content.plan];
+      assert.equal(own !== undefined, charged);
+      assert.equal(own?.rounds[1].report !== undefined, drawn);
+      const report = hex(await client.answer(bundle, ROW));
+      if (drawn) assert.equal(report, own.rounds[1].report);
+      assert.equal((await client.spent()).epsilon, 8);
+    }
+  },
+);
+
+test("a bad row or number is refused before anything is charged", { skip }, async () => {
+  const store = new MemoryStore(),
+    bundle = await loaded(ONE);
+  await refusal(() => of({ store }).answer(bundle, [NaN, 0]), "input");
+  await refusal(() => of({ store, user: 1e9 }).answer(bundle, ROW), "input");
+  assert.deepEqual((await content(store)).plans ?? {}, {});
+});
+
+test("a round that shows another head than before is refused", { skip }, async () => {
+  const client = of();
+  await client.answer(await loaded(SIX, 1), ROW);
+  await client.answer(await loaded(SIX, 2), ROW);
+  const other = await loaded(SIX, 2, (content) => (content.head = "ab".repeat(32)));
+  assert.match(await refusal(() => client.answer(other, ROW), "round"), /published anew/);
+});
+
+test("rounds of a plan are paid once, and cannot cost more than the plan", { skip }, async () => {
+  const client = of(),
+    reports = new Set();
+  for (let round = 1; round <= 6; round++) reports.add(hex(await client.answer(await loaded(SIX, round), ROW)));
+  assert.equal(reports.size, 6);
+  assert.equal((await client.spent()).epsilon, 8);
+  const seventh = await loaded(SIX, 6, (content) =>
+    Object.assign(content, { round: 7, rounds: 7, head: "cd".repeat(32) }),
+  );
+  assert.match(await refusal(() => client.answer(seventh, ROW), "budget"), /rounds cost more/);
+});
+
+test("a plan whose cost was changed, or another number of the same person, is refused", { skip }, async () => {
+  const store = new MemoryStore(),
+    bundle = await loaded(ONE);
+  await of({ store }).answer(bundle, ROW);
+  const dearer = await loaded(ONE, 1, (content) => (content.epsilon = 9));
+  assert.match(await refusal(() => of({ store }).answer(dearer, ROW), "round"), /cost was changed/);
+  assert.match(await refusal(() => of({ store, user: 6 }).answer(bundle, ROW), "round"), /another number/);
+});
+
+test("a bundle too dear for the lifetime is refused before anything is drawn", { skip }, async () => {
+  const store = new MemoryStore(),
+    client = of({ store, lifetime: 10 });
+  await client.answer(await loaded(ONE), ROW);
+  assert.match(
+    await refusal(async () => client.answer(await loaded(SIX), ROW), "budget"),
+    /costs epsilon 8, and 2 of 10/,
+  );
+  const { plans } = await content(store);
+  assert.equal(Object.keys(plans).length, 1);
+  assert.deepEqual((await client.spent()).left[0], 2);
+  const free = of({ lifetime: 100, lifetimeDelta: 1e-7 });
+  assert.match(await refusal(async () => free.answer(await loaded(ONE), ROW), "budget"), /costs delta/);
+});
+
+test("a lifetime is kept by the store, whoever forgets it, and only ever lowered", { skip }, async () => {
+  const store = new MemoryStore(),
+    dear = await loaded(ONE);
+  await of({ store, lifetime: 9 }).spent();
+  assert.match(await refusal(() => of({ store, lifetime: 9.5 }).spent(), "budget"), /lowered, never raised/);
+  await refusal(() => of({ store, lifetime: 5 }).answer(dear, ROW), "budget"); // lowered, although it was refused
+  await refusal(() => of({ store }).answer(dear, ROW), "budget");
+  await refusal(() => of({ lifetimeDelta: 1e-6 }).spent(), "input");
+  for (const lifetime of [0, -1, NaN, Infinity]) assert.throws(() => of({ lifetime }), /above 0/);
+});
+
+test("a state that is damaged or newer is refused", { skip }, async () => {
+  const store = new MemoryStore();
+  await store.update((state) => Object.assign(state, { version: 2, plans: {} }));
+  assert.match(
+    await refusal(async () => of({ store }).answer(await loaded(ONE), ROW), "state"),
+    /damaged or of a newer/,
+  );
+});
+
+/** A collector: what it was sent, and how it answers. */
+function collector(name, answers = [], round = 1) {
+  const sent = [],
+    waited = [],
+    open = { n: round };
+  const fetch = async (url, request) => {
+    const path = new URL(url).pathname.replace("/at", "");
+    const { bundles } = vectors(name),
+      given = files(bundles[open.n - 1]),
+      { plan, head } = JSON.parse(bundles[open.n - 1].bundle);
+    if (path === "/round")
+      return Response.json({
+        plan,
+        head,
+        round: open.n,
+        open: !open.closed,
+        bundle: `/bundle-${open.n}.json`,
+        sha256: open.sha256,
+      });
+    if (path.startsWith("/bundle")) return new Response(path.endsWith(".json") ? given.json : given.bin);
+    assert.equal(path, "/reports");
+    sent.push({ ...request, body: hex(request.body) });
+    const answer = answers.shift() ?? 201;
+    if (answer === "lost") throw new TypeError("network");
+    return typeof answer === "number" ? Response.json({}, { status: answer }) : answer;
+  };
+  return {
+    sent,
+    waited,
+    open,
+    options: { url: "http://collector.example/at", fetch, pause: async (s) => waited.push(s) },
+  };
+}
+
+test("an open round is fetched, answered, sent and remembered; it is answered once", { skip }, async () => {
+  const { sent, open, options } = collector(SIX),
+    client = of(options);
+  const first = await client.answerOpenRound(ROW);
+  assert.equal(first.status, "accepted");
+  assert.equal(sent[0].body, hex(first.report));
+  assert.deepEqual(
+    [sent[0].method, sent[0].credentials, sent[0].headers["content-type"]],
+    ["POST", "omit", "application/octet-stream"],
+  );
+  assert.equal((await client.answerOpenRound(ROW)).status, "sent");
+  open.n = 2;
+  assert.equal((await client.answerOpenRound(ROW)).status, "accepted");
+  open.closed = true;
+  assert.equal((await client.answerOpenRound(ROW)).status, "closed");
+  assert.equal(sent.length, 2);
+});
+
+test("a bundle that is not the announced one is refused", { skip }, async () => {
+  const { sent, open, options } = collector(SIX);
+  open.sha256 = "ab".repeat(32);
+  assert.match(await refusal(() => of(options).answerOpenRound(ROW), "bundle"), /announced/);
+  delete open.sha256;
+  assert.match(
+    await refusal(() => of({ ...options, plan: "00".repeat(32) }).answerOpenRound(ROW), "bundle"),
+    /another plan/,
+  );
+  assert.equal(sent.length, 0);
+});
+
+test("sending is tried again, as the collector asks, with the same bytes; a duplicate is done", { skip }, async () => {
+  const later = new Response("", { status: 503, headers: { "retry-after": "7" } });
+  const slow = new Response("", { status: 429, headers: { "retry-after": "86400" } });
+  const { sent, waited, options } = collector(ONE, ["lost", 500, later, slow, 409]);
+  const answer = await of(options).answerOpenRound(ROW);
+  assert.equal(answer.status, "duplicate");
+  assert.deepEqual(waited, [1, 2, 7, 600]);
+  assert.equal(new Set(sent.map(({ body }) => body)).size, 1);
+});
+
+test("a collector that stays away ends in words, and the report is kept and sent the next time", { skip }, async () => {
+  const { sent, options } = collector(ONE, Array(6).fill("lost")),
+    client = of(options);
+  assert.match(await refusal(() => client.answerOpenRound(ROW), "server"), /the report is kept/);
+  assert.equal((await client.answerOpenRound(ROW)).status, "accepted");
+  assert.equal(new Set(sent.map(({ body }) => body)).size, 1);
+  assert.match(await refusal(() => of(collector(ONE, [400]).options).answerOpenRound(ROW), "server"), /status 400/);
+});
+
+test("a ticket goes with the report", { skip }, async () => {
+  const ticket = new Uint8Array(64).fill(9),
+    { sent, options } = collector(ONE);
+  const { report } = await of({ ...options, ticket }).answerOpenRound(ROW);
+  assert.equal(sent[0].body, `c3${hex(report).slice(2)}${hex(ticket)}`);
+});
+
+test("no clock is read", { skip }, async () => {
+  const { now } = Date;
+  Date.now = () => assert.fail("a clock was read");
+  try {
+    assert.equal((await of(collector(ONE, [503]).options).answerOpenRound(ROW)).status, "accepted");
+  } finally {
+    Date.now = now;
+  }
+});

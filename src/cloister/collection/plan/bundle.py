@@ -1,0 +1,182 @@
+"""The client bundle of a round: all that a device needs to answer it without Python, worked out. All public.
+
+``bundle-1.json`` stands beside the plan, with the arrays that it names in ``bundle-1.bin``; when a round is closed,
+``bundle-2.json`` and so on. A bundle adds nothing to a plan: everything in it follows from the plan and the published
+answers, so that it can be made for a plan of any age, and checked by whoever can read the plan: to the byte. What its
+fields mean, and what a device does with them: ``docs/reference/format.md``.
+
+The JSON is one line: keys sorted, no spaces, ASCII, a line break at the end. Its SHA-256 is the bundle's name; it holds
+that of the arrays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+
+from cloister.accounting.composition import Spent
+from cloister.collection.plan import canonical_json
+from cloister.collection.plan.costs import asked_share
+from cloister.collection.plan.plan import CollectionPlan
+from cloister.collection.plan.promise import promise
+from cloister.collection.plan.transcript import Transcript, transcript_of
+from cloister.collection.wire.answers import layout_of
+from cloister.core.budget import Event, Share
+from cloister.core.bundling import Arrays, described, key
+from cloister.core.errors import Damaged, Refused
+from cloister.core.questions import OpenedQuestion, Round
+from cloister.core.shuffling import messages
+from cloister.core.strict_json import parsed
+
+FORMAT = 1
+MAX_JSON_BYTES, MAX_ARRAY_BYTES = 2**26, 2**30
+"""Largest files of a bundle that are read."""
+
+UNIT = 2**53
+"""A share of the users is [from, to) of so many."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Bundle:
+    """The bundle of one round. Args: content (its JSON, as in the file), arrays (the binary file)."""
+
+    content: bytes = attrs.field(repr=False)
+    arrays: bytes = attrs.field(repr=False)
+
+    @property
+    def sha256(self) -> str:
+        """Its name, in hex."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def round(self) -> int:
+        """The number of its round, from 1."""
+        return canonical_json.whole(self.as_dict()["round"])
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """Names and contents of its files. The JSON is last: it names the other."""
+        name = f"bundle-{self.round}"
+        return {f"{name}.bin": self.arrays, f"{name}.json": self.content}
+
+    def as_dict(self) -> dict[str, Any]:
+        """What its JSON holds."""
+        found: dict[str, Any] = parsed(self.content)
+        return found
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike[str], number: int) -> Bundle:
+        """The bundle of a round, from 1. Raises: InvalidInput: there is none. Damaged: it is not what cloister
+        writes, or its two files do not belong together."""
+        again = "is no bundle of cloister, or it is damaged: make it again (cloister bundle)"
+        place = Path(folder) / f"bundle-{number}.bin"
+        arrays = canonical_json.read(place, "bundle", MAX_ARRAY_BYTES, bytes, again)
+        place = place.with_suffix(".json")
+        return canonical_json.read(place, "bundle", MAX_JSON_BYTES, lambda text: _read(text, arrays, number), again)
+
+    def check(self, plan: Transcript | CollectionPlan | str | os.PathLike[str]) -> None:
+        """Raises: Damaged: it differs from what the plan says, in any byte. Refused: see ``bundle_of``."""
+        right, found = bundle_of(plan, self.round), self.as_dict()
+        if (right.content, right.arrays) == (self.content, self.arrays):
+            return
+        wanted = right.as_dict()
+        names = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
+        raise Damaged(
+            f"bundle-{self.round}.json is not what this plan says, in: {', '.join(names)}. Make it again (cloister "
+            f"bundle), and let nobody answer this one"
+        )
+
+
+def bundle_of(
+    plan: Transcript | CollectionPlan | str | os.PathLike[str], number: int | None = None
+) -> Bundle:  # fmt: skip
+    """The bundle of a round. Args: number (of the round, from 1; None: the open one).
+
+    Raises:
+        Refused: there is no such round yet; the round is not what was published; or one of the plan's components cannot
+            be described to devices that run no Python.
+    """
+    transcript = transcript_of(plan)
+    if number is not None:
+        if not 1 <= number <= min(transcript.index + 1, transcript.plan.length):
+            raise Refused(f"round {number} is not asked yet, or never: the open one is {transcript.index + 1}")
+        transcript = attrs.evolve(transcript, closed=transcript.closed[: number - 1])
+    arrays = Arrays()
+    facts = {**_of_plan(transcript), **_of_round(transcript.round(), transcript.plan, arrays)}
+    content = bytes(arrays.content)
+    facts["arrays"] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return Bundle(text.encode() + b"\n", content)
+
+
+def _read(text: bytes, arrays: bytes, number: int) -> Bundle:
+    found = Bundle(text, arrays)
+    facts = found.as_dict()
+    if facts["bundle"] != FORMAT:
+        raise Refused(f"it has format {facts['bundle']!r}, this cloister reads {FORMAT}: use the version that made it")
+    if found.round != number:
+        raise Refused(f"it is the bundle of round {found.round}")
+    if facts["arrays"] != {"bytes": len(arrays), "sha256": hashlib.sha256(arrays).hexdigest()}:
+        raise Refused(f"bundle-{number}.bin beside it is another one, or was changed")
+    return found
+
+
+def _of_plan(transcript: Transcript) -> dict[str, Any]:
+    plan = transcript.plan
+    return {
+        "bundle": FORMAT, "plan": plan.hash, "head": transcript.head, "round": transcript.index + 1,
+        "rounds": plan.length, "trust": plan.trust, "method": plan.method["name"], "k": plan.k, "users": plan.rows,
+        "dimension": plan.dimension, "columns": None if plan.columns is None else list(plan.columns),
+        "epsilon": plan.total.epsilon, "delta": plan.total.delta, "lifetime": None,
+        "words": promise(plan, plan.rounds()), "warnings": list(plan.warnings),
+    }  # fmt: skip
+
+
+def _of_round(round: Round[Any], plan: CollectionPlan, arrays: Arrays) -> dict[str, Any]:
+    layout, bucketings = layout_of(round), list[Any]()
+    bodies = zip(round.parts, layout.bodies, strict=True)
+    return {
+        "asked": asked_share(round), "domain": described(round.domain, arrays), "bucketings": bucketings,
+        "questions": [_question(part, plan, body.bytes, bucketings, arrays) for part, body in bodies],
+        "drawings": [{"questions": list(slot.questions), "bytes": slot.bytes} for slot in layout.slots],
+        "answer_bytes": layout.bytes,
+    }  # fmt: skip
+
+
+def _question(
+    part: OpenedQuestion, plan: CollectionPlan, body_bytes: int, bucketings: list[Any], arrays: Arrays
+) -> dict[str, Any]:
+    """Adds its bucketing to the list, unless it is there."""
+    buckets = described(part.cells, arrays)
+    if buckets not in bucketings:
+        bucketings.append(buckets)
+    events = part.channel.events
+    spent = Spent.on(events)
+    return {
+        "bucketing": bucketings.index(buckets),
+        "vectors": None if part.vectors is None else described(part.vectors, arrays),
+        "share": None if part.user_share is None else _share(part.user_share),
+        "channel": described(part.channel, arrays), "messages": messages(part), "body_bytes": body_bytes,
+        "epsilon": spent.epsilon(plan.total.delta), "delta": spent.delta,
+        "alone": _alone(events, plan.crowd is not None),
+    }  # fmt: skip
+
+
+def _alone(events: tuple[Event, ...], shuffled: bool) -> float | None:
+    """The epsilon of an answer by itself, whoever sees it; None if nothing holds then, or its noise is Gaussian."""
+    if not shuffled and any(event.spent.measure == "gaussian" for event in events):
+        return None
+    found = sum(event.epsilon_without_shuffler if shuffled else event.spent.epsilon for event in events)
+    return found if found < math.inf else None
+
+
+def _share(share: Share) -> dict[str, Any]:
+    """In whole numbers: a product with a power of two is exact."""
+    return {"key": key(share.rng), "from": math.ceil(share.low * UNIT), "to": math.ceil(share.high * UNIT)}

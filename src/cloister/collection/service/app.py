@@ -1,0 +1,164 @@
+"""The collector's HTTP interface, an ASGI application.
+
+    GET  /round                the open round: its name, its bundle, how many reports there are
+    GET  /plan.json ...        the plan's public files
+    POST /reports              one report, or batches: acknowledged when they are on the disk
+    GET  /health, /metrics     for whoever runs it
+
+    app = collector(Path("plan"), Path("reports"))         # for ASGI servers; ``running.serve`` is the command's
+
+Of a request nothing is read but its method, path, length, kind of content and body, and, for the rate, its address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, final
+
+from cloister.collection.service.desk import Desk, Turned
+from cloister.collection.service.limits import DEFAULT, Limits, retry_after
+from cloister.collection.service.published import PublicFiles
+from cloister.collection.service.tickets import Issuer
+from cloister.core.errors import MissingExtra
+
+try:
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.middleware.cors import CORSMiddleware
+    from starlette.requests import ClientDisconnect, Request
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
+except ImportError as error:
+    raise MissingExtra("starlette", "serve", "collecting reports") from error
+
+CONTENT = "application/octet-stream"
+"""The kind of content of reports. Browsers ask before a page of another origin may send it (``origins``)."""
+
+_TYPES = {"json": "application/json", "txt": "text/plain; charset=utf-8", "bin": CONTENT}
+
+
+def collector(
+    plan: Path, out: Path, *, shuffle: bool = False, issuer: Issuer | None = None, origins: Sequence[str] = (),
+    limits: Limits = DEFAULT, told: Callable[[dict[str, Any]], None] = lambda event: None,
+) -> Starlette:  # fmt: skip
+    """The application, with its folder locked and its earlier reports read; ``app.state.desk`` is its ``Desk``. Its
+    lifespan must be run. Args: origins (of pages that browsers may let in; "*": all); the others as for ``Desk``.
+    Raises: as ``Desk``."""
+    desk = Desk(plan, out, shuffle=shuffle, issuer=issuer, limits=limits, told=told)
+    pages = _Pages(desk, PublicFiles(plan))
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with desk.running():
+            yield
+
+    async def fault(request: Request, error: Exception) -> Response:
+        told({"event": "fault", "what": type(error).__name__})  # its text may hold what was sent
+        return Response("the collector has a fault\n", 500, media_type="text/plain")
+
+    cors = Middleware(CORSMiddleware, allow_origins=origins, allow_headers=["content-type"], max_age=86400)
+    app = Starlette(
+        routes=[
+            Route("/reports", pages.reports, methods=["POST"]),
+            Route("/round", pages.round),
+            Route("/health", pages.health),
+            Route("/metrics", pages.metrics),
+            Route("/{name}", pages.file),
+        ],
+        middleware=[cors] if origins else [],
+        exception_handlers={Exception: fault},
+        lifespan=lifespan,
+    )
+    app.state.desk = desk
+    return app
+
+
+@final
+class _Pages:
+    """What answers requests. Args: desk, files."""
+
+    def __init__(self, desk: Desk, files: PublicFiles) -> None:
+        self._desk, self._files = desk, files
+
+    async def reports(self, request: Request) -> Response:
+        """Take one report or batches."""
+        desk, taken = self._desk, 0
+        try:
+            self._admit(request)
+            body = bytearray()
+            try:
+                async with asyncio.timeout(desk.limits.seconds):
+                    async for chunk in request.stream():
+                        taken += len(chunk)
+                        desk.counts.held += len(chunk)
+                        self._bound(taken)
+                        body += chunk
+            except TimeoutError:
+                raise Turned(408, "too slow") from None
+            kept = await desk.receive(bytes(body))
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except Turned as turned:
+            desk.counts.refused[turned.reason] += 1
+            said = {"accepted": 0, "refused": {turned.reason: 1}, "why": f"refused: {turned}"}
+            return JSONResponse(said, turned.status, turned.headers)
+        finally:
+            desk.counts.held -= taken
+        return JSONResponse({"accepted": kept.accepted, "refused": kept.refused}, kept.status)
+
+    async def round(self, request: Request) -> Response:
+        """The open round."""
+        desk, opened = self._desk, self._desk.opened
+        found: dict[str, Any] = {"plan": desk.plan.hash, "rounds": desk.plan.length, "open": opened is not None}
+        if opened is None:
+            found |= {"round": None, "head": None, "bundle": None, "sha256": None, "reports": 0}
+        else:
+            number = opened.form.round
+            found |= {"round": number, "head": opened.form.head, "reports": desk.reports, **self._files.bundle(number)}
+        return _fresh(JSONResponse(found))
+
+    async def file(self, request: Request) -> Response:
+        """One of the plan's files."""
+        name = request.path_params["name"]
+        content = self._files.get(name)
+        if content is None:
+            return Response("there is no such file\n", 404, media_type="text/plain")
+        return _fresh(Response(content, media_type=_TYPES[name.rpartition(".")[2]]))
+
+    async def health(self, request: Request) -> Response:
+        """Whether reports are taken: 503 while the disk fails."""
+        trouble = self._desk.trouble
+        return _fresh(JSONResponse({"ready": trouble is None, "disk": trouble}, 200 if trouble is None else 503))
+
+    async def metrics(self, request: Request) -> Response:
+        """All counts, for Prometheus."""
+        desk, opened = self._desk, self._desk.opened
+        facts = {"round": 0 if opened is None else opened.form.round, "round_reports": desk.reports,
+                 "addresses_remembered": len(desk.rates)}  # fmt: skip
+        return _fresh(Response(desk.counts.text(facts), media_type="text/plain; version=0.0.4; charset=utf-8"))
+
+    def _admit(self, request: Request) -> None:
+        """Raises: Turned: too many requests of this address, or content that is no reports'."""
+        wait = self._desk.rates.wait(request.client.host) if request.client else 0.0
+        if wait:
+            raise Turned(429, "too many", retry_after(wait))
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != CONTENT:
+            raise Turned(415, "form")
+        declared = request.headers.get("content-length", "")
+        self._bound(int(declared) if declared.isdecimal() else 0)
+
+    def _bound(self, size: int) -> None:
+        """Raises: Turned: a request of so many bytes is too large, or more are under way than memory is given to."""
+        if size > self._desk.limits.body:
+            raise Turned(413, "too large")
+        if self._desk.counts.held > self._desk.limits.held:
+            raise Turned(503, "busy", retry_after(1))
+
+
+def _fresh(response: Response) -> Response:
+    """Let nobody on the way keep an answer, which may be another one in a minute."""
+    response.headers["cache-control"] = "no-cache"
+    return response

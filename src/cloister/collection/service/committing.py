@@ -1,0 +1,153 @@
+"""Group commit: whatever waits is written and synced together, and then all who wait are told.
+
+Reports come one by one from a thousand connections, and a sync takes as long for one as for a hundred. So one writer
+takes all that waits, leaves out the numbers that have reported, writes one batch, syncs, and answers; what comes
+meanwhile waits for the next turn. Order within a turn decides between two reports of one number; the second is told
+that it is a duplicate only when the first is on the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias, final
+
+import attrs
+import numpy as np
+
+from cloister.collection.service.counts import Counts
+from cloister.collection.service.segments import Segments
+from cloister.collection.wire.columns import Packed
+from cloister.collection.wire.user_set import first_of
+from cloister.core.types import Ids
+
+RETRY = 1.0
+"""Seconds after which a disk that failed is tried again."""
+
+
+class DiskFailed(Exception):
+    """The reports could not be written: none of them is acknowledged. Args: the system's reason."""
+
+
+@final
+@attrs.define(eq=False)
+class _Waiting:
+    users: Ids
+    answers: Packed
+    outcome: asyncio.Future[int]
+
+
+_Outcome: TypeAlias = int | DiskFailed
+
+
+@final
+class Committer:
+    """The one writer of a round's files.
+
+    Args:
+        segments: where the reports go.
+        counts: what is counted of all.
+        told: called with a reason when the disk begins to fail, and with None when it works again.
+
+    Attributes:
+        trouble: why the disk takes nothing at the moment, or None.
+    """
+
+    def __init__(self, segments: Segments, counts: Counts, told: Callable[[str | None], None]) -> None:
+        self._segments, self._counts, self._told = segments, counts, told
+        self.trouble: str | None = None
+        self._waiting = list[_Waiting]()
+        self._wake = asyncio.Event()
+        self._closing = False
+        self._thread = ThreadPoolExecutor(1, "cloister-writer")
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    @property
+    def reports(self) -> int:
+        """Number of reports of this round on the disk."""
+        return self._segments.seen.count
+
+    async def add(self, users: Ids, answers: Packed) -> int:
+        """Keep the reports of users (n,) in the plan's range. Returns: how many are new, all of them on the disk; the
+        others are duplicates. Raises: DiskFailed: none is acknowledged."""
+        item = _Waiting(users, answers, asyncio.get_running_loop().create_future())
+        self._waiting.append(item)
+        self._counts.waiting += len(users)
+        self._wake.set()
+        return await item.outcome
+
+    async def close(self) -> None:
+        """Write what waits, and close the files."""
+        self._closing = True
+        self._wake.set()
+        await self._task
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._segments.close)
+        self._thread.shutdown()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting or not self._closing:
+            if self._waiting:
+                items, self._waiting = self._waiting, []
+                outcomes = await loop.run_in_executor(self._thread, self._commit, items)
+                self._answer(items, outcomes)
+            elif self.trouble is not None:
+                self._say(await loop.run_in_executor(self._thread, self._tried))
+            self._wake.clear()
+            if not self._waiting and not self._closing:
+                await self._woken()
+
+    async def _woken(self) -> None:
+        try:
+            async with asyncio.timeout(RETRY if self.trouble is not None else None):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    def _answer(self, items: Sequence[_Waiting], outcomes: Sequence[_Outcome]) -> None:
+        failed = next((str(one) for one in outcomes if isinstance(one, DiskFailed)), None)
+        if failed is not None or any(not isinstance(one, DiskFailed) and one for one in outcomes):
+            self._say(failed)
+        for item, outcome in zip(items, outcomes, strict=True):
+            self._counts.waiting -= len(item.users)
+            if item.outcome.done():  # whoever waited is gone
+                continue
+            if isinstance(outcome, DiskFailed):
+                item.outcome.set_exception(outcome)
+            else:
+                item.outcome.set_result(outcome)
+
+    def _say(self, trouble: str | None) -> None:
+        if (trouble is None) != (self.trouble is None):
+            self._told(trouble)
+        self.trouble = trouble
+
+    def _tried(self) -> str | None:
+        try:
+            self._segments.try_again()
+        except OSError as error:
+            return error.strerror or str(error)
+        return None
+
+    def _commit(self, items: Sequence[_Waiting]) -> list[_Outcome]:
+        """Write the new ones of the waiting reports; how many of each are new, or that they could not be written."""
+        sizes = [len(item.users) for item in items]
+        users = np.concatenate([item.users for item in items])
+        owner = np.repeat(np.arange(len(items)), sizes)
+        unknown = np.flatnonzero(~self._segments.seen.has(users))
+        new = unknown[first_of(users[unknown])]
+        new = new[np.argsort(users[new])]
+        if len(new):
+            answers = np.concatenate([item.answers for item in items])
+            started = time.monotonic()
+            try:
+                written = self._segments.append(users[new], answers[new])
+            except OSError as error:
+                touched = np.bincount(owner[unknown], minlength=len(items))
+                why = error.strerror or str(error)
+                return [DiskFailed(why) if touched[i] else 0 for i in range(len(items))]
+            self._counts.commit(len(new), written, time.monotonic() - started)
+        counted: list[_Outcome] = np.bincount(owner[new], minlength=len(items)).tolist()
+        return counted

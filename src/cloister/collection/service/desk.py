@@ -1,0 +1,215 @@
+"""What is done with a request's bytes, whatever they came by: parsed, checked, kept, and answered by a number.
+
+A request is refused whole (``Turned``) if its form is wrong anywhere. Otherwise each report counts by itself, and a
+user's first one counts. Whether an answer is one that an encoder sends is for whoever decodes: who may use a number can
+send a possible lie for it as well, so a check at the door protects nobody, and it costs a summary per batch. So an
+impossible report uses its number up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from cloister.collection.plan.plan import CollectionPlan
+from cloister.collection.service.committing import Committer, DiskFailed
+from cloister.collection.service.counts import REASONS, Counts
+from cloister.collection.service.limits import DEFAULT, Limits, Rates, retry_after
+from cloister.collection.service.published import OpenRound, check_trust, open_round
+from cloister.collection.service.segments import Segments, collecting
+from cloister.collection.service.tickets import Issuer
+from cloister.collection.wire.batches import BATCH, PREFIX, REPORT, TICKETED, Parsed
+from cloister.core.errors import CloisterError, Refused
+from cloister.core.types import Bools
+
+LOOK = 1.0
+"""Seconds between two looks into the plan's folder."""
+
+AT_ONCE = 16
+"""Most tickets that are checked in between; more of them are a thread's work."""
+
+_STATUS = {"duplicate": 409, "out of range": 400, "ticket": 401}
+
+
+class Turned(Exception):
+    """A request that is refused whole. Args: status (of HTTP), reason (one of ``REASONS``), headers."""
+
+    def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(REASONS[reason])
+        self.status, self.reason, self.headers = status, reason, headers or {}
+
+
+@final
+@attrs.frozen
+class Kept:
+    """What became of a request. Args: status (of HTTP), accepted (reports on the disk), refused (reports, per
+    reason)."""
+
+    status: int
+    accepted: int
+    refused: Counter[str]
+
+
+@final
+class Desk:
+    """The collector of one plan, without its HTTP.
+
+    Args:
+        plan: its folder.
+        out: folder of the reports.
+        shuffle: whether this is the shuffler, for a plan of trust Shuffled.
+        issuer: whose tickets are needed; None: none are.
+        limits: what is allowed.
+        told: called with events: of rounds, of a disk that fails or works again.
+
+    Attributes:
+        opened: the open round; None between two rounds and after the last.
+        done: whether all rounds are closed.
+
+    Raises: Refused: another trust model, no open round, or another collector. Damaged, InvalidInput: the plan or the
+        folder cannot be used.
+    """
+
+    def __init__(
+        self, plan: Path, out: Path, *, shuffle: bool = False, issuer: Issuer | None = None,
+        limits: Limits = DEFAULT, told: Callable[[dict[str, Any]], None] = lambda event: None,
+    ) -> None:  # fmt: skip
+        self.plan = CollectionPlan.read(plan)
+        check_trust(self.plan, shuffle)
+        self.opened = open_round(plan, issuer is not None)
+        if self.opened is None:
+            raise Refused("all rounds of this plan are closed: there is nothing to collect")
+        self.limits, self.counts, self.rates, self.done = limits, Counts(), Rates(limits.rate), False
+        self._folder, self._out, self._issuer, self._told = plan, out, issuer, told
+        self._committer: Committer | None = None
+        with ExitStack() as stack:
+            stack.enter_context(collecting(out, private=shuffle))
+            self._segments = self._files(self.opened)
+            self._held = stack.pop_all()
+
+    @property
+    def reports(self) -> int:
+        """Number of the open round's reports on the disk."""
+        return self._segments.seen.count
+
+    @property
+    def damaged(self) -> int:
+        """Number of batches in the round's earlier files that cannot be read."""
+        return self._segments.damaged
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the disk takes nothing at the moment; None if it works."""
+        return None if self._committer is None else self._committer.trouble
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Take reports for as long as the block runs. At its end, what waits is written."""
+        self._committer = self._writer()
+        watching = asyncio.get_running_loop().create_task(self._watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+            if self._committer is not None:
+                await self._committer.close()
+            self._held.close()
+
+    async def receive(self, body: bytes) -> Kept:
+        """Keep the reports of a request. Raises: Turned."""
+        opened, committer = self.opened, self._committer
+        if opened is None or committer is None:
+            raise Turned(410, "closed") if self.done else Turned(503, "between rounds", retry_after(LOOK))
+        self.counts.requests += 1
+        found = self._parsed(opened, body)
+        fine, refused = found.users < opened.users, Counter[str]()
+        refused["out of range"] = len(fine) - int(fine.sum())
+        if self._issuer is not None:
+            valid = await self._valid(self._issuer, opened, found, fine)
+            refused["ticket"] = int((fine & ~valid).sum())
+            fine &= valid
+        accepted, sent = 0, int(fine.sum())
+        if sent:
+            try:
+                accepted = await committer.add(found.users[fine], found.answers[fine])
+            except DiskFailed:
+                raise Turned(503, "disk", retry_after(5)) from None
+        refused["duplicate"] = sent - accepted
+        refused = +refused
+        self.counts.refused += refused
+        single = body[0] in (REPORT, REPORT + TICKETED) and len(fine) == 1
+        status = (201 if accepted else _STATUS[next(iter(refused))]) if single else 200
+        return Kept(status, accepted, refused)
+
+    def _parsed(self, opened: OpenRound, body: bytes) -> Parsed:
+        """A request's reports. Raises: Turned: it is not whole, or not of the open round."""
+        plain = body[:1] in (bytes([REPORT]), bytes([BATCH]))
+        if opened.form.tickets and plain:
+            raise Turned(401, "ticket")
+        found = opened.form.parse(body)
+        if not body or found.wrong is not None:
+            old = body[1:PREFIX][: len(opened.form.stamp)].hex() in opened.earlier
+            raise Turned(400, "another round" if old else found.wrong or "no reports")
+        if found.damaged or found.end < len(body):
+            raise Turned(400, "damaged")
+        return found
+
+    async def _valid(self, issuer: Issuer, opened: OpenRound, found: Parsed, fine: Bools) -> Bools:
+        """Which reports have a valid ticket, among those that are fine so far."""
+        assert found.tickets is not None
+        if len(fine) > self.limits.tickets:
+            raise Turned(413, "too large")
+        rows = np.flatnonzero(fine)
+        pairs = [(int(found.users[row]), found.tickets[row].tobytes()) for row in rows.tolist()]
+        if len(pairs) <= AT_ONCE:
+            answers = issuer.valid(opened.plan, pairs)
+        else:
+            answers = await asyncio.to_thread(issuer.valid, opened.plan, pairs)
+        valid = np.zeros(len(fine), bool)
+        valid[rows] = answers
+        return valid
+
+    async def _watch(self) -> None:
+        """Open the next round when the plan's folder has the answers of this one."""
+        while True:
+            await asyncio.sleep(LOOK)
+            self.rates.forget()
+            if self.opened is not None and self.opened.next.exists():
+                self.opened = None
+            if self.opened is None and not self.done:
+                await self._next()
+
+    async def _next(self) -> None:
+        if self._committer is not None:
+            await self._committer.close()
+            self._committer = None
+        try:
+            opened = await asyncio.to_thread(open_round, self._folder, self._issuer is not None)
+            if opened is not None:
+                self._segments = await asyncio.to_thread(self._files, opened)
+                self._committer = self._writer()
+        except CloisterError as error:
+            self._say("waiting", why=str(error))
+            return
+        self.opened, self.done = opened, opened is None
+        self._say("closed" if opened is None else "round", round=opened.form.round if opened else self.plan.length)
+
+    def _files(self, opened: OpenRound) -> Segments:
+        return Segments(self._out, attrs.evolve(opened.form, tickets=False), opened.users)
+
+    def _writer(self) -> Committer:
+        return Committer(
+            self._segments, self.counts, lambda why: self._say("disk works" if why is None else "disk", why=why)
+        )
+
+    def _say(self, event: str, **facts: Any) -> None:
+        self._told({"event": event, **{name: value for name, value in facts.items() if value is not None}})

@@ -1,0 +1,164 @@
+"""The collector on a port: uvicorn, TLS, signals; and nothing that anybody wrote about a request.
+
+uvicorn, asyncio and their like log through ``logging``: addresses, sometimes. While a collector runs, the process logs
+nothing; what is worth saying is an event without a sender (``Desk``'s ``told``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import signal
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, final
+
+from cloister.collection.service.connections import bounded
+from cloister.collection.service.desk import Desk
+from cloister.core.errors import InvalidInput, MissingExtra, Refused
+
+try:
+    import uvicorn
+except ImportError as error:
+    raise MissingExtra("uvicorn", "serve", "collecting reports") from error
+
+IDLE = 5
+"""Seconds that a connection may be idle between two requests."""
+
+END = 10
+"""Seconds that requests under way have when the collector is told to end."""
+
+FILES = 256
+"""Files that the process has open besides connections, at most."""
+
+
+def serve(
+    app: Any, listener: socket.socket, *, tls: ssl.SSLContext | None = None,
+    started: Callable[[str], None] = lambda address: None, each: Callable[[], None] | None = None, every: float = 10.0,
+) -> None:  # fmt: skip
+    """Run an application of ``collector`` until SIGTERM or SIGINT: what was acknowledged then is on the disk.
+
+    Args:
+        listener: from ``listening``.
+        tls: from ``certificate``; None: plain HTTP.
+        started: called with the address once requests are taken.
+        each: called ``every`` so many seconds.
+    """
+    desk: Desk = app.state.desk
+    _raise_files(desk.limits.connections + FILES)
+    with _silent():
+        config = uvicorn.Config(
+            app, http=bounded(desk.limits, desk.counts), ws="none", lifespan="on", log_config=None, access_log=False,
+            proxy_headers=False, server_header=False, timeout_keep_alive=IDLE, timeout_graceful_shutdown=END,
+        )  # fmt: skip
+        config.load()
+        config.ssl = tls
+        host, port = listener.getsockname()[:2]
+        address = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+        server = _Server(config, lambda: started(address))
+        asyncio.run(_run(server, listener, each, every))
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A bound socket; port 0 is any that is free. Raises: InvalidInput: no such address, or its port is taken."""
+    try:
+        family, kind, proto, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, proto)
+    except OSError as error:
+        raise InvalidInput(f"cannot listen on {host}: {error.strerror or error}") from error
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(place)
+        except OSError as error:
+            raise InvalidInput(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
+        yield listener
+
+
+def certificate(cert: Path, key: Path | None) -> ssl.SSLContext:
+    """A server's certificate chain and private key, in PEM files. Args: key (default: in the same file). Raises:
+    InvalidInput: they cannot be used."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(cert, key, password=lambda: b"")  # never asks on the terminal
+    except ssl.SSLError:
+        raise InvalidInput(
+            f"{cert} and {key or 'the key in it'} are no certificate and its private key in PEM, without a password"
+        ) from None
+    except OSError as error:
+        raise InvalidInput(f"cannot read {cert}{f' and {key}' if key else ''}: {error.strerror or error}") from error
+    return context
+
+
+def check_plain(host: str) -> None:
+    """Raises: Refused: others could read what is sent to this address without TLS."""
+    with suppress(ValueError):
+        if ipaddress.ip_address(host).is_loopback:
+            return
+    if host != "localhost":
+        raise Refused(
+            f"whoever is on the way could read and change what is sent to {host} over plain HTTP: give --cert and "
+            f"--key, or --plain-http if a proxy in front of it has TLS"
+        )
+
+
+@final
+class _Server(uvicorn.Server):
+    """Says when it has started, and ends on a signal as on any other wish."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._started()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = [signal.signal(one, self.handle_exit) for one in signals]
+        try:
+            yield
+        finally:
+            for one, handler in zip(signals, before, strict=True):
+                signal.signal(one, handler)
+
+
+async def _run(server: _Server, listener: socket.socket, each: Callable[[], None] | None, every: float) -> None:
+    async def repeat() -> None:
+        while each is not None:
+            await asyncio.sleep(every)
+            each()
+
+    repeating = asyncio.get_running_loop().create_task(repeat())
+    try:
+        await server.serve([listener])
+    finally:
+        repeating.cancel()
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def _raise_files(needed: int) -> None:
+    """Let the process open so many files, as far as the system allows it."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -1,0 +1,122 @@
+"""``cloister serve``: a collector, which gives out a plan over HTTP and keeps the reports that come."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cloister.commands.common import PlanFolder, plain, say, seconds, show
+from cloister.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cloister.collection.service.desk import Desk
+
+EVERY = 10.0
+"""Seconds between two lines of counts on a terminal."""
+
+
+def serve(
+    plan: PlanFolder,
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the reports; made for you alone.")],
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0: all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = 8000,
+    cert: Annotated[Path | None, typer.Option(help="Certificate (PEM, with its chain), for HTTPS.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Its private key, if it is not in the same file.")] = None,
+    plain_http: Annotated[bool, typer.Option("--plain-http", help="Listen without TLS for other machines: a proxy in "
+        "front has it.")] = False,
+    origin: Annotated[list[str] | None, typer.Option(help="Origin of pages that browsers may let in, as in "
+        "https://example.org; '*': all. Repeatable.")] = None,
+    tickets: Annotated[Path | None, typer.Option(help="An issuer's public key: only reports with her tickets "
+        "count.")] = None,
+    shuffle: Annotated[bool, typer.Option("--shuffle", help="Collect messages for 'cloister shuffle', on the "
+        "shuffler's machine.")] = False,
+    rate: Annotated[float, typer.Option(min=0, help="Requests with reports per second and address, but for those of "
+        "this machine; 0: any.")] = 100.0,
+    timeout: Annotated[float, typer.Option(parser=seconds, metavar="<float>",
+        help="Seconds for a request to arrive.")] = 20.0,
+    max_bytes: Annotated[int, typer.Option(min=1024, max=2**26, help="Bytes of a request.")] = 2**22,
+    connections: Annotated[int, typer.Option(min=1, help="Connections at once.")] = 2000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print events as lines of JSON.")] = False,
+) -> None:  # fmt: skip
+    """Collect reports over HTTP: what is acknowledged is on the disk. Runs until it is told to end."""
+    from cloister.collection.service.app import collector
+    from cloister.collection.service.limits import Limits
+    from cloister.collection.service.running import certificate, check_plain, listening, serve as run
+    from cloister.collection.service.tickets import Issuer
+
+    if key is not None and cert is None:
+        raise InvalidInput("--key is of a certificate: give --cert too")
+    if not math.isfinite(rate):
+        raise InvalidInput(f"{rate} is not a rate: give requests per second, or 0 for any")
+    if cert is None and not plain_http:
+        check_plain(host)
+    tls = None if cert is None else certificate(cert, key)
+    issuer = None if tickets is None else Issuer.read(tickets)
+    limits = Limits(rate=rate, body=max_bytes, seconds=timeout, connections=connections)
+    told = _told(as_json)
+    with listening(host, port) as listener:
+        app = collector(plan, out, shuffle=shuffle, issuer=issuer, origins=origin or (), limits=limits, told=told)
+        desk: Desk = app.state.desk
+        if desk.damaged:
+            say(f"WARNING: {desk.damaged:,} batches of earlier reports in {out} are damaged: they do not count")
+
+        def started(address: str) -> None:
+            told({"event": "listening", "address": address, "plan": desk.plan.hash, "reports": desk.reports})
+
+        run(app, listener, tls=tls, started=started, each=_counter(desk) if sys.stderr.isatty() else None, every=EVERY)
+    refused = {reason: count for reason, count in desk.counts.refused.items() if count}
+    told({"event": "end", "accepted": desk.counts.accepted, "reports": desk.reports, "refused": refused})
+    if not as_json:
+        show("".join(f"{line}\n" for line in desk.counts.lines()) + _ended(desk, out))
+
+
+def _ended(desk: Desk, out: Path) -> str:
+    number = "" if desk.plan.length == 1 or desk.opened is None else f" of round {desk.opened.form.round}"
+    return f"ended: {desk.counts.accepted:,} reports came, and {desk.reports:,}{number} are in {plain(str(out))}"
+
+
+def _told(as_json: bool) -> Callable[[dict[str, Any]], None]:
+    """What is done with events. None of them has a sender, or a time."""
+    if as_json:
+        return lambda event: show(json.dumps(event))
+    return lambda event: say(text) if (text := _in_words(event)) else None
+
+
+def _in_words(event: dict[str, Any]) -> str:
+    match event["event"]:
+        case "listening":
+            here = f"; {event['reports']:,} reports are here already" if event["reports"] else ""
+            return f"collecting for plan {event['plan'][:16]} on {event['address']}{here}"
+        case "round":
+            return f"round {event['round']} is open"
+        case "closed":
+            return "all rounds are closed: no report is taken any more"
+        case "waiting":
+            return f"the next round cannot be opened yet: {event['why']}"
+        case "disk":
+            return f"nothing can be written ({event['why']}): reports are sent back until it can"
+        case "disk works":
+            return "the disk works again"
+        case "fault":
+            return f"a request met a fault of the collector's own ({event['what']}): it was not acknowledged"
+        case _:
+            return ""
+
+
+def _counter(desk: Desk) -> Callable[[], None]:
+    """A line of counts, if they have changed."""
+    last = -1
+
+    def tell() -> None:
+        nonlocal last
+        if (now := desk.reports) != last:
+            say(f"{now:,} reports of {desk.plan.rows:,} users; refused {sum(desk.counts.refused.values()):,}")
+            last = now
+
+    return tell

@@ -1,0 +1,177 @@
+"""The JavaScript client beside Python: its own tests, the bytes of random rows, and the law of what it really draws.
+
+``CLOISTER_ROWS`` says how many rows each plan's comparison takes (200).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.collection.client.encoder import PlanEncoder
+from cloister.collection.plan.bundle import bundle_of
+from cloister.collection.plan.plan import CollectionPlan
+from cloister.collection.plan.publish import publish
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import AnyArray, Floats
+from cloister.run.request import Request
+from cloister.testing.check import Broken
+from cloister.testing.checks.oracle_local import PEOPLE, PILOT, reports_hide_rows
+from cloister.testing.statistics import proportion
+from tests.clients.compared import rounds_of, written
+
+NODE = shutil.which("node")
+CLIENT = Path(__file__).parents[2] / "clients" / "javascript"
+ROWS = int(os.environ.get("CLOISTER_ROWS", "200"))
+SHUFFLED = {"epsilon": 1.0, "delta": 1e-6}
+PLANS: dict[str, tuple[int, dict[str, Any]]] = {
+    "a byte for 100 columns": (100, {}),
+    "a grid": (2, {}),
+    "a box": (10, {"bounds": "-1:1"}),
+    "a sign": (6, {"components": {"counts": "hadamard-response"}}),
+    "bits": (6, {"components": {"counts": "optimised-unary"}}),
+    "a set": (6, {"components": {"counts": "subset-selection"}}),
+    "any bucket": (6, {"components": {"counts": "explicit-histogram"}}),
+    "the bucket itself": (6, {"components": {"counts": "adaptive-response"}, "epsilon": 7.0}),
+    "64-bit transforms": (300, {}),
+    "privunit": (100, {"options": {"sums.randomiser": "privunit"}}),
+    "duchi": (7, {"options": {"sums.randomiser": "duchi"}}),
+    "a tree of signs": (10, {"method": "one-round-lsh"}),
+    "a net tree": (10, {"method": "one-round-net-tree"}),
+    "shuffled": (10, {"components": {"counts": "amplified-counts", "sums": "amplified-vectors"}, **SHUFFLED}),
+    "blankets": (4, {"components": {"counts": "blanket-histogram", "sums": "amplified-vectors"}, **SHUFFLED}),
+}  # fmt: skip
+HEAVY: dict[str, tuple[int, dict[str, Any]]] = {
+    "shares": (4, {
+        "components": {"counts": "split-and-mix-counts", "sums": "split-and-mix"}, "options": {"tree.cells": 32},
+        **SHUFFLED,
+    }),
+    "Gaussian vectors": (4, {
+        "components": {"counts": "optimised-local-hashing", "sums": "ldp-average"}, "options": {"tree.cells": 32},
+        **SHUFFLED,
+    }),
+}  # fmt: skip
+"""Hundreds of numbers in a report: a tenth of the rows."""
+
+METHODS = ("fastlloyd", "hst-median", "radius-means", "weighted-centers", "zoom", "k-variates", "naive-noise")
+AUDITED: dict[str, tuple[int, dict[str, Any], str]] = {
+    "a byte": (4, {}, "u1"),
+    "a grid": (2, {}, "u1"),
+    "bits": (4, {"components": {"counts": "optimised-unary"}, "options": {"tree.cells": 4}}, "u1"),
+    "privunit": (4, {"options": {"sums.randomiser": "privunit"}}, "<u2"),
+    "duchi": (4, {"options": {"sums.randomiser": "duchi"}}, "<u2"),
+}
+
+pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not installed")
+
+
+def node(*arguments: object, **environment: str) -> str:
+    command = [str(NODE), *map(str, arguments)]
+    given = {**os.environ, **environment}
+    done = subprocess.run(command, check=False, cwd=CLIENT, env=given, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def planned(dimension: int, changes: dict[str, Any]) -> CollectionPlan:
+    given = {"k": 5, "method": "one-round", "epsilon": 2.0, "bounds": "ball:1", "rows": 100_000, "seed": 1}
+    return publish(Request(**{**given, **changes}), dimension=dimension)
+
+
+@pytest.mark.parametrize("built", ["src", "dist"])
+def test_its_own_tests_pass(built: str) -> None:
+    assert "# fail 0" in node("--test", "test/", CLIENT=built)
+
+
+@pytest.mark.parametrize("name", [*PLANS, *HEAVY])
+def test_random_rows_become_the_same_bytes(name: str, tmp_path: Path) -> None:
+    dimension, changes = {**PLANS, **HEAVY}[name]
+    written(tmp_path, planned(dimension, changes), ROWS if name in PLANS else ROWS // 10)
+    found = json.loads(node("bench/compare.js", tmp_path))
+    assert found["different"] == 0, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_random_rows_become_the_same_bytes_in_every_round(method: str, tmp_path: Path) -> None:
+    plan = planned(3, {"method": method, "k": 3, "epsilon": 20.0, "delta": 1e-6, "rows": 2000, "trust": "local"})
+    for number, transcript in enumerate(rounds_of(tmp_path, plan)):
+        written(tmp_path / str(number), transcript, max(10, ROWS // 10))
+        found = json.loads(node("bench/compare.js", tmp_path / str(number)))
+        assert found["different"] == 0, (number, found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AUDITED)
+def test_what_it_draws_itself_hides_a_row_and_follows_pythons_law(name: str, tmp_path: Path) -> None:
+    dimension, changes, dtype = AUDITED[name]
+    plan, rows = planned(dimension, {**changes, "rows": 1000}), _far_rows(dimension)
+    epsilon = bundle_of(plan).as_dict()["epsilon"]
+    for user in _of_each_question(plan):
+        theirs = _drawn(tmp_path, plan, rows, user)
+        ours = [_python(plan, row, user) for row in rows]
+        numbers = [[np.frombuffer(some.tobytes(), dtype).reshape(len(some), -1)] for some in theirs]
+        reports_hide_rows(numbers, epsilon, f"{name}, user {user}")
+        for one, other in zip(theirs, ours, strict=True):
+            _same_law(one[:, 0], other[:, 0])
+
+
+@pytest.mark.slow
+def test_the_audit_would_see_a_third_more_than_was_promised(tmp_path: Path) -> None:
+    plan = planned(2, {"epsilon": 2.7})
+    theirs = _drawn(tmp_path, plan, _far_rows(2), 0)
+    reports_hide_rows([[some] for some in theirs], 2.7, "a grid")
+    with pytest.raises(Broken, match="so epsilon is at least"):
+        reports_hide_rows([[some] for some in theirs], 2.0, "a grid")
+
+
+def _far_rows(dimension: int) -> Floats:
+    """Rows at opposite ends, in the middle, and elsewhere."""
+    first = np.eye(1, dimension)[0]
+    return np.array([first, -first, first * 0, np.full(dimension, 0.5 / dimension)])
+
+
+def _of_each_question(plan: CollectionPlan) -> list[int]:
+    """A user of each question of the first round: her public number says which she is asked."""
+    users = np.arange(200, dtype=np.uint64)
+    shares = [part.user_share for part in plan.rounds()[0].parts]
+    return [0 if share is None else int(np.flatnonzero(share.holds(users))[0]) for share in shares]
+
+
+def _drawn(folder: Path, plan: CollectionPlan, rows: Floats, user: int) -> list[AnyArray]:
+    """Many answers (n, A) to each row from JavaScript, with the system's words."""
+    bundle, n = bundle_of(plan), PILOT + PEOPLE
+    size = 18 + bundle.as_dict()["answer_bytes"]
+    files = {
+        "bundle.json": bundle.content, "bundle.bin": bundle.arrays, "rows.bin": np.repeat(rows, n, axis=0).tobytes(),
+        "users.bin": np.full(n * len(rows), user, np.uint64).tobytes(),
+    }  # fmt: skip
+    for file, content in files.items():
+        (folder / file).write_bytes(content)
+    node("bench/reports.js", folder)
+    sent = np.fromfile(folder / "sent.bin", np.uint8).reshape(len(rows), n, size)
+    assert (sent[:, :, 0] == 0xC1).all()
+    return list(sent[:, :, 18:])
+
+
+def _python(plan: CollectionPlan, row: Floats, user: int) -> AnyArray:
+    """As many from Python."""
+    encoder, n = PlanEncoder(plan, noise=NoiseRng.secret()), PILOT + PEOPLE
+    records = encoder.draw(np.repeat(row[None], n, axis=0), np.full(n, user, np.uint64))
+    return encoder.encoded(np.full(n, user, np.uint64), records).answers
+
+
+def _same_law(one: AnyArray, other: AnyArray) -> None:
+    """Every value is as probable in either, as far as chance tells."""
+    for value in range(256):
+        hits, n = [int((some == value).sum()) for some in (one, other)], len(one)
+        (low, high), (least, most) = (proportion(h, n, 2**12) for h in hits)
+        assert low <= most, (value, hits)
+        assert least <= high, (value, hits)

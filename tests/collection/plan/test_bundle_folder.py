@@ -1,0 +1,122 @@
+"""Bundles of old plans and of every round, and what a crash leaves of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cloister.collection.plan import bundle_folder
+from cloister.collection.plan.bundle import Bundle
+from cloister.collection.plan.canonical_json import laid_out, with_hash
+from cloister.collection.plan.transcript import Transcript
+from cloister.core.errors import Damaged, InvalidInput
+from tests.collection.rounds_fakes import ROUNDS, advanced, answered, planned, prepared, up_to
+from tests.in_process import cloister
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan's folder with one of three rounds closed."""
+    return up_to(tmp_path_factory.mktemp("closed"), planned(), 1) / "plan"
+
+
+@pytest.fixture
+def folder(closed: Path, tmp_path: Path) -> Path:
+    (tmp_path / "plan").mkdir()
+    for path in closed.iterdir():
+        (tmp_path / "plan" / path.name).write_bytes(path.read_bytes())
+    return tmp_path / "plan"
+
+
+def bundles_in(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("bundle-*")}
+
+
+def test_every_round_gets_its_bundle_when_it_opens(tmp_path: Path) -> None:
+    prepared(tmp_path, planned())
+    for number in range(1, ROUNDS + 1):
+        assert sorted(bundles_in(tmp_path / "plan")) == sorted(
+            f"bundle-{i}.{kind}" for i in range(1, number + 1) for kind in ("bin", "json")
+        )
+        found, transcript = Bundle.read(tmp_path / "plan", number), Transcript.read(tmp_path / "plan")
+        assert (found.as_dict()["head"], found.as_dict()["round"]) == (transcript.head, number)
+        assert found.as_dict()["rounds"] == ROUNDS
+        answered(tmp_path)
+        advanced(tmp_path)
+    assert [one.round for one in bundle_folder.check(tmp_path / "plan")] == [1, 2, 3]
+
+
+def test_bundles_that_a_crash_left_out_are_made_and_are_the_same(folder: Path) -> None:
+    whole = bundles_in(folder)
+    assert len(whole) == 4
+    for missing in ([], ["bundle-2.json"], ["bundle-2.bin", "bundle-2.json"], list(whole)):
+        for name in missing:
+            (folder / name).unlink()
+        bundle_folder.make(folder)
+        assert bundles_in(folder) == whole
+    assert not list(folder.glob("*.tmp"))
+
+
+def test_an_old_plan_gets_its_bundles_beside_it_or_apart(folder: Path, tmp_path: Path) -> None:
+    whole = bundles_in(folder)
+    for name in whole:
+        (folder / name).unlink()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    bundle_folder.make(folder, tmp_path / "apart" / "deep")
+    assert bundles_in(tmp_path / "apart" / "deep") == whole
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert [one.round for one in bundle_folder.check(folder, tmp_path / "apart" / "deep")] == [1, 2]
+
+
+def test_a_file_that_differs_is_never_written_over(folder: Path) -> None:
+    (folder / "bundle-2.json").unlink()
+    (folder / "bundle-1.bin").write_bytes(b"")
+    with pytest.raises(Damaged, match=r"bundle-1\.bin is not what this plan says: nothing was made"):
+        bundle_folder.make(folder)
+    assert (folder / "bundle-1.bin").read_bytes() == b""
+    assert not (folder / "bundle-2.json").exists()
+
+
+def test_the_bundle_of_a_round_before_is_no_bundle_of_this_one(folder: Path) -> None:
+    (folder / "bundle-2.json").write_bytes((folder / "bundle-1.json").read_bytes())
+    with pytest.raises(Damaged, match="it is the bundle of round 1"):
+        bundle_folder.check(folder)
+
+
+def test_other_answers_of_a_closed_round_have_another_bundle(folder: Path) -> None:
+    """Of a publisher who shows people different answers."""
+    transcript = Transcript.read(folder)
+    facts = transcript.closed[0]._facts() | {"reports": {**transcript.closed[0].reports, "accepted": 1}}
+    (folder / "round-1.json").write_text(laid_out(with_hash(facts)) + "\n")
+    with pytest.raises(Damaged, match="in: head"):
+        bundle_folder.check(folder)
+
+
+def test_a_full_disk_leaves_no_half_of_a_bundle(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = bundles_in(folder)
+    for name in whole:
+        (folder / name).unlink()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(InvalidInput, match="No space left"):
+        bundle_folder.make(folder)
+    assert not bundles_in(folder)
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_the_command_makes_and_checks(folder: Path) -> None:
+    whole = bundles_in(folder)
+    (folder / "bundle-2.json").unlink()
+    failed = cloister("bundle", str(folder), "--check")
+    assert failed.returncode == 2
+    assert "cannot read the bundle" in failed.stderr
+    assert cloister("bundle", str(folder)).returncode == 0
+    assert bundles_in(folder) == whole
+    said = cloister("bundle", str(folder), "--check")
+    assert said.returncode == 0
+    assert said.stdout.count("is what the plan says") == 2
+    assert Bundle.read(folder, 2).sha256 in cloister("bundle", str(folder), "--json").stdout

@@ -1,0 +1,117 @@
+"""What a plan says of people who lie, against people who lie as well as they can."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.collection.plan.liars import SHARES
+from cloister.collection.plan.plan import CollectionPlan
+from cloister.collection.plan.publish import harm, publish, words
+from cloister.core.encoding import encode_rows
+from cloister.core.questions import OpenedQuestion
+from cloister.core.randomness import NoiseRng
+from cloister.run.request import Request
+from tests.collection.liars import asked, pulling, supporting
+from tests.in_process import cloister
+
+N, M, K, FAR = 20_000, 2_000, 4, 6.0
+"""People; liars besides; centres; standard deviations of chance, exceeded once in 1e9 times."""
+COUNTS = ("optimised-local-hashing", "hadamard-response", "subset-selection", "optimised-unary", "adaptive-response")
+NOISE = NoiseRng.for_tests(0)
+EVERYBODY, LIARS = np.arange(N, dtype=np.uint64), np.arange(N, N + M, dtype=np.uint64)
+
+
+def planned(d: int, epsilon: float = 1.0, components: Any = None, **changes: Any) -> CollectionPlan:
+    return publish(
+        Request(
+            k=K, method="one-round", epsilon=epsilon, bounds="ball:2", rows=N + M, seed=3,
+            components=components or {}, **changes,
+        ),
+        dimension=d,
+    )  # fmt: skip
+
+
+def looked(part: OpenedQuestion, summary: Any, bucket: int) -> Any:
+    return part.channel.decode(summary, NOISE).at(np.array([bucket]))[0] / part.fraction
+
+
+@pytest.mark.parametrize("oracle", COUNTS)
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_liars_invent_as_many_people_as_the_plan_says_and_no_more(oracle, epsilon):
+    """The question is put to everybody: their part of the count is exact, whatever the honest say."""
+    plan = planned(2, epsilon, {"counts": oracle})
+    (round,) = plan.rounds()
+    (part,) = round.parts
+    (honest,) = encode_rows(round, np.zeros((N, 2)), EVERYBODY, NOISE)
+    before = part.channel.absorb(honest)
+    after = before.merge(part.channel.absorb(supporting(part, LIARS, 5)))
+    invented = looked(part, after, 5) - looked(part, before, 5)
+    assert invented == pytest.approx(M * harm(plan, [round]).invented)
+
+
+def test_where_the_users_are_shared_liars_with_given_numbers_invent_as_many():
+    """However few of them are asked: as many as the plan says, but for the chance that more of them are."""
+    plan = planned(6)
+    (round,) = plan.rounds()
+    said = harm(plan, [round])
+    part = next(part for part in round.parts if part.vectors is None)
+    nobody = part.channel.absorb(supporting(part, LIARS[:0], 5))
+    invented = looked(part, nobody.merge(part.channel.absorb(supporting(part, LIARS, 5))), 5)
+    f = part.fraction
+    assert f < 0.5
+    assert invented <= len(asked(part, LIARS)) / f * said.invented * (1 + 1e-9)
+    assert abs(invented - M * said.invented) < FAR * math.sqrt(M * (1 - f) / f) * said.invented
+    assert said.chosen == pytest.approx(max(1 / part.fraction for part in round.parts))
+
+
+@pytest.mark.parametrize("randomiser", ["one-byte", "privunit", "duchi"])
+def test_liars_move_a_centre_as_far_as_the_plan_says(randomiser):
+    """One of K equal groups, by the liars' part of its sum over its people; the rest is chance: of the numbers that are
+    asked, and of a codeword's length in one direction, less than its ``usual``."""
+    plan = planned(6, options={"sums.randomiser": randomiser})
+    (round,) = plan.rounds()
+    said = harm(plan, [round])
+    part = next(part for part in round.parts if part.vectors is not None)
+    to = np.ones(6) / math.sqrt(6)
+    pulled = looked(part, part.channel.absorb(pulling(part, LIARS, 5, to)), 5)
+    moved = float(pulled @ to) / ((N + M) / K) / 2  # in radii
+    wanted = said.moved * M / (N + M)
+    chance = FAR * math.sqrt(2 / part.fraction / M)
+    assert chance < 0.35
+    assert abs(moved / wanted - 1) < chance
+
+
+def test_it_is_said_in_words_and_as_data_and_is_no_part_of_the_plan(tmp_path: Path):
+    made = cloister("plan", "-k", "8", "--epsilon", "1", "--rows", "1000000", "--bounds", "ball:1", "--dimension", "10",
+                    "--out", "plan", "--json", folder=tmp_path)  # fmt: skip
+    said = json.loads(made.stdout)["liars"]
+    assert [one["share"] for one in said["shares"]] == list(SHARES)
+    assert said["shares"][1]["invented"] == pytest.approx(0.01 * said["a report counts for"])
+    assert said["withstood below"] == pytest.approx(1 / (8 * said["a report counts for"]))
+    assert "liars" not in json.loads((tmp_path / "plan" / "plan.json").read_text())
+    text = (tmp_path / "plan" / "README.txt").read_text()
+    assert "If 1 in 1,000 lies, a group of 0.33% of the people can be invented and the centre of one of 8" in text
+    assert "If 1 in 100 lies, a group of 3.3% of the people can be invented" in text
+    assert "If 1 in 20 lies, a group of 17% of the people can be invented and the centre of one" in text
+    assert "equal groups moved anywhere." in text
+    assert "decode --robust withstands less than 3.76% of liars" in text
+    assert "a liar who chooses hers counts for up to" in text
+
+
+def test_sets_of_buckets_are_said_to_be_many_groups_at_once():
+    plan = planned(2, components={"counts": "subset-selection"})
+    assert "can name 69 buckets at once: so many such groups." in words(plan, plan.rounds())
+
+
+def test_what_nothing_bounds_is_said_so():
+    plan = planned(6, trust="shuffled", delta=1e-6)
+    text = words(plan, plan.rounds())
+    assert "What one liar can do to 'split-and-mix-counts' is not bounded." in text
+    assert "can be invented" not in text
+    assert harm(plan, plan.rounds()).withstood(K) is None

@@ -1,0 +1,203 @@
+"""Connections that are slow, endless, too many or no HTTP at all: each ends, and the collector goes on."""
+
+from __future__ import annotations
+
+import random
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cloister.collection.plan.plan import CollectionPlan
+from tests.collection.service.collectors import Process, batch, collecting, form_of, plan_in, post, report
+
+pytestmark = pytest.mark.slow
+
+SECONDS, CONNECTIONS = 1.0, 20
+MANY = 10_000
+HEAD = b"POST /reports HTTP/1.1\r\nhost: x\r\ncontent-type: application/octet-stream\r\n"
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CollectionPlan]:
+    folder = tmp_path_factory.mktemp("connections")
+    return folder, plan_in(folder / "plan")
+
+
+@pytest.fixture(scope="module")
+def collector(plan: tuple[Path, CollectionPlan]) -> Iterator[Process]:
+    with collecting(plan[0], "--timeout", str(SECONDS), "--connections", str(CONNECTIONS)) as process:
+        yield process
+        assert process.memory < 300
+        assert process.end() == 0
+
+
+@pytest.fixture
+def line(collector: Process) -> Iterator[socket.socket]:
+    with connected(collector) as line:
+        yield line
+
+
+def connected(collector: Process) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", collector.port), timeout=20)
+
+
+def ended(line: socket.socket) -> bytes:
+    """All that comes until the other side ends the connection."""
+    found = b""
+    try:
+        while data := line.recv(2**16):
+            found += data
+    except ConnectionError:
+        pass
+    return found
+
+
+def count(collector: Process, reason: str) -> int:
+    text = httpx.get(f"{collector.address}/metrics").text
+    return int(text.partition(f'refused_total{{reason="{reason}"}} ')[2].split()[0])
+
+
+def fill(line: socket.socket, piece: bytes, most: float = 15.0) -> int:
+    """Send without end; how many bytes it took until the connection ended."""
+    sent, until = 0, time.monotonic() + most
+    try:
+        while time.monotonic() < until:
+            line.sendall(piece)
+            sent += len(piece)
+    except OSError:
+        return sent
+    raise AssertionError(f"{sent} bytes were taken, and the connection still stands")
+
+
+def works(collector: Process) -> bool:
+    return httpx.get(f"{collector.address}/health").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"GET", b"GET /round HTTP/1.1\r\nhost: x\r\n", HEAD + b"content-length: 20\r\n\r\n1"]
+)
+def test_a_request_that_does_not_go_on_ends(collector: Process, line: socket.socket, begun: bytes) -> None:
+    before, start = count(collector, "too slow"), time.monotonic()
+    line.sendall(begun)
+    ended(line)
+    assert time.monotonic() - start < 3 * SECONDS + 3
+    assert count(collector, "too slow") == before + 1
+
+
+def test_a_request_that_comes_byte_by_byte_ends(collector: Process, line: socket.socket) -> None:
+    start = time.monotonic()
+    with pytest.raises(OSError, match=r".*"):  # noqa: PT012
+        for byte in HEAD + b"content-length: 5\r\n\r\n":
+            line.sendall(bytes([byte]))
+            time.sleep(SECONDS / 10)
+    assert time.monotonic() - start < 3 * SECONDS + 3
+    assert works(collector)
+
+
+def test_a_body_without_end_is_cut_off(collector: Process, line: socket.socket) -> None:
+    line.sendall(HEAD + b"transfer-encoding: chunked\r\n\r\n")
+    assert fill(line, b"10000\r\n" + bytes(2**16) + b"\r\n") < 2**26
+    assert works(collector)
+
+
+def test_who_sends_too_much_is_told_so_though_she_sends_it_all_first(collector: Process, line: socket.socket) -> None:
+    size = 3 * 2**22
+    line.sendall(HEAD + f"content-length: {size}\r\n\r\n".encode() + bytes(size))
+    assert line.recv(1000).startswith(b"HTTP/1.1 413")
+
+
+def test_a_body_without_end_to_a_page_that_reads_none_ends_in_time(collector: Process, line: socket.socket) -> None:
+    line.sendall(b"GET /round HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+    start = time.monotonic()
+    fill(line, b"10000\r\n" + bytes(2**16) + b"\r\n")
+    assert time.monotonic() - start < 3 * SECONDS + 3
+
+
+@pytest.mark.parametrize("piece", [b"a" * 1000, b"x-header: value\r\n" * 50, b"\r\n" * 500])
+def test_a_head_without_end_is_cut_off(collector: Process, line: socket.socket, piece: bytes) -> None:
+    line.sendall(b"GET /round HTTP/1.1\r\nhost: x\r\n" if piece != b"\r\n" * 500 else b"")
+    fill(line, piece)
+    assert works(collector)
+
+
+def test_a_client_that_asks_and_does_not_read_ends(collector: Process, line: socket.socket) -> None:
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    fill(line, b"GET /plan.json HTTP/1.1\r\nhost: x\r\n\r\n" * 5)
+    assert works(collector)
+
+
+def test_thousands_of_requests_in_one_piece_are_not_queued(collector: Process, line: socket.socket) -> None:
+    line.sendall(b"GET /round HTTP/1.1\r\nhost: x\r\n\r\n" * 5000)
+    assert ended(line).count(b"HTTP/1.1") < 100
+    assert works(collector)
+
+
+def test_connections_beyond_the_limit_are_told_to_come_later(collector: Process) -> None:
+    time.sleep(SECONDS)
+    with ExitStack() as stack:
+        lines = [stack.enter_context(connected(collector)) for _ in range(CONNECTIONS + 5)]
+        late = ended(lines[-1])
+        assert late.startswith(b"HTTP/1.1 503")
+        assert b"retry-after" in late
+    time.sleep(0.5)
+    assert works(collector)
+
+
+def test_ten_thousand_malformed_requests_are_counted_and_harm_nothing(collector: Process) -> None:
+    rng, before = random.Random(1), count(collector, "no HTTP")
+    good = HEAD + b"content-length: 5\r\n\r\nhello"
+    for _ in range(MANY):
+        wrong = bytearray(good[: rng.randrange(1, len(good))] if rng.random() < 0.3 else good)
+        for _ in range(rng.randrange(1, 20)):
+            wrong[rng.randrange(len(wrong))] = rng.randrange(256)
+        with connected(collector) as line, suppress(OSError):  # it may have ended already
+            line.sendall(bytes(wrong))
+            line.shutdown(socket.SHUT_WR)
+            if rng.random() < 0.2:
+                ended(line)
+    assert count(collector, "no HTTP") > before + MANY // 2
+    assert works(collector)
+    assert collector.memory < 300
+
+
+def test_ten_thousand_mutated_reports_are_counted_by_reason(
+    collector: Process, plan: tuple[Path, CollectionPlan]
+) -> None:
+    form, rng = form_of(plan[1]), random.Random(2)
+    reasons, answers = ("no reports", "damaged", "another plan", "out of range"), dict[int, int]()
+    before = {reason: count(collector, reason) for reason in reasons}
+    bodies = [report(form, 5), batch(form, *range(20)), report(form, 7) * 3]
+    with httpx.Client() as client:
+        for _ in range(MANY):
+            wrong = bytearray(rng.choice(bodies))
+            kind = rng.random()
+            if kind < 0.3:
+                del wrong[rng.randrange(len(wrong)) :]
+            elif kind < 0.5:
+                wrong += rng.randbytes(rng.randrange(1, 50))
+            else:
+                for _ in range(rng.randrange(1, 4)):
+                    wrong[rng.randrange(len(wrong))] ^= 1 << rng.randrange(8)
+            found = client.post(
+                f"{collector.address}/reports", content=bytes(wrong),
+                headers={"content-type": "application/octet-stream"},
+            )  # fmt: skip
+            answers[found.status_code] = answers.get(found.status_code, 0) + 1
+    assert set(answers) <= {200, 201, 400, 409}
+    assert answers[400] > MANY // 2
+    assert all(count(collector, reason) > before[reason] for reason in reasons)
+    assert works(collector)
+    assert collector.memory < 300
+    assert post(collector.address, report(form, 4711)).status_code == 201
+
+
+def test_an_upgrade_to_another_protocol_is_not_followed(collector: Process, line: socket.socket) -> None:
+    line.sendall(b"GET /round HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
+                 b"sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")  # fmt: skip
+    assert b"101" not in ended(line)[:15]
+    assert works(collector)

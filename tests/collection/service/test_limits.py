@@ -1,0 +1,104 @@
+"""Rates per address, by a clock that never goes back."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from cloister.collection.service import limits
+from cloister.collection.service.limits import Rates, retry_after
+
+
+class Clock:
+    """Seconds that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def allowed(rates: Rates, address: str, requests: int) -> int:
+    return sum(rates.wait(address) == 0.0 for _ in range(requests))
+
+
+def test_a_burst_then_the_rate(clock: Clock) -> None:
+    rates = Rates(10, clock)
+    assert allowed(rates, "203.0.113.5", 100) == 20
+    clock.now += 1
+    assert allowed(rates, "203.0.113.5", 100) == 10
+    clock.now += 10**6
+    assert allowed(rates, "203.0.113.5", 100) == 20
+
+
+def test_one_address_does_not_use_up_another_s(clock: Clock) -> None:
+    rates = Rates(10, clock)
+    allowed(rates, "203.0.113.5", 100)
+    assert allowed(rates, "203.0.113.6", 1) == 1
+
+
+def test_the_wait_is_how_long_until_one_is_allowed(clock: Clock) -> None:
+    rates = Rates(0.5, clock)
+    assert rates.wait("203.0.113.5") == 0
+    wait = rates.wait("203.0.113.5")
+    assert wait == pytest.approx(2)
+    clock.now += wait + 1e-9
+    assert rates.wait("203.0.113.5") == 0
+    assert retry_after(wait) == {"retry-after": "2"}
+    assert retry_after(0.01) == {"retry-after": "1"}
+
+
+def test_a_network_of_version_6_is_one_address(clock: Clock) -> None:
+    rates = Rates(10, clock)
+    assert sum(allowed(rates, f"2001:db8::{n:x}", 1) for n in range(100)) == 20
+    assert allowed(rates, "2001:db8:0:1::1", 1) == 1
+    assert allowed(rates, "::ffff:203.0.113.5", 100) == 20
+    assert allowed(rates, "203.0.113.5", 1) == 0
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "::ffff:127.0.0.1", "127.3.2.1", ""])
+def test_this_machine_has_no_limit(clock: Clock, address: str) -> None:
+    rates = Rates(1, clock)
+    assert allowed(rates, address, 1000) == 1000
+    assert len(rates) == 0
+
+
+def test_rate_0_is_none(clock: Clock) -> None:
+    rates = Rates(0, clock)
+    assert allowed(rates, "203.0.113.5", 1000) == 1000
+    assert len(rates) == 0
+
+
+def test_no_address_is_remembered_once_its_allowance_is_full(clock: Clock) -> None:
+    rates = Rates(10, clock)
+    allowed(rates, "203.0.113.5", 20)
+    allowed(rates, "203.0.113.6", 1)
+    clock.now += 0.2
+    rates.forget()
+    assert len(rates) == 1
+    clock.now += 2
+    rates.forget()
+    assert len(rates) == 0
+
+
+def test_addresses_are_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_PEERS", 50)
+    rates = Rates(10, clock)
+    for number in range(1000):
+        rates.wait(f"10.0.{number // 250}.{number % 250}")
+    assert len(rates) == 50
+
+
+def test_setting_the_machine_s_clock_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = Rates(1)
+    assert allowed(rates, "203.0.113.5", 10) == 2
+    for jump in (1e9, -1e9):
+        monkeypatch.setattr(time, "time", lambda jump=jump: jump)
+        assert allowed(rates, "203.0.113.5", 10) == 0

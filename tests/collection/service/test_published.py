@@ -1,0 +1,120 @@
+"""Rounds that open and close while a collector runs, and whose reports it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cloister.collection.client.encoder import PlanEncoder
+from cloister.collection.plan import bundle_folder
+from cloister.collection.plan.transcript import Transcript
+from cloister.collection.server.aggregator import advance
+from cloister.collection.service import desk
+from cloister.collection.service.app import collector
+from cloister.collection.service.published import open_round
+from cloister.core.errors import Refused
+from cloister.core.randomness import NoiseRng
+from tests.collection.rounds_fakes import ROWS, USERS, planned
+from tests.collection.service.collectors import Client, plan_in
+from tests.collection.shuffled_plans import WIRES
+
+ROUNDS = 2
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A plan of two rounds, that a collector looks into often."""
+    monkeypatch.setattr(desk, "LOOK", 0.02)
+    bundle_folder.write(planned(options={"rounds": ROUNDS}), tmp_path / "plan", "in words")
+    return tmp_path
+
+
+def answers(folder: Path, some: slice = slice(None)) -> bytes:
+    """What people answer to the open round."""
+    encoder = PlanEncoder(Transcript.read(folder / "plan"), noise=NoiseRng.for_tests(1))
+    return encoder.encode(ROWS[some], USERS[some]).to_bytes()
+
+
+def wait_for(client: Client, **facts: Any) -> None:
+    """Let the collector run until its round is such."""
+    for _ in range(500):
+        if facts.items() <= client.get("/round").json().items():
+            return
+        client.wait(0.02)
+    raise AssertionError(client.get("/round").json())
+
+
+def test_rounds_open_and_close_without_a_restart(folder: Path) -> None:
+    told = list[dict[str, Any]]()
+    plan, out = folder / "plan", folder / "reports"
+    with Client(collector(plan, out, told=told.append)) as client:
+        first, late = answers(folder, slice(1, None)), answers(folder, slice(0, 1))
+        assert client.send(first)[1]["accepted"] == len(ROWS) - 1
+        advance(plan, out)
+        wait_for(client, round=2, reports=0, open=True)
+        assert client.get("/round").json()["head"] == Transcript.read(plan).head
+        for name in ("round-1.json", "bundle-2.json"):
+            assert client.get(f"/{name}").content == (plan / name).read_bytes()
+        status, said = client.send(late)
+        assert (status, said["refused"]) == (400, {"another round": 1})
+        second = answers(folder)
+        assert client.send(second)[1]["accepted"] == len(ROWS)
+        assert client.send(second)[1] == {"accepted": 0, "refused": {"duplicate": len(ROWS)}}
+        advance(plan, out)
+        wait_for(client, open=False, round=None)
+        assert client.send(second) == (
+            410, {"accepted": 0, "refused": {"closed": 1}, "why": "refused: requests after the last round was closed"}
+        )  # fmt: skip
+        assert client.get("/health").status_code == 200
+    assert told == [{"event": "round", "round": 2}, {"event": "closed", "round": 2}]
+    assert Transcript.read(plan).done
+    assert [answers.reports["accepted"] for answers in Transcript.read(plan).closed] == [len(ROWS) - 1, len(ROWS)]
+
+
+def test_a_collector_that_begins_later_begins_with_the_open_round(folder: Path) -> None:
+    with Client(collector(folder / "plan", folder / "reports")) as client:
+        client.send(answers(folder))
+    advance(folder / "plan", folder / "reports")
+    with Client(collector(folder / "plan", folder / "reports")) as client:
+        assert client.get("/round").json()["round"] == 2
+        assert client.send(answers(folder))[0] == 200
+    advance(folder / "plan", folder / "reports")
+    with pytest.raises(Refused, match="all rounds of this plan are closed"):
+        collector(folder / "plan", folder / "reports")
+    assert open_round(folder / "plan", tickets=False) is None
+
+
+def test_between_two_rounds_reports_are_sent_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[dict[str, Any]]()
+    with Client(collector(folder / "plan", folder / "reports", told=told.append)) as client:
+        old = answers(folder)
+        client.send(old)
+        advance(folder / "plan", folder / "reports")
+        content = (folder / "plan" / "round-1.json").read_bytes()
+        (folder / "plan" / "round-1.json").write_bytes(content[:-10])  # as if it were still copied
+        wait_for(client, open=False)
+        status, said = client.send(answers_of_two(folder, content))
+        assert (status, said["refused"]) == (503, {"between rounds": 1})
+        wait_for(client, round=2)
+        assert told[0]["event"] == "waiting"
+        assert "round-1.json" in told[0]["why"]
+
+
+def answers_of_two(folder: Path, content: bytes) -> bytes:
+    """The answers of round 2, once its file is whole again."""
+    (folder / "plan" / "round-1.json").write_bytes(content)
+    return answers(folder)
+
+
+def test_a_plan_s_messages_go_to_its_shuffler_only_and_reports_to_none(tmp_path: Path) -> None:
+    plan_in(tmp_path / "local")
+    plan_in(tmp_path / "shuffled", delta=1e-6, rows=1000, components=WIRES)
+    with pytest.raises(Refused, match="only its shuffler may see"):
+        collector(tmp_path / "shuffled", tmp_path / "out")
+    with pytest.raises(Refused, match="need no shuffler"):
+        collector(tmp_path / "local", tmp_path / "out", shuffle=True)
+    assert not (tmp_path / "out").exists()
+    with Client(collector(tmp_path / "shuffled", tmp_path / "out", shuffle=True)) as client:
+        assert client.get("/round").json()["open"]

@@ -1,0 +1,258 @@
+"""What a collector has on the disk, and what it knows of it after whatever happened."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cloister.collection.service.segments import LOCK, Segments, collecting
+from cloister.collection.wire import blocks
+from cloister.collection.wire.batches import BatchForm
+from cloister.core.errors import Damaged, InvalidInput, Refused
+from cloister.core.types import Ids
+from tests.collection.service.collectors import batch, on_disk
+
+FORM = BatchForm("ab" * 32, 1, 2)
+
+
+def ids(*users: int) -> Ids:
+    return np.array(users, np.uint64)
+
+
+def answers(users: Ids) -> np.ndarray:
+    return np.stack([users, users], axis=1).astype(np.uint8)
+
+
+def put(segments: Segments, *users: int) -> None:
+    segments.append(ids(*users), answers(ids(*users)))
+
+
+def opened(folder: Path, **settings: int) -> Segments:
+    return Segments(folder, FORM, 1000, **settings)
+
+
+def test_what_was_appended_is_in_a_file_and_is_known_to_the_next_process(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    put(first, 3, 5)
+    put(first, 4)
+    again = opened(tmp_path)
+    assert again.seen.count == 3
+    assert again.seen.has(ids(3, 4, 5, 6)).tolist() == [True, True, True, False]
+    content = next(tmp_path.glob("*.reports")).read_bytes()
+    assert content == FORM.batch(ids(3, 5), answers(ids(3, 5))) + FORM.batch(ids(4), answers(ids(4)))
+
+
+def test_a_process_never_writes_into_files_of_an_earlier_one(tmp_path: Path) -> None:
+    for user in (1, 2, 3):
+        put(opened(tmp_path), user)
+    assert [path.name for path in sorted(tmp_path.glob("*.reports"))] == [
+        f"round-001-00000{n}.reports" for n in (1, 2, 3)
+    ]
+    assert on_disk(tmp_path, FORM).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("torn", range(1, len(batch(FORM, 7))))
+def test_a_torn_batch_is_cut_off_at_the_start_wherever_it_was_torn(tmp_path: Path, torn: int) -> None:
+    put(opened(tmp_path), 1, 2)
+    path = next(tmp_path.glob("*.reports"))
+    whole = path.read_bytes()
+    path.write_bytes(whole + batch(FORM, 7)[:torn])
+    again = opened(tmp_path)
+    assert path.read_bytes() == whole
+    assert again.seen.count == 2
+    put(again, 7)
+    assert sorted(on_disk(tmp_path, FORM).tolist()) == [1, 2, 7]
+
+
+def test_zeros_that_a_power_cut_leaves_at_the_end_are_cut_off(tmp_path: Path) -> None:
+    put(opened(tmp_path), 1)
+    path = next(tmp_path.glob("*.reports"))
+    whole = path.read_bytes()
+    path.write_bytes(whole + bytes(4096))
+    assert opened(tmp_path).seen.count == 1
+    assert path.read_bytes() == whole
+
+
+def test_a_file_of_nothing_but_a_torn_batch_goes(tmp_path: Path) -> None:
+    (tmp_path / "round-001-000004.reports").write_bytes(batch(FORM, 7)[:-1])
+    again = opened(tmp_path)
+    assert not list(tmp_path.glob("*.reports"))
+    put(again, 1)
+    assert [path.name for path in tmp_path.glob("*.reports")] == ["round-001-000005.reports"]
+
+
+def test_a_batch_that_was_damaged_does_not_hide_the_next_one(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    put(first, 1)
+    put(first, 2)
+    path = next(tmp_path.glob("*.reports"))
+    content = bytearray(path.read_bytes())
+    content[20] ^= 1
+    path.write_bytes(content)
+    again = opened(tmp_path)
+    assert (again.damaged, again.seen.has(ids(1, 2)).tolist()) == (1, [False, True])
+    assert path.read_bytes() == content
+
+
+def test_files_of_another_plan_are_refused_and_left_alone(tmp_path: Path) -> None:
+    other = BatchForm("cd" * 32, 1, 2)
+    path = tmp_path / "round-001-000001.reports"
+    path.write_bytes(batch(other, 1))
+    with pytest.raises(Damaged, match=r"byte 0 on \(another plan\): move it out"):
+        opened(tmp_path)
+    assert path.read_bytes() == batch(other, 1)
+
+
+def test_files_of_other_rounds_and_names_are_not_read(tmp_path: Path) -> None:
+    for name in ("round-002-000001.reports", "notes.txt", "round-1-1.reports", "more.reports"):
+        (tmp_path / name).write_bytes(b"anything")
+    assert opened(tmp_path).seen.count == 0
+
+
+def test_files_are_left_for_new_ones_at_a_size(tmp_path: Path) -> None:
+    segments = opened(tmp_path, size=3 * len(batch(FORM, 1)))
+    for user in range(8):
+        put(segments, user)
+    assert [path.stat().st_size // len(batch(FORM, 1)) for path in sorted(tmp_path.glob("*.reports"))] == [3, 3, 2]
+    assert on_disk(tmp_path, FORM).tolist() == list(range(8))
+
+
+def test_pieces_of_a_file_meet_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    segments = opened(tmp_path)
+    for user in range(50):
+        put(segments, user)
+    for piece in (1, 7, 28, 29):
+        monkeypatch.setattr(blocks, "CHUNK", piece)
+        assert opened(tmp_path).seen.count == 50
+
+
+def test_a_finished_file_carries_no_time(tmp_path: Path) -> None:
+    segments = opened(tmp_path, size=1)
+    put(segments, 1)
+    put(segments, 2)
+    first, second = sorted(tmp_path.glob("*.reports"))
+    assert (first.stat().st_mtime, first.stat().st_atime) == (0, 0)
+    segments.close()
+    assert second.stat().st_mtime == 0
+
+
+def test_a_file_left_by_a_killed_process_loses_its_time_at_the_next_start(tmp_path: Path) -> None:
+    put(opened(tmp_path), 1)
+    assert next(tmp_path.glob("*.reports")).stat().st_mtime != 0
+    opened(tmp_path)
+    assert next(tmp_path.glob("*.reports")).stat().st_mtime == 0
+
+
+def test_everything_is_for_its_owner_alone(tmp_path: Path) -> None:
+    with collecting(tmp_path / "deep" / "out", private=True):
+        put(opened(tmp_path / "deep" / "out"), 1)
+    assert (tmp_path / "deep" / "out").stat().st_mode & 0o777 == 0o700
+    for path in (tmp_path / "deep" / "out").iterdir():
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_second_collector_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
+    with collecting(tmp_path, private=False):  # noqa: SIM117
+        with pytest.raises(Refused, match="another collector writes to"), collecting(tmp_path, private=False):
+            pass
+    with collecting(tmp_path, private=False):
+        assert (tmp_path / LOCK).exists()
+
+
+def test_messages_with_their_senders_are_not_put_where_others_read(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with pytest.raises(Refused, match="messages name their senders: chmod 700"), collecting(tmp_path, private=True):
+        pass
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInput, match="cannot write"), collecting(tmp_path / "file" / "out", private=False):
+        pass
+
+
+class Full:
+    """A disk that takes so many bytes more, in pieces; what does not fit is written in part, as disks do."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+        self.room, self._write, self._fsync, self.failing = room, os.write, os.fsync, False
+        monkeypatch.setattr(os, "write", self.write)
+        monkeypatch.setattr(os, "fsync", self.fsync)
+
+    def write(self, descriptor: int, data: bytes) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = self._write(descriptor, bytes(data[: min(self.room, 10)]))
+        self.room -= written
+        return written
+
+    def fsync(self, descriptor: int) -> None:
+        if self.failing:
+            raise OSError(errno.EIO, "Input/output error")
+        self._fsync(descriptor)
+
+
+@pytest.mark.parametrize("room", range(len(batch(FORM, 2))))
+def test_a_write_that_fails_leaves_nothing_and_is_done_again_when_there_is_room(
+    tmp_path: Path, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segments = opened(tmp_path)
+    put(segments, 1)
+    disk = Full(monkeypatch, room)
+    with pytest.raises(OSError, match="No space"):
+        put(segments, 2)
+    assert on_disk(tmp_path, FORM).tolist() == [1]
+    assert segments.seen.has(ids(1, 2)).tolist() == [True, False]
+    disk.room = 10**6
+    put(segments, 2)
+    assert on_disk(tmp_path, FORM).tolist() == [1, 2]
+    assert len(list(tmp_path.glob("*.reports"))) == 2  # the file that failed is not written again
+
+
+def test_a_sync_that_fails_acknowledges_nothing_and_leaves_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segments = opened(tmp_path)
+    put(segments, 1)
+    disk = Full(monkeypatch, 10**6)
+    disk.failing = True
+    for _ in range(3):
+        with pytest.raises(OSError, match="Input/output"):
+            put(segments, 2)
+        with pytest.raises(OSError, match="Input/output"):
+            segments.try_again()
+    assert not segments.seen.has(ids(2)).any()
+    disk.failing = False
+    segments.try_again()
+    put(segments, 2)
+    assert on_disk(tmp_path, FORM).tolist() == [1, 2]
+    segments.close()
+    assert {path.name for path in tmp_path.iterdir()} == {"round-001-000001.reports", "round-001-000002.reports"}
+
+
+def test_a_new_file_that_cannot_be_begun_acknowledges_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    segments = opened(tmp_path)
+    disk = Full(monkeypatch, 10**6)
+    disk.failing = True
+    with pytest.raises(OSError, match="Input/output"):
+        put(segments, 1)
+    disk.failing = False
+    put(segments, 1)
+    assert on_disk(tmp_path, FORM).tolist() == [1]
+
+
+def test_a_report_that_is_called_known_was_synced_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(opened(tmp_path), 1)
+    synced, fsync = set[int](), os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    opened(tmp_path)
+    assert {path.stat().st_ino for path in tmp_path.glob("*.reports")} <= synced

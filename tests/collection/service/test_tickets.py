@@ -1,0 +1,102 @@
+"""Tickets: one number, one plan, one issuer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cloister.collection.service.tickets import Issuer, mint, new_key, read_key, signed, write
+from cloister.core.errors import InvalidInput
+
+PLAN, OTHER = "ab" * 32, "cd" * 32
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("issuer") / "issuer.key"
+    new_key(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def issuer(key: Path) -> Issuer:
+    return Issuer.read(key.with_suffix(".pub"))
+
+
+def one(key: Path, plan: str, user: int) -> bytes:
+    return next(mint(read_key(key), plan, [user]))
+
+
+def test_a_ticket_is_valid_for_its_number_and_plan_and_for_no_other(key: Path, issuer: Issuer) -> None:
+    ticket = one(key, PLAN, 7)
+    assert len(ticket) == 64
+    assert issuer.valid(PLAN, [(7, ticket), (8, ticket), (7 + 2**32, ticket)]) == [True, False, False]
+    assert issuer.valid(OTHER, [(7, ticket)]) == [False]
+
+
+def test_no_byte_of_a_ticket_can_be_changed(key: Path, issuer: Issuer) -> None:
+    ticket = bytearray(one(key, PLAN, 7))
+    for at in range(64):
+        ticket[at] ^= 1
+        assert issuer.valid(PLAN, [(7, bytes(ticket))]) == [False]
+        ticket[at] ^= 1
+    assert issuer.valid(PLAN, [(7, bytes(ticket)), (7, bytes(64))]) == [True, False]
+
+
+def test_another_issuer_s_ticket_is_none(tmp_path: Path, issuer: Issuer) -> None:
+    new_key(tmp_path / "other.key")
+    assert issuer.valid(PLAN, [(7, one(tmp_path / "other.key", PLAN, 7))]) == [False]
+
+
+def test_what_is_signed_is_what_the_specification_says() -> None:
+    assert signed(PLAN, 258) == b"cloister ticket 1\n" + bytes.fromhex(PLAN) + bytes([2, 1, 0, 0, 0, 0, 0, 0])
+
+
+def test_the_issuer_s_key_is_for_her_alone_and_is_never_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "issuer.key"
+    assert new_key(path) == tmp_path / "issuer.pub"
+    assert path.stat().st_mode & 0o777 == 0o600
+    before = path.read_bytes()
+    with pytest.raises(InvalidInput, match="is there already"):
+        new_key(path)
+    path.rename(tmp_path / "kept")
+    with pytest.raises(InvalidInput, match=r"issuer\.pub is there already"):
+        new_key(path)
+    assert (tmp_path / "kept").read_bytes() == before
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"nothing", b"\xff" * 100, b"-----BEGIN PRIVATE KEY-----\nAAAA\n"])
+def test_what_is_no_key_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.pub"
+    path.write_bytes(content)
+    for read in (Issuer.read, read_key):
+        with pytest.raises(InvalidInput, match="holds no key"):
+            read(path)
+
+
+def test_the_two_keys_are_not_taken_for_one_another(key: Path) -> None:
+    with pytest.raises(InvalidInput):
+        Issuer.read(key)
+    with pytest.raises(InvalidInput):
+        read_key(key.with_suffix(".pub"))
+
+
+def test_a_file_of_tickets_is_whole_or_not_there(tmp_path: Path, key: Path, issuer: Issuer) -> None:
+    path = tmp_path / "tickets.bin"
+    write(path, mint(read_key(key), PLAN, range(5, 8)))
+    content = path.read_bytes()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert issuer.valid(PLAN, [(5 + i, content[64 * i : 64 * i + 64]) for i in range(3)]) == [True] * 3
+    with pytest.raises(InvalidInput, match="cannot write"):
+        write(path, [])
+    assert path.read_bytes() == content
+
+    def cut() -> object:
+        yield bytes(64)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "cut.bin", cut())  # type: ignore[arg-type]
+    assert not (tmp_path / "cut.bin").exists()

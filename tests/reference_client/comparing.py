@@ -1,0 +1,34 @@
+"""Public objects against what a device makes of their descriptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cloister.core.buckets import Bucketing, Vectors
+from cloister.core.lattice import shrink
+from cloister.core.types import Ints
+from tests.reference_client import buckets, vectors
+from tests.reference_client.rounds import as_devices_read
+
+
+def check_cells(cells: Bucketing, rows: Ints) -> None:
+    """A device finds the buckets of these lattice rows (n, d) that ``locate`` finds."""
+    read: Any = as_devices_read(cells)
+    assert [int(size) for size in read["sizes"]] == list(cells.space.sizes)
+    assert [buckets.locate(read, row) for row in rows.tolist()] == cells.locate(rows).tolist()
+
+
+def check_vectors(found: Vectors, rows: Ints) -> None:
+    """A device finds the vectors of those rows that are in a bucket, cut to the bound."""
+    ids = found.cells.locate(rows)
+    held = np.flatnonzero(ids[:, 0] >= 0)
+    rows, ids = rows[held], ids[held]
+    read: Any = as_devices_read(found)
+    bound = found.bound
+    assert (read["l2"], read["l1"], read["dimension"]) == (bound.l2, bound.l1, bound.dimension)
+    cut = shrink(found.values(rows, ids), bound)
+    assert [vectors.sent(read, row, id) for row, id in zip(rows.tolist(), ids[:, 0].tolist(), strict=True)] == (
+        cut.tolist()
+    )

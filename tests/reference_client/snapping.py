@@ -1,0 +1,64 @@
+"""A row of finite numbers to a lattice row."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+WIDE = 2.0**80
+SHY = 1 - 2.0**-30
+"""A factor that many roundings cannot push above its true value."""
+
+
+def snap(domain: dict[str, Any], row: list[float]) -> list[int]:
+    return {"box": _box, "ball": _ball, "reframed": _reframed, "graded": _graded}[domain["kind"]](domain, row)
+
+
+def _between(value: float, low: float, high: float) -> float:
+    return low if value < low else high if value > high else value
+
+
+def _box(domain: dict[str, Any], row: list[float]) -> list[int]:
+    found = []
+    for x, low, high, middle, side in zip(
+        row, domain["lower"], domain["upper"], domain["middle"], domain["sides"], strict=True
+    ):
+        steps = round((_between(x, low, high) - middle) * (1 / domain["unit"]))  # ties to even
+        found.append(max(-side, min(side, steps)))
+    return found
+
+
+def _ball(domain: dict[str, Any], row: list[float]) -> list[int]:
+    inside = [_between((x - m) / domain["unit"], -WIDE, WIDE) for x, m in zip(row, domain["middle"], strict=True)]
+    factor = min(1.0, domain["max_norm"] / max(1.0, *map(abs, inside)))
+    return shrink([round(x * factor) for x in inside], domain["max_norm"])
+
+
+def _reframed(domain: dict[str, Any], row: list[float]) -> list[int]:
+    return _box(domain["then"], [(x - o) / s for x, o, s in zip(row, domain["offset"], domain["scale"], strict=True)])
+
+
+def _graded(domain: dict[str, Any], row: list[float]) -> list[int]:
+    found = snap(domain["others"], row)
+    for j in domain["columns"]:
+        (bits,) = struct.unpack("<q", struct.pack("<d", abs(row[j])))
+        grade = max(0, min(32767, (bits >> 44) - 245504))
+        found[j] = -1 - grade if row[j] < 0 else grade
+    return found
+
+
+def shrink(vector: list[int], l2: int, l1: int | None = None) -> list[int]:
+    """A vector scaled to norms of at most l2 and, if it is given, l1."""
+    square = sum(v * v for v in vector)
+    if square > l2 * l2:
+        vector = _scaled(vector, l2 / math.sqrt(square))
+    total = sum(map(abs, vector))
+    if l1 is not None and total > l1:
+        vector = _scaled(vector, l1 / total)
+    return vector
+
+
+def _scaled(vector: list[int], factor: float) -> list[int]:
+    factor = factor * SHY
+    return [math.trunc(v * factor) for v in vector]

@@ -1,0 +1,101 @@
+"""Every round of every method can be put before devices that run no Python, and they find what cloister finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.core.bundling import Bundled
+from cloister.core.errors import InvalidInput
+from cloister.core.registry.registry import built_in
+from tests.reference_client import snapping
+from tests.reference_client.comparing import check_cells, check_vectors
+from tests.reference_client.rounds import as_devices_read, lattice_rows, mixture, rounds
+
+METHODS = sorted(spec.name for spec in built_in().specs() if spec.role == "Method")
+NOT_FOR_DEVICES = {("lloyd", "Local"), ("lloyd", "Shuffled"), ("naive-noise", "Shuffled")}
+"""Not private, or of another trust model."""
+
+OTHERS: tuple[dict[str, Any], ...] = (
+    {"method": "tree-means", "passes": 3, "margin": 0.33},  # rows near badly cut centres are spared
+    {"method": "zoom", "rows": 200_000},  # finds the range first
+    {"method": "one-round-net-tree", "tree.levels": 8, "tree.dimension": 6},  # ids too long to be packed
+    {"method": "weighted-centers", "epsilon": 40.0, "hash_bits": 30, "hash_threshold": 1.0, "center_threshold": 0.5},
+)
+
+
+def check(method: str, trust: str, dimension: int, n: int, **changes: Any) -> None:
+    for round in rounds(method, trust, dimension, **changes):
+        rows = lattice_rows(round.domain, n, round.index)
+        for part in round.parts:
+            assert isinstance(part.cells, Bundled)
+            check_cells(part.cells, rows)
+            if part.vectors is not None:
+                assert isinstance(part.vectors, Bundled)
+                check_vectors(part.vectors, rows)
+
+
+@pytest.mark.parametrize("trust", ["Local", "Shuffled"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_device_finds_the_buckets_and_vectors_of_every_round(method: str, trust: str) -> None:
+    if (method, trust) in NOT_FOR_DEVICES:
+        with pytest.raises(InvalidInput, match=r"NOT private|no Shuffled oracles"):
+            rounds(method, trust, 2)
+        return
+    check(method, trust, 2, 60)
+    check(method, trust, 6, 40)
+
+
+@pytest.mark.parametrize("changes", OTHERS, ids=lambda changes: str(changes["method"]))
+def test_and_with_options_that_ask_other_buckets(changes: dict[str, Any]) -> None:
+    check(trust="Local", dimension=4, n=60, **changes)
+
+
+def test_and_of_a_hundred_columns() -> None:
+    for method in ("one-round", "hst-means", "weighted-centers"):
+        check(method, "Local", 100, 8)
+
+
+@pytest.mark.parametrize("method", ["one-round", "zoom"])
+def test_and_puts_rows_on_the_lattice_of_every_round(method: str) -> None:
+    wide = 3 * mixture(200, 3, 1)
+    for round in rounds(method, "Local", 3, rows=200_000):
+        read = as_devices_read(round.domain)
+        assert [snapping.snap(read, row) for row in wide.tolist()] == round.domain.snap(wide).tolist()
+
+
+def kinds(read: Any) -> set[str]:
+    """Kinds of a description and of those within it."""
+    if isinstance(read, dict):
+        own = {read["kind"]} if "kind" in read else set[str]()
+        return own.union(*(kinds(part) for part in read.values()))
+    return set[str]().union(*(kinds(part) for part in read)) if isinstance(read, list) else set()
+
+
+def test_these_methods_ask_every_kind_of_buckets_and_vectors() -> None:
+    from tests.reference_client.buckets import KINDS
+
+    every = [rounds(method, "Local", 2) for method in METHODS if (method, "Local") not in NOT_FOR_DEVICES]
+    every += [rounds(trust="Local", dimension=4, **changes) for changes in OTHERS]
+    parts = [part for some in every for round in some for part in round.parts]
+    seen = set[str]().union(*(kinds(as_devices_read(part.cells)) for part in parts))
+    assert seen == set(KINDS)
+    seen = set[str]().union(*(kinds(as_devices_read(p.vectors)) for p in parts if p.vectors is not None))
+    assert seen == {"rows", "offsets", "clipped"}
+
+
+def test_where_hash_values_are_frequent_devices_find_their_regions() -> None:
+    """Otherwise lists are empty, and the test above sees no row in any of these buckets."""
+    *_, last = every = rounds(trust="Local", dimension=4, **OTHERS[-1])
+    rows = last.domain.snap(mixture(400, 4, 5))
+    found = dict.fromkeys(("regions", "created", "assigned"), 0)
+    for part in (part for round in every for part in round.parts):
+        kind = as_devices_read(part.cells)["kind"]
+        if kind in found:
+            found[kind] += int((part.cells.locate(rows) >= 0).sum())
+    assert min(found.values()) > 0
+    own = [as_devices_read(part.cells)["own"] for part in last.parts]
+    assert any(len(one["created"]["values"]) for some in own for one in some)
+    assert np.unique(last.parts[0].cells.locate(rows)).size > 1

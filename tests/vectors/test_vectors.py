@@ -1,0 +1,169 @@
+"""The vectors are what cloister sends, and a client written from the specification alone gives all of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from tests.reference_client.arrays import word
+from tests.reference_client.checks import Wrong, check
+from tests.reference_client.client import Client
+from tests.reference_client.snapping import snap
+from tests.reference_client.words import Words, below, hashed
+from tests.vectors import make, plans
+
+HERE = Path(__file__).parent
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "format.md"
+FILES = [group.name for group in plans.GROUPS]
+STEPS = json.loads((HERE / "primitives.json").read_text())
+WRONG = json.loads((HERE / "wrong.json").read_text())["cases"]
+
+
+def bundles(name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((HERE / f"{name}.json").read_text())["bundles"]
+    return found
+
+
+def levels() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Every channel of every vector, with each of its levels."""
+    for name in FILES:
+        for one in bundles(name):
+            for question in json.loads(one["bundle"])["questions"]:
+                yield from ((question["channel"], level) for level in question["channel"]["levels"])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_client_that_knows_the_specification_alone_sends_the_same_bytes(name: str) -> None:
+    for one in bundles(name):
+        client = Client(one["bundle"], base64.b64decode(one["arrays"]))
+        for case in one["cases"]:
+            words = Words(int(w, 16) for w in case["words"])
+            report = client.report(case["row"], int(case["user"]), words)
+            assert (report.hex() if report else None) == case["report"]
+            assert words.taken == len(case["words"])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_bundle_passes_the_checks_of_a_client(name: str) -> None:
+    for one in bundles(name):
+        check(one["bundle"], base64.b64decode(one["arrays"]))
+
+
+@pytest.mark.parametrize("case", WRONG, ids=[case["why"] for case in WRONG])
+def test_a_wrong_bundle_is_refused(case: dict[str, str]) -> None:
+    with pytest.raises(Wrong):
+        check(case["bundle"], base64.b64decode(case["arrays"]))
+
+
+@pytest.mark.parametrize("group", [g for g in plans.GROUPS if not any(p.rounds for p in g.plans)], ids=lambda g: g.name)
+def test_the_generator_writes_what_lies_there(group: plans.Group) -> None:
+    assert written(group) == (HERE / f"{group.name}.json").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", [g for g in plans.GROUPS if any(p.rounds for p in g.plans)], ids=lambda g: g.name)
+def test_the_generator_writes_the_later_rounds_that_lie_there(group: plans.Group) -> None:
+    assert written(group) == (HERE / f"{group.name}.json").read_text()
+
+
+def written(group: plans.Group) -> str:
+    return make.text(group.name, group.what, bundles=[one for plan in group.plans for one in make.of(plan)])
+
+
+def test_the_generator_writes_the_steps_and_the_wrong_bundles_that_lie_there() -> None:
+    assert make.steps() == (HERE / "primitives.json").read_text()
+    assert make.refused() == (HERE / "wrong.json").read_text()
+
+
+def test_nothing_else_lies_among_the_vectors_and_all_of_it_is_small() -> None:
+    found = {path.name: path.stat().st_size for path in HERE.glob("*.json")}
+    assert set(found) == {f"{name}.json" for name in [*FILES, "primitives", "wrong"]}
+    assert sum(found.values()) < 1_500_000
+
+
+def test_all_randomisers_and_channels_are_among_the_vectors() -> None:
+    """As many as the specification has."""
+    named = {(channel["kind"], level.get("randomiser"), channel.get("share")) for channel, level in levels()}
+    counts = {"direct", "hashed", "signed", "unary", "subset"}
+    shares = ("users", "budget")
+    wanted: set[tuple[str, str | None, str | None]] = {("counts", one, share) for one in counts for share in shares}
+    wanted |= {("vectors", one, share) for one in ("codebook", "duchi", "privunit") for share in shares}
+    wanted |= {("gaussian-vectors", None, "users"), ("blanket", None, None), ("shares", None, None)}
+    assert named == wanted
+    assert {level["size"] for _, level in levels() if level.get("randomiser") == "codebook"} == {128, 256, 512}
+    assert any(level.get("place") for _, level in levels())
+
+
+def test_words_at_the_edge_of_every_coin_are_among_the_vectors() -> None:
+    drawn = {w for name in FILES for one in bundles(name) for case in one["cases"] for w in case["words"]}
+    assert {f"{0:016x}", f"{2**64 - 1:016x}", f"{2**63:016x}", f"{2**63 - 1:016x}"} <= drawn
+    of_counts = {int(level["keep"]) for name in ("local-counts",) for level in _levels(name) if "keep" in level}
+    assert sum(f"{t:016x}" in drawn and f"{t - 1:016x}" in drawn for t in of_counts) >= len(of_counts) // 2
+
+
+def _levels(name: str) -> Iterator[dict[str, Any]]:
+    for one in bundles(name):
+        for question in json.loads(one["bundle"])["questions"]:
+            yield from question["channel"]["levels"]
+
+
+def test_steps_are_what_the_specification_says() -> None:
+    for one in STEPS["word"]:
+        assert f"{word(one['key'], int(one['u'])):016x}" == one["word"]
+    for one in STEPS["below"]:
+        assert below(int(one["word"], 16), one["m"]) == one["below"]
+    for one in STEPS["hash"]:
+        found = hashed(one["low"], one["high"], one["shift"], int(one["v"]), int(one["x"]), one["k"])
+        assert found == one["hash"]
+    for one in STEPS["snap"]:
+        assert snap(one["domain"], one["row"]) == one["lattice"]
+
+
+def test_batches_and_tickets_are_what_the_specification_says() -> None:
+    for one in STEPS["batch"]:
+        records = b"".join(int(r["user"]).to_bytes(8, "little") + bytes.fromhex(r["answer"]) for r in one["records"])
+        count, crc = (x.to_bytes(4, "little") for x in (len(one["records"]), crc32(records)))
+        head = bytes.fromhex(one["head"])[:8] + bytes([one["round"]])
+        assert (b"\xc2" + head + count + crc + records).hex() == one["batch"]
+    for one in STEPS["ticket"]:
+        signed = b"cloister ticket 1\n" + bytes.fromhex(one["plan"]) + int(one["user"]).to_bytes(8, "little")
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(one["public"])).verify(bytes.fromhex(one["ticket"]), signed)
+
+
+def test_the_page_s_example_is_a_vector() -> None:
+    text = PAGE.read_text()
+    dump = text[text.index("C1                       a report") :].partition("```")[0]
+    shown = "".join(line.partition("  ")[0].replace(" ", "") for line in dump.splitlines()).lower()
+    cases = [case for one in bundles("local-others") for case in one["cases"]]
+    (case,) = [case for case in cases if case["report"] == shown]
+    assert (case["row"], case["user"]) == ([1.0, 1.0], "44885")
+    words = re.search(r"secret words ([0-9A-F]{16}) and ([0-9A-F]{16})", text)
+    assert words is not None
+    assert [w.lower() for w in words.groups()] == case["words"]
+
+
+def test_every_member_of_a_bundle_is_on_the_page() -> None:
+    """A member that the page does not name is one that nobody can use."""
+    text, missing = PAGE.read_text(), set[str]()
+    for name in FILES:
+        for one in bundles(name):
+            missing |= {
+                member for member in _members(json.loads(one["bundle"])) if not re.search(rf"\b{member}\b", text)
+            }
+    assert not missing
+
+
+def _members(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value
+    if isinstance(value, (dict, list)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _members(one)
