@@ -142,7 +142,7 @@ class Desk:
             try:
                 accepted = await committer.add(found.users[fine], found.answers[fine])
             except DiskFailed:
-                raise Turned(503, "disk", retry_after(5)) from None
+                raise Turned(503, "disk" if self.opened is opened else "between rounds", retry_after(5)) from None
         refused["duplicate"] = sent - accepted
         refused = +refused
         self.counts.refused += refused
