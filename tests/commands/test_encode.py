@@ -27,7 +27,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.wire import reports as wire
 from cloister.collection.wire.columns import plan_of
-from cloister.core.errors import CloisterError
+from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.run.request import Request
 from tests.in_process import PROGRAM, cloister, program
@@ -442,3 +442,13 @@ def test_a_killed_encoder_leaves_nothing_that_looks_like_reports(tmp_path: Path)
         for path in tmp_path.glob("r/.part-*.tmp"):
             path.unlink()
     assert caught
+
+
+def test_a_round_that_has_no_bytes_is_refused_before_anybody_is_charged(folder: Path, plan: CollectionPlan) -> None:
+    encoder, state = PlanEncoder(plan), State(folder / "state")
+    encoder.round = attrs.evolve(encoder.round, index=255)
+    table = RowTable(encoder, [str(folder / "mine.npy")], Naming(first=0))
+    with pytest.raises(InvalidInput, match="rounds 1 to 255"):
+        collect(encoder, table, folder / "out", "bytes", state)
+    assert state.spent(0) == 0
+    assert not (folder / "out").exists()

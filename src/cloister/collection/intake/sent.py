@@ -19,7 +19,7 @@ import numpy as np
 
 from cloister.collection.intake.refusals import InputKind, Intake
 from cloister.collection.intake.sources import Given, Sources, Stream, Stretch
-from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.answers import form_of
 from cloister.collection.wire.batches import STAMP, BatchForm, Parsed
 from cloister.collection.wire.blocks import parsed
 from cloister.collection.wire.columns import with_arrow
@@ -57,7 +57,7 @@ class Sieve:
     @property
     def form(self) -> BatchForm:
         """The form of the round's reports as bytes."""
-        return BatchForm(self.head, self.round.index + 1, layout_of(self.round).bytes)
+        return form_of(self.head, self.round)
 
     def batches(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a Parquet or Arrow file, a bounded number at a time; none if it is refused or of an earlier
