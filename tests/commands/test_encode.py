@@ -447,7 +447,7 @@ def test_a_killed_encoder_leaves_nothing_that_looks_like_reports(tmp_path: Path)
 def test_a_round_that_has_no_bytes_is_refused_before_anybody_is_charged(folder: Path, plan: CollectionPlan) -> None:
     encoder, state = PlanEncoder(plan), State(folder / "state")
     encoder.round = attrs.evolve(encoder.round, index=255)
-    table = RowTable(encoder, [str(folder / "mine.npy")], Naming(first=0))
+    table = RowTable(encoder, [str(folder / "mine.parquet")], Naming(first=0))
     with pytest.raises(InvalidInput, match="rounds 1 to 255"):
         collect(encoder, table, folder / "out", "bytes", state)
     assert state.spent(0) == 0
