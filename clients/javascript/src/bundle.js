@@ -2,12 +2,13 @@
 import { knows } from "./buckets.js";
 import { CHANNELS } from "./channels.js";
 import { keys, need, number, numbers, whole } from "./check.js";
-import { hex, Refused, ROUNDING, system, unhex } from "./words.js";
+import { hex, QUIET, Refused, ROUNDING, system, unhex } from "./words.js";
 
 const FORMAT = 1;
 const RARE = /"(nets|hashes|intervals|regions|created|assigned|privunit|duchi|gaussian-vectors|blanket|shares)"/;
 const TYPES = { i4: Int32Array, i8: BigInt64Array, f8: Float64Array };
 const HIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u; // could pass for lines of this client, or hide them
+const CROWD = "That is what the plan says of the shuffled messages: this device cannot check it.";
 const PLAIN = new Set(["columns", "words", "warnings"]);
 
 export class Bundle {
@@ -47,8 +48,8 @@ export class Bundle {
       trust === "Local"
         ? "This device has worked out from the coins that it throws that it keeps this."
         : Number.isFinite(alone)
-          ? `That holds for the shuffled messages. Before that, ${odds(alone)} (worked out from the coins).`
-          : "That holds for the shuffled messages; without an honest shuffler nothing does.";
+          ? `${CROWD} Before that, ${odds(alone)} (worked out from the coins).`
+          : `${CROWD} Without an honest shuffler nothing holds.`;
     const said =
       `What you send in ${rounds > 1 ? `all ${rounds} rounds` : "this round"} is at most ${odds(epsilon)} as ` +
       `likely with your row as with any other one (epsilon ${epsilon})${rest}. ${coins}`;
@@ -65,7 +66,7 @@ function getter(source, fetch) {
   if (typeof source === "function") return async (ending) => bytesOf(await source(ending));
   if (source?.json) return async (ending) => bytesOf(source[ending.slice(1)]);
   return async (ending) => {
-    const answer = await fetch(String(source).replace(/\.json$/, ending));
+    const answer = await fetch(String(source).replace(/\.json$/, ending), QUIET);
     if (!answer.ok) throw new Refused("server", `the bundle could not be read: status ${answer.status}`);
     return new Uint8Array(await answer.arrayBuffer());
   };
