@@ -207,7 +207,7 @@ function checkQuestion(content, question) {
     kind = CHANNELS[channel.kind];
   need(cells && kind, `a question of the kind '${channel.kind}', which this client does not know`);
   cost(question);
-  members(question, "vectors:object|null share:object|null alone:number|null");
+  members(question, "bucketing:int vectors:object|null share:object|null alone:number|null");
   whole(messages, 1, 2 ** 16, "messages");
   need(channel.levels.length === cells.sizes.length, "levels");
   if (vectors) checkVectors(vectors);
