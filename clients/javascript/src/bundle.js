@@ -2,7 +2,7 @@
 import { checkBuckets, checkDepth, checkVectors } from "./buckets.js";
 import { CHANNELS, MOST_EPSILON } from "./channels.js";
 import { key, keys, members, need, number, numbers, whole } from "./check.js";
-import { hex, Refused, ROUNDING, system, unhex } from "./words.js";
+import { hex, QUIET, Refused, ROUNDING, system, unhex } from "./words.js";
 
 const FORMAT = 1;
 const RARE = new RegExp(
@@ -14,6 +14,7 @@ const TYPES = { i4: Int32Array, i8: BigInt64Array, f8: Float64Array };
 const HIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 const SINES = "427a6507e910807d46cc244d4bcf41eedb31740e465979fdf4d83c83b428e7a7"; // another table would tell of a row
 const isText = (x) => typeof x === "string";
+const CROWD = "That is what the plan says of the shuffled messages: this device cannot check it.";
 const PLAIN = new Set(["columns", "words", "warnings"]);
 
 export class Bundle {
@@ -53,8 +54,8 @@ export class Bundle {
       trust === "Local"
         ? "This device has worked out from the coins that it throws that it keeps this."
         : Number.isFinite(alone)
-          ? `That holds for the shuffled messages. Before that, ${odds(alone)} (worked out from the coins).`
-          : "That holds for the shuffled messages; without an honest shuffler nothing does.";
+          ? `${CROWD} Before that, ${odds(alone)} (worked out from the coins).`
+          : `${CROWD} Without an honest shuffler nothing holds.`;
     const said =
       `What you send in ${rounds > 1 ? `all ${rounds} rounds` : "this round"} is at most ${odds(epsilon)} as ` +
       `likely with your row as with any other one (epsilon ${epsilon})${rest}. ${coins}`;
@@ -71,7 +72,7 @@ function getter(source, fetch) {
   if (typeof source === "function") return async (ending) => bytesOf(await source(ending));
   if (source?.json) return async (ending) => bytesOf(source[ending.slice(1)]);
   return async (ending) => {
-    const answer = await fetch(String(source).replace(/\.json$/, ending));
+    const answer = await fetch(String(source).replace(/\.json$/, ending), QUIET);
     if (!answer.ok) throw new Refused("server", `the bundle could not be read: status ${answer.status}`);
     return new Uint8Array(await answer.arrayBuffer());
   };
