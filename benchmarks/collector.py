@@ -29,7 +29,7 @@ from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import BatchForm
 from cloister.run.request import Request
 
-USERS, D = 50_000_000, 100
+USERS, D = 400_000_000, 100
 IN_BATCH = 5000
 
 
@@ -60,10 +60,10 @@ class Connection(asyncio.Protocol):
             self.done.set_result(None)
 
     def _next(self) -> None:
-        if time.perf_counter() >= self._until:
+        body = next(self._bodies, None) if time.perf_counter() < self._until else None
+        if body is None:
             self._transport.close()
             return
-        body = next(self._bodies)
         kind = "host: x\r\ncontent-type: application/octet-stream"
         head = f"POST /reports HTTP/1.1\r\n{kind}\r\ncontent-length: {len(body)}"
         self._answer, self._begun = b"", time.perf_counter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Thread
 from typing import Any
@@ -32,10 +32,12 @@ class Asked:
 
 
 class Recorder:
-    """An application that writes down what it is asked, and hands it on."""
+    """An application that writes down what it is asked, and hands it on. Attributes: asked, changed (what it answers
+    itself, by path: functions of the true body)."""
 
     def __init__(self, app: Any) -> None:
         self._app, self.asked = app, list[Asked]()
+        self.changed = dict[str, Callable[[bytes], bytes]]()
 
     def of(self, path: str) -> list[Asked]:
         return [asked for asked in self.asked if asked.path.partition("?")[0] == path]
@@ -51,8 +53,13 @@ class Recorder:
             body.extend(message.get("body", b""))
             return message
 
+        change = self.changed.get(scope["path"], bytes)
+
+        async def sending(message: Any) -> None:
+            await send({**message, "body": change(message["body"])} if message.get("body") else message)
+
         try:
-            await self._app(scope, receiving, send)
+            await self._app(scope, receiving, sending)
         finally:
             query = scope["query_string"].decode()
             own = [pair for pair in scope["headers"] if pair[0] != b"user-agent"]  # versions look like a row's numbers

@@ -137,11 +137,12 @@ NAMED = {"slider", "button", "image", "progressbar", "checkbox", "region", "head
 """What a reader of screens must be able to say the name of."""
 
 
-def test_a_phone_whose_collector_is_another_says_so(demonstration: tuple[str, Recorder], tmp_path: Path) -> None:
-    address, _ = demonstration
-    with Browser(tmp_path / "profile") as browser:
+def test_a_phone_refuses_what_was_changed_on_its_way_and_sends_nothing(tmp_path: Path) -> None:
+    with serving() as (address, recorder), Browser(tmp_path / "profile") as browser:
+        recorder.changed["/bundle-1.json"] = lambda body: body.replace(b'"users":4000', b'"users":4001')
         browser.open(f"{address}/")
-        browser.wait("!document.querySelector('#send').disabled")
-        changed = "Bundle.load(new URL('bundle-1.json', location), {sha256: '0'.repeat(64)})"
-        refused = f"import('/client/index.js').then(({{Bundle}}) => {changed}).then(String, (error) => error.kind)"
-        assert browser.value(refused) == "bundle"
+        browser.wait("!document.querySelector('#alarm').hidden")
+        assert "this bundle is refused" in browser.value("document.querySelector('#alarm').textContent")
+        assert browser.value("document.querySelector('#send').disabled && document.querySelector('#start').disabled")
+        browser.click("#send")
+        assert recorder.of("/reports") == []

@@ -5,57 +5,38 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+from tests.reference_client import forms
+from tests.reference_client.forms import Wrong as Wrong, need
+
 Facts: TypeAlias = dict[str, Any]
 ALL = 2**64
 BYTES = {"u1": 1, "u2": 2, "u4": 4, "u8": 8}
-KEY, HASH = re.compile("[0-9a-f]{32}"), re.compile("[0-9a-f]{64}")
-DOMAINS = {"box", "ball", "reframed", "graded"}
-BUCKETINGS = {
-    "one", "grid", "directions", "signs", "centers", "shells", "distances", "columns", "quadtree", "nets", "last",
-    "spared", "hashes", "intervals", "regions", "created", "assigned",
-}  # fmt: skip
 SINES = "427a6507e910807d46cc244d4bcf41eedb31740e465979fdf4d83c83b428e7a7"
 """Of the table of sines, 1025 doubles."""
-
-VECTORS = {"rows", "offsets", "clipped"}
-PARALLEL = ("lower", "upper", "middle", "sides", "offset", "scale")
-
-
-class Wrong(Exception):
-    """A bundle that a client refuses."""
-
-
-def need(right: object, why: str) -> None:
-    if not right:
-        raise Wrong(why)
 
 
 def check(bundle: str, arrays: bytes) -> None:
     """Raises: Wrong."""
     try:
-        _check(json.loads(bundle), arrays)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ZeroDivisionError) as error:
+        need(len(bundle) <= 2**26 and len(arrays) <= 2**30, "too long")
+        _check(json.loads(bundle, object_pairs_hook=forms.once, parse_constant=forms.no_number), arrays)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
         raise Wrong(f"a member is missing, or of another type: {error!r}") from error
 
 
 def _check(facts: Facts, arrays: bytes) -> None:
-    need(facts["bundle"] == 1, "another version: a newer client is needed")
+    forms.head(facts)
     stated = {"bytes": len(arrays), "sha256": hashlib.sha256(arrays).hexdigest()}
     need(facts["arrays"] == stated, "the arrays are others")
     _arrays(facts, arrays)
-    need(HASH.fullmatch(facts["head"]) and HASH.fullmatch(facts["plan"]), "no hashes")
-    need(1 <= facts["round"] <= facts["rounds"] <= 255, "no such round")
-    need(facts["round"] > 1 or facts["head"] == facts["plan"], "round 1 is named by its plan")
-    need(0 < facts["epsilon"] < math.inf and 0 <= facts["delta"] < 1, "a cost")
-    need(facts["trust"] in ("Local", "Shuffled"), "another trust model")
-    _domain(facts["domain"], facts["dimension"])
+    forms.domain(facts["domain"], facts["dimension"])
     for one in facts["bucketings"]:
-        need(one["kind"] in BUCKETINGS, "an unknown bucketing")
+        forms.bucketing(one)
+    need(1 <= len(facts["questions"]) < 2**16 - 1, "questions")
     for question in facts["questions"]:
         _question(facts, question)
     _drawings(facts)
@@ -75,32 +56,18 @@ def _arrays(value: Any, arrays: bytes, name: str = "") -> None:
             _arrays(one, arrays)
 
 
-def _domain(domain: Facts, dimension: int) -> None:
-    need(domain["kind"] in DOMAINS, "an unknown domain")
-    for name in PARALLEL:
-        need(name not in domain or len(domain[name]) == dimension, f"{name} is of other columns")
-        need(all(math.isfinite(x) for x in domain.get(name, ())), f"{name} is infinite")
-    need(all(a < b for a, b in zip(domain.get("lower", ()), domain.get("upper", ()), strict=True)), "bounds")
-    need(all(0 <= side <= 2**20 for side in domain.get("sides", ())) and 0 not in domain.get("scale", ()), "sides")
-    if "unit" in domain:
-        need(2.0**-1000 <= domain["unit"] <= 2.0**1000 and math.frexp(domain["unit"])[0] == 0.5, "unit")
-    need(1 <= domain.get("max_norm", 1) <= 2**20, "max_norm")
-    for name in ("then", "others"):
-        if name in domain:
-            _domain(domain[name], dimension)
-
-
 def _question(facts: Facts, question: Facts) -> None:
     need(0 <= question["bucketing"] < len(facts["bucketings"]), "no such bucketing")
-    need(0 < question["epsilon"] < math.inf and 0 <= question["delta"] < 1, "a cost")
+    forms.cost(question)
+    _alone(facts["trust"] == "Local", question)
     if question["share"] is not None:
-        need(KEY.fullmatch(question["share"]["key"]), "a key")
+        need(forms.KEY.fullmatch(question["share"]["key"]), "a key")
         need(0 <= question["share"]["from"] < question["share"]["to"] <= 2**53, "a share of nobody")
     channel, sizes = question["channel"], [int(n) for n in facts["bucketings"][question["bucketing"]]["sizes"]]
     need(len(channel["levels"]) == len(sizes) >= 1 and all(1 <= size < 2**62 for size in sizes), "levels")
     if channel["kind"] != "vectors":
         need([int(level["size"]) for level in channel["levels"]] == sizes, "levels of other sizes")
-    _vectors(question["vectors"], channel)
+    forms.vectors(question["vectors"], channel, facts["dimension"])
     if channel["kind"] in ("blanket", "shares"):
         need(facts["trust"] == "Shuffled" and question["share"] is None, "messages go to a shuffler, from everybody")
         _messages(question, channel)
@@ -108,17 +75,13 @@ def _question(facts: Facts, question: Facts) -> None:
         _report(facts, question, channel)
 
 
-def _vectors(vectors: Facts | None, channel: Facts) -> None:
-    kind = channel["kind"]
-    need(kind in ("counts", "vectors", "gaussian-vectors", "blanket", "shares"), "an unknown channel")
-    if vectors is None:
-        need(kind in ("counts", "blanket") or (kind == "shares" and channel["width"] == 1), "no vectors")
-        return
-    need(kind not in ("counts", "blanket") and vectors["kind"] in VECTORS, "unknown vectors")
-    need(vectors["l2"] >= 1 and vectors["l2"] ** 2 < 2**53 and vectors["l1"] >= 1, "bounds of vectors")
-    same = {"vectors": ("dimension", "l2"), "gaussian-vectors": ("dimension", "l2", "l1"), "shares": ()}[kind]
-    need(all(vectors[name] == channel[name] for name in same), "vectors of another bound")
-    need(kind != "shares" or vectors["dimension"] == channel["width"], "vectors of another dimension")
+def _alone(local: bool, question: Facts) -> None:
+    if local:
+        need(question["alone"] == question["epsilon"], "a report costs more alone than together")
+    elif question["channel"]["kind"] in ("blanket", "shares"):
+        need(question["alone"] is None, "messages have no coin of their own")
+    else:
+        need(0 < question["alone"] <= 1024, "a cost alone")
 
 
 def _messages(question: Facts, channel: Facts) -> None:
@@ -128,6 +91,7 @@ def _messages(question: Facts, channel: Facts) -> None:
     else:
         many, wide, at = channel["slots"] * channel["shares"], 4 + BYTES[channel["dtype"]], 0
         need(channel["dtype"] == ("u4" if channel["bits"] <= 32 else "u8") and 2 <= channel["bits"] <= 62, "bits")
+        need(0 < channel["sigma"] <= 2**56 and -64 <= channel["shift"] <= 62 and channel["shares"] >= 2, "noise")
         for level in channel["levels"]:
             whole = level["places"] == int(level["size"])
             need(level["at"] == at and (level["place"] is None) == (level["sign"] is None) == whole, "places")
@@ -136,14 +100,17 @@ def _messages(question: Facts, channel: Facts) -> None:
     for level in channel["levels"]:
         _keys(level)
     need((question["messages"], question["body_bytes"]) == (many, many * wide), "messages")
+    need(many <= 2**16, "too many messages")
 
 
 def _report(facts: Facts, question: Facts, channel: Facts) -> None:
     shuffled, wide, key = facts["trust"] == "Shuffled", BYTES[channel["dtype"]], channel["level_key"]
-    need(question["messages"] == 1, "one message")
+    need(question["messages"] == 1 and wide <= 4, "one message")
     need(question["body_bytes"] == 8 * shuffled + channel["width"] * wide, "the body's length")
-    need(key is None or KEY.fullmatch(key), "a key")
+    need(key is None or forms.KEY.fullmatch(key), "a key")
     levels, at = channel["levels"], 0
+    shares = {"users"} if key else {"budget"} if len(levels) > 1 else {"users", "budget"}
+    need(channel["share"] in shares, "levels that share something else")
     for level in levels:
         need(level["at"] == (at if key is None else 0) and level["width"] == _width(channel, level), "a level's place")
         at += level["width"]
@@ -154,10 +121,9 @@ def _report(facts: Facts, question: Facts, channel: Facts) -> None:
     need(channel["width"] == max(level["at"] + level["width"] for level in levels), "a report's width")
     answers = len(levels) if key is None else 1
     if channel["kind"] == "gaussian-vectors":
-        need(wide == 4, "another type")
+        need(wide == 4 and not shuffled, "another type, or trust")
         _gaussian(channel, question, answers)
         return
-    need(shuffled or question["alone"] == question["epsilon"], "a report costs more alone than together")
     for level in levels:
         _coin(level, Fraction(question["alone"]) / answers, channel.get("dimension", 0))
 
@@ -173,7 +139,7 @@ def _width(channel: Facts, level: Facts) -> int:
 
 def _keys(level: Facts) -> None:
     for name in ("low", "high", "shift", "row", "bucket", "nobody"):
-        need(name not in level or KEY.fullmatch(level[name]), "a key")
+        need(name not in level or forms.KEY.fullmatch(level[name]), "a key")
 
 
 def _drawings(facts: Facts) -> None:
@@ -193,6 +159,7 @@ def _drawings(facts: Facts) -> None:
         for cost in ("epsilon", "delta"):
             drawn = [max(facts["questions"][j][cost] for j in one["questions"]) for one in facts["drawings"]]
             need(sum(drawn) <= facts[cost] * (1 + 1e-9), f"the questions cost more {cost} than the plan")
+    need(facts["answer_bytes"] <= 2**26 - 72, "an answer that fits no batch")
     need(facts["answer_bytes"] == sum(one["bytes"] for one in facts["drawings"]), "the answer's length")
 
 
@@ -233,10 +200,14 @@ def _coin(level: Facts, epsilon: Fraction, dimension: int) -> None:
     elif kind == "codebook":
         near, far, k, size = int(level["near"]), int(level["far"]), level["inside"], level["size"]
         need(size in (128, 256, 512, 1024, 2048, 4096) and dimension < size and 1 <= k <= size, "size")
-        need(near * k + far * (2 * size - k) == ALL and near <= limit * far, "near is beyond epsilon")
-        need(len(level["signs"]) == 3 * size // 64 and all(map(KEY.fullmatch, level["signs"])), "signs")
+        need(near * k + far * (2 * size - k) == ALL, "near and far do not add up")
+        need(near <= limit * far and far <= limit * near, "near is beyond epsilon")
+        most = 60 if size <= 256 else 124
+        need(level["bits"] >= 0 and 2 * level["bits"] + 3 * (size.bit_length() - 1) <= most, "bits")
+        need(len(level["signs"]) == 3 * size // 64 and all(map(forms.KEY.fullmatch, level["signs"])), "signs")
     elif kind == "duchi":
-        need(int(level["coin"]) <= limit * (ALL - int(level["coin"])), "coin is beyond epsilon")
+        sides = int(level["coin"]), ALL - int(level["coin"])
+        need(max(sides) <= limit * min(sides), "coin is beyond epsilon")
     elif kind == "privunit":
         _privunit(level, epsilon, dimension + 1)
     else:
@@ -246,7 +217,7 @@ def _coin(level: Facts, epsilon: Fraction, dimension: int) -> None:
 def _privunit(level: Facts, epsilon: Fraction, size: int) -> None:
     t, off = int(level["coin"]) / ALL, (-(-size // 2) + 1) / 2**29 + 2.0**-25
     cap = _cap(level["gamma"], size)
-    need(level["gamma"] >= 0 and cap > off and level["together"] >= 1, "the cap")
+    need(level["gamma"] >= 0 and level["gamma"] ** 2 < size and cap > off and 1 <= level["together"] <= 8, "the cap")
     low, high = cap - off, cap + off
     ratio = (high + (1 - high) * t) / (low + (1 - low) * t) / t
     need(ratio <= math.exp(epsilon) * (1 + 2.0**-26), "coin is beyond epsilon")
@@ -263,7 +234,9 @@ def _cap(gamma: float, size: int) -> float:
 
 def _gaussian(channel: Facts, question: Facts, answers: int) -> None:
     sigma, epsilon = channel["sigma"], question["epsilon"]
-    need(sigma >= 2.0**22, "sigma is too small")
+    need(2.0**22 <= sigma <= 2**56 and -64 <= channel["shift"] <= 62, "sigma is too small, or too large")
+    need(1 <= channel["farthest"] < 2**31, "farthest")
+    need(all(level["longest"] > 0 and int(level["most"]) > 0 for level in channel["levels"]), "longest")
     mu = 2 * math.sqrt(answers) * channel["l2"] * 2.0 ** channel["shift"] / sigma
     delta = _normal(mu / 2 - epsilon / mu) - math.exp(epsilon) * _normal(-mu / 2 - epsilon / mu)
     need(delta <= question["delta"] * (1 + 1e-6), "sigma is beyond epsilon and delta")

@@ -57,7 +57,7 @@ def steps() -> str:
 
 
 def refused() -> str:
-    cases = wrong.made([bundle_of(plan_of(one)) for one in wrong.PLANS])
+    cases = wrong.made([bundle_of(plan_of(one)) for one in wrong.plans()])
     return text("wrong", "Bundles that a client refuses.", cases=cases)
 
 

@@ -57,11 +57,19 @@ def _counts(name: str, **options: Any) -> Planned:
 
 
 def _vectors(
-    name: str, dimension: int, plain: bool = False, method: str = "tree-coreset-lsh", **options: Any
+    name: str, dimension: int, plain: bool = False, method: str = "tree-coreset-lsh", cases: int = 10, **options: Any
 ) -> Planned:
     return planned(
-        f"{name} {dimension} {options}", method, dimension, components={"sums": name}, trust="local", cases=10,
+        f"{name} {dimension} {options}", method, dimension, components={"sums": name}, trust="local", cases=cases,
         options={f"sums.{option}": value for option, value in options.items()}, plain=plain,
+    )  # fmt: skip
+
+
+def _wide(randomiser: str, dimension: int) -> Planned:
+    """Vectors of many columns in few buckets: long sums of doubles."""
+    return planned(
+        f"wide {randomiser}", "one-round", dimension, components={"sums": "hadamard-vector"}, cases=4,
+        options={"sums.randomiser": randomiser, "tree.cells": 4}, plain=randomiser == "privunit",
     )  # fmt: skip
 
 
@@ -88,11 +96,12 @@ GROUPS = (
         "local-vectors", "Every randomiser of a vector, levels sharing users and budget.",
         (
             _vectors("hadamard-vector", 3), _vectors("hadamard-vector", 3, share="budget"),
-            _vectors("hadamard-vector", 130), _vectors("explicit-histogram-vector", 300, randomiser="one-byte"),
+            _vectors("hadamard-vector", 130), _vectors("explicit-histogram-vector", 300, cases=5, randomiser="one-byte"),
             _vectors("explicit-histogram-vector", 3, plain=True, randomiser="privunit"),
             _vectors("hadamard-vector", 4, plain=True, randomiser="privunit", share="budget"),
             _vectors("explicit-histogram-vector", 4, randomiser="duchi"),
             _vectors("hadamard-vector", 1, randomiser="duchi", share="budget"),
+            *(_wide(one, dimension) for one, dimension in (("privunit", 20), ("duchi", 21), ("one-byte", 100))),
         ),
     ),
     Group(

@@ -12,12 +12,16 @@ import attrs
 import numpy as np
 import pytest
 
+from cloister.accounting.composition import Spent
+from cloister.accounting.total import Total
 from cloister.collection.plan import bundle_folder
-from cloister.collection.plan.bundle import Bundle, bundle_of
+from cloister.collection.plan.bundle import Bundle, addable, bundle_of
 from cloister.collection.plan.plan import CollectionPlan, read
 from cloister.collection.plan.publish import publish, words
 from cloister.collection.wire.answers import layout_of
+from cloister.core.budget import Budget, Event, Share
 from cloister.core.errors import Damaged, InvalidInput, Refused
+from cloister.core.randomness import PublicRng
 from cloister.plugins.oracles.local.counts.hashed_response import Hashed
 from cloister.run.request import Request
 from tests.collection.shuffled_plans import small_plan
@@ -174,6 +178,60 @@ def test_there_is_no_bundle_of_a_round_that_is_not_asked_yet(folder: Path) -> No
     for number in (0, 2):
         with pytest.raises(Refused, match="the open one is 1"):
             bundle_of(folder, number)
+
+
+def test_what_an_accountant_shows_but_a_device_cannot_add_up_has_no_bundle() -> None:
+    """A third party's method in rho: its plan is within its total, and devices would refuse it for their sum."""
+    total, rho = Total(0.6, 1e-6), Budget("zcdp", 0.5 * 0.01**2)
+    events = [Event("small", rho, pure=0.01) for _ in range(100)]
+    assert Spent.on(events).epsilon(total.delta) < total.epsilon
+    with pytest.raises(Refused, match=r"one person answers add up to epsilon = 1 and delta = 0, above the plan's 0\.6"):
+        addable(total, events)
+    addable(total, events[:60])
+
+
+def test_noise_without_an_epsilon_of_its_own_has_no_bundle_for_one_person_alone() -> None:
+    with pytest.raises(Refused, match="has no epsilon of its own"):
+        addable(Total(1.0, 1e-6), [Event("wide", Budget("zcdp", 1e-9))])
+    with pytest.raises(Refused, match=r"delta = 2e-06, above"):
+        addable(Total(1.0, 1e-6), [Event("rare", Budget("pure", 0.1), delta=2e-6)])
+
+
+def test_people_who_are_divided_over_questions_add_up_only_what_one_of_them_answers() -> None:
+    key = PublicRng.from_seed(1)
+    halves = [Budget("pure", 1.0, Share(key, part, part / 2, (part + 1) / 2)) for part in (0, 1)]
+    addable(Total(1.0, 0.0), [Event("half", budget) for budget in halves])
+    with pytest.raises(Refused, match="add up to epsilon = 2"):
+        addable(Total(1.0, 0.0), [Event("half", halves[0])] * 2)
+
+
+def test_a_plan_whose_questions_come_to_more_than_its_total_has_no_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = local()
+    twice = tuple(attrs.evolve(one, parts=tuple(map(_dear, one.parts))) for one in plan.rounds())
+    monkeypatch.setattr(CollectionPlan, "rounds", lambda self: twice)
+    with pytest.raises(Refused, match="add up to epsilon = 4 and delta = 0, above the plan's 2 and 0"):
+        bundle_of(plan)
+
+
+def _dear(part: Any) -> Any:
+    """The question, answered by a channel that costs twice as much."""
+    return attrs.evolve(part, channel=Dear(part.channel))
+
+
+@final
+@attrs.frozen
+class Dear:
+    """Args: inner (a channel)."""
+
+    inner: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything twice."""
+        return self.inner.events * 2
 
 
 @final

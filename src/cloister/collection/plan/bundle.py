@@ -15,12 +15,15 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, final
 
 import attrs
 
+from cloister.accounting.accountant import ROUNDING
 from cloister.accounting.composition import Spent
+from cloister.accounting.total import Total
 from cloister.collection.plan import canonical_json
 from cloister.collection.plan.costs import asked_share
 from cloister.collection.plan.plan import CollectionPlan
@@ -100,10 +103,12 @@ def bundle_of(
     """The bundle of a round. Args: number (of the round, from 1; None: the open one).
 
     Raises:
-        Refused: there is no such round yet; the round is not what was published; or one of the plan's components cannot
-            be described to devices that run no Python.
+        Refused: there is no such round yet; the round is not what was published; one of the plan's components cannot
+            be described to devices that run no Python; or devices would refuse the bundle (``addable``).
     """
     transcript = transcript_of(plan)
+    if transcript.plan.crowd is None:
+        addable(transcript.plan.total, (event for round in transcript.plan.rounds() for event in round.events))
     if number is not None:
         if not 1 <= number <= min(transcript.index + 1, transcript.plan.length):
             raise Refused(f"round {number} is not asked yet, or never: the open one is {transcript.index + 1}")
@@ -114,6 +119,25 @@ def bundle_of(
     facts["arrays"] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return Bundle(text.encode() + b"\n", content)
+
+
+def addable(total: Total, events: Iterable[Event]) -> None:
+    """Under Local trust a device trusts no accountant: it adds up the epsilons and deltas of the questions that it
+    answers, over all rounds, and refuses what comes to more than the plan says it costs.
+
+    Raises: Refused: these events add up to more, or have noise that no sum of epsilons covers.
+    """
+    spent = Spent.on(events)
+    if spent.needs_delta:
+        raise Refused(
+            "no bundle can be made of this plan: some of its noise has no epsilon of its own, and devices add those up"
+        )
+    if spent.pure > total.epsilon * ROUNDING or spent.delta > total.delta * ROUNDING:
+        raise Refused(
+            f"no bundle can be made of this plan: the questions that one person answers add up to epsilon = "
+            f"{spent.pure:.6g} and delta = {spent.delta:.6g}, above the plan's {total.epsilon:.6g} and "
+            f"{total.delta:.6g}. The accountant can show less than the sum, a device only adds"
+        )
 
 
 def _read(text: bytes, arrays: bytes, number: int) -> Bundle:
@@ -158,23 +182,20 @@ def _question(
     if buckets not in bucketings:
         bucketings.append(buckets)
     events = part.channel.events
-    spent = Spent.on(events)
+    spent, local = Spent.on(events), plan.crowd is None
+    epsilon = spent.pure if local else spent.epsilon(plan.total.delta)
     return {
         "bucketing": bucketings.index(buckets),
         "vectors": None if part.vectors is None else described(part.vectors, arrays),
         "share": None if part.user_share is None else _share(part.user_share),
         "channel": described(part.channel, arrays), "messages": messages(part), "body_bytes": body_bytes,
-        "epsilon": spent.epsilon(plan.total.delta), "delta": spent.delta,
-        "alone": _alone(events, plan.crowd is not None),
+        "epsilon": epsilon, "delta": spent.delta, "alone": epsilon if local else _alone(spent),
     }  # fmt: skip
 
 
-def _alone(events: tuple[Event, ...], shuffled: bool) -> float | None:
-    """The epsilon of an answer by itself, whoever sees it; None if nothing holds then, or its noise is Gaussian."""
-    if not shuffled and any(event.spent.measure == "gaussian" for event in events):
-        return None
-    found = sum(event.epsilon_without_shuffler if shuffled else event.spent.epsilon for event in events)
-    return found if found < math.inf else None
+def _alone(spent: Spent) -> float | None:
+    """The epsilon of an answer that no shuffler mixes; None if nothing holds then."""
+    return spent.epsilon_without_shuffler if math.isfinite(spent.epsilon_without_shuffler) else None
 
 
 def _share(share: Share) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def advance(
             raise InvalidInput(
                 f"{intake.accepted:,} reports count, at least {least:,} are wanted: nothing was closed or published"
             )
-        transcript = transcript.publish(plan, answers)
+        transcript = bundle_folder.publish(transcript, plan, answers)
     return Advanced(transcript, intake, result_of(transcript) if transcript.done else None)
 
 

@@ -47,7 +47,7 @@ export class Found {
       find("progress").max = this.people;
       find("progress").value = reports;
       const few = reports && !centers.length ? " Too few for centres yet: noise hides the groups." : "";
-      const said = `${grouped(reports)} of ${grouped(this.people)} reports, ${grouped(reports * this.bytes)} bytes in all.`;
+      const said = `${grouped(reports)} of ${grouped(this.people)} reports: ${grouped(reports * this.bytes)} bytes of answers.`;
       find("came").textContent = said + few;
       this.draw(centers);
     } catch {

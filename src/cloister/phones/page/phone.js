@@ -24,9 +24,9 @@ export class Phone {
     return { columns, lower: domain.lower, upper: domain.upper };
   }
 
-  /** Bytes of a report. */
+  /** Bytes of an answer. */
   get bytes() {
-    return 18 + this.bundle.content.answer_bytes;
+    return this.bundle.content.answer_bytes;
   }
 
   /** Lines that say what the person is promised. */
