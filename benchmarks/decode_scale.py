@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=10_000)
     parser.add_argument("--engines", nargs="+", default=["processes"])
     given = parser.parse_args()
-    heads = "reports", "engine", "batches of", "MB", "seconds", "CPU seconds", "MB here", "MB of a worker"
+    heads = "reports", "engine", "batches of", "MB", "seconds", "CPU seconds"
     print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
     for people in given.people:
         plan, folder = made(given.what, people), given.folder / f"{given.what}-{people}"
@@ -109,11 +109,8 @@ def main() -> None:
                 done = shuffle(plan, folder / "reports", folder / f"out-{engine}", **spread).people
             assert done == people
             took, used = time.perf_counter() - start, spent() - cpu
-            here, worker = (
-                resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-            )
             cells = f"{people:,}", engine, f"{given.batch:,}", f"{size / 1e6:,.0f}", f"{took:.1f}", f"{used:.1f}"
-            print("| " + " | ".join([*cells, f"{here:.0f}", f"{worker:.0f}"]) + " |", flush=True)
+            print("| " + " | ".join(cells) + " |", flush=True)
         shutil.rmtree(folder)
 
 

@@ -27,7 +27,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.wire import reports as wire
 from cloister.collection.wire.columns import plan_of
-from cloister.core.errors import CloisterError
+from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.run.request import Request
 from tests.in_process import PROGRAM, cloister, program
@@ -86,7 +86,9 @@ def test_from_rows_to_reports(tmp_path: Path) -> None:
 
 def test_json_for_programs(folder: Path) -> None:
     done = cloister("plan", *WANTED, "--dimension", "5", "--out", "other", "--json", folder=folder)
-    assert json.loads(done.stdout) == json.loads((folder / "other" / "plan.json").read_text())
+    said = json.loads(done.stdout)
+    assert said.pop("liars")["shares"]
+    assert said == json.loads((folder / "other" / "plan.json").read_text())
     done = cloister(
         "encode",
         "plan",
@@ -440,3 +442,13 @@ def test_a_killed_encoder_leaves_nothing_that_looks_like_reports(tmp_path: Path)
         for path in tmp_path.glob("r/.part-*.tmp"):
             path.unlink()
     assert caught
+
+
+def test_a_round_that_has_no_bytes_is_refused_before_anybody_is_charged(folder: Path, plan: CollectionPlan) -> None:
+    encoder, state = PlanEncoder(plan), State(folder / "state")
+    encoder.round = attrs.evolve(encoder.round, index=255)
+    table = RowTable(encoder, [str(folder / "mine.parquet")], Naming(first=0))
+    with pytest.raises(InvalidInput, match="rounds 1 to 255"):
+        collect(encoder, table, folder / "out", "bytes", state)
+    assert state.spent(0) == 0
+    assert not (folder / "out").exists()

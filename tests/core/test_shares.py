@@ -15,9 +15,10 @@ from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.lattice import Bound
+from cloister.core.portions import SIGNIFICANCE, Portion
 from cloister.core.questions import OpenedQuestion, Round, Rows
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.shares import SIGNIFICANCE, Portion, doubts
+from cloister.core.shares import doubts
 from cloister.core.shuffling import asked, messages, numbers
 from cloister.core.trust import Local, Shuffled
 from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
@@ -206,5 +207,5 @@ def test_the_significance_is_that_of_the_round() -> None:
             counts[0], counts[1] = expected + more, expected - more
             alone = min(Portion("", c, n, 1 / many).log_chance() for c in counts)
             assert bool(doubts(Round(0, Local, BOX, parts), counts, nothing)) == (
-                alone <= math.log(SIGNIFICANCE / many)
+                alone <= math.log(SIGNIFICANCE / 2 / many)
             )

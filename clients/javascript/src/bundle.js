@@ -2,11 +2,13 @@
 import { knows } from "./buckets.js";
 import { CHANNELS } from "./channels.js";
 import { keys, need, number, numbers, whole } from "./check.js";
-import { hex, Refused, ROUNDING, system, unhex } from "./words.js";
+import { hex, QUIET, Refused, ROUNDING, system, unhex } from "./words.js";
 
 const FORMAT = 1;
 const RARE = /"(nets|hashes|intervals|regions|created|assigned|privunit|duchi|gaussian-vectors|blanket|shares)"/;
 const TYPES = { i4: Int32Array, i8: BigInt64Array, f8: Float64Array };
+const HIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u; // could pass for lines of this client, or hide them
+const CROWD = "That is what the plan says of the shuffled messages: this device cannot check it.";
 const PLAIN = new Set(["columns", "words", "warnings"]);
 
 export class Bundle {
@@ -38,16 +40,16 @@ export class Bundle {
 
   /** What the person who answers is promised, in words. */
   get promise() {
-    const { words, warnings, epsilon, delta, trust, rounds, questions } = this.content;
+    const { words, warnings, epsilon, delta, trust, rounds } = this.content;
     const odds = (e) => `${Number(Math.exp(e).toPrecision(3))} times`;
     const rest = delta ? `, but for a chance of ${delta}` : "";
-    const alone = Math.max(...questions.map(({ alone }) => alone ?? Infinity));
+    const alone = together(this.content, ({ alone }) => alone ?? Infinity);
     const coins =
       trust === "Local"
         ? "This device has worked out from the coins that it throws that it keeps this."
         : Number.isFinite(alone)
-          ? `That holds for the shuffled messages. Before that, ${odds(alone)} (worked out from the coins).`
-          : "That holds for the shuffled messages; without an honest shuffler nothing does.";
+          ? `${CROWD} Before that, ${odds(alone)} (worked out from the coins).`
+          : `${CROWD} Without an honest shuffler nothing holds.`;
     const said =
       `What you send in ${rounds > 1 ? `all ${rounds} rounds` : "this round"} is at most ${odds(epsilon)} as ` +
       `likely with your row as with any other one (epsilon ${epsilon})${rest}. ${coins}`;
@@ -64,7 +66,7 @@ function getter(source, fetch) {
   if (typeof source === "function") return async (ending) => bytesOf(await source(ending));
   if (source?.json) return async (ending) => bytesOf(source[ending.slice(1)]);
   return async (ending) => {
-    const answer = await fetch(String(source).replace(/\.json$/, ending));
+    const answer = await fetch(String(source).replace(/\.json$/, ending), QUIET);
     if (!answer.ok) throw new Refused("server", `the bundle could not be read: status ${answer.status}`);
     return new Uint8Array(await answer.arrayBuffer());
   };
@@ -122,14 +124,14 @@ function checked(content) {
   need(/^[0-9a-f]{64}$/.test(plan) && /^[0-9a-f]{64}$/.test(head) && (round !== 1 || head === plan), "head");
   whole(rounds, 1, 255, "rounds");
   whole(round, 1, rounds, "round");
-  need(trust === "Local" || trust === "Shuffled", "trust");
+  need(trust === "Local" || (trust === "Shuffled" && rounds === 1), "trust");
   whole(content.users, 1, Number.MAX_SAFE_INTEGER, "users");
   whole(dimension, 1, 2 ** 20, "dimension");
   number(content.epsilon, Number.MIN_VALUE, 1e6, "epsilon");
   number(content.delta, 0, 1, "delta");
   need(columns === null || (columns.length === dimension && new Set(columns).size === dimension), "columns");
   need(
-    [content.words, content.warnings].every((lines) => lines.every((line) => typeof line === "string")),
+    [content.words, content.warnings].every((lines) => lines.every((line) => typeof line === "string" && !HIDDEN.test(line))),
     "words",
   );
   checkDomain(content.domain, dimension);
@@ -194,6 +196,7 @@ function checkQuestion(content, question) {
   const alone = (question.alone ??= content.trust === "Local" ? epsilon : null);
   const bytes = kind.check(channel, question, cells.sizes);
   question.single = channel.kind !== "blanket" && channel.kind !== "shares";
+  need(question.single || content.trust === "Shuffled", "messages without a shuffler"); // they have no coins
   if (question.single) number(alone, Number.MIN_VALUE, 1e6, "alone");
   need(content.trust === "Shuffled" || alone === epsilon, "alone");
   const head = question.single && content.trust === "Shuffled" ? 8 : 0;
@@ -224,12 +227,14 @@ function checkDrawings({ drawings, questions, trust, answer_bytes }) {
   need(bytes === answer_bytes && bytes <= 2 ** 26, "answer_bytes");
 }
 
-/** What this round costs a user (epsilon, delta), where questions add up: she answers one question of each drawing. */
+/** What a user answers, added up, at most: one question of each drawing. */
+const together = ({ drawings, questions }, of) =>
+  drawings.reduce((sum, drawing) => sum + Math.max(...drawing.questions.map((q) => of(questions[q]))), 0);
+
+/** What this round costs a user: epsilon, delta. */
 function costs({ drawings, questions, trust, epsilon, delta }) {
-  if (trust === "Shuffled") return [0, 0];
-  const most = (what) =>
-    drawings.reduce((sum, drawing) => sum + Math.max(...drawing.questions.map((q) => questions[q][what])), 0);
-  const both = [most("epsilon"), most("delta")];
+  if (trust === "Shuffled") return [epsilon, delta]; // the crowd's, for a plan of one round
+  const both = ["epsilon", "delta"].map((what) => together({ drawings, questions }, (question) => question[what]));
   need(
     both[0] <= epsilon * (1 + ROUNDING) && both[1] <= delta * (1 + ROUNDING),
     "its questions cost more than the plan",

@@ -1,7 +1,7 @@
 /** A person's side of plans: what was answered, what is left of a lifetime, and sending. No clock is read. */
 import { Bundle } from "./bundle.js";
 import { asks, prepared, userOf } from "./encode.js";
-import { hex, Refused, ROUNDING, unhex, webCrypto } from "./words.js";
+import { hex, QUIET, Refused, ROUNDING, unhex, webCrypto } from "./words.js";
 
 const VERSION = 1;
 const TRIES = 6;
@@ -52,7 +52,7 @@ export class Client {
     const { ticket, fetch, pause } = this.#options;
     const body = ticket ? Uint8Array.of(0xc3, ...report.subarray(1), ...ticket) : report;
     const headers = { "content-type": "application/octet-stream" };
-    const request = { method: "POST", body, headers, credentials: "omit", referrerPolicy: "no-referrer" };
+    const request = { ...QUIET, method: "POST", body, headers };
     for (let turn = 1; ; turn++) {
       const answer = await fetch(new URL("reports", this.#base), request).catch(() => null);
       if (answer?.ok) return "accepted";
@@ -104,7 +104,7 @@ export class Client {
   }
 
   async #json(path) {
-    const answer = await this.#options.fetch(new URL(path, this.#base)).catch(() => null);
+    const answer = await this.#options.fetch(new URL(path, this.#base), QUIET).catch(() => null);
     if (!answer?.ok) throw new Refused("server", "the collector cannot be reached, or has no round: try later");
     return answer.json();
   }

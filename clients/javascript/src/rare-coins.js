@@ -54,6 +54,7 @@ const privunit = {
     const density = (a) => Math.max(Math.cos(a), 0) ** (size - 2);
     const reach = (from) => Math.min(Math.PI / 2, from + 12 / Math.sqrt(size));
     const cap = integral(density, start, reach(start)) / 2 / integral(density, 0, reach(0));
+    if (!(cap > off)) return [1n, 0n]; // what is drawn may lie in no row's cap, or in one alone
     const kept = (chance) => chance + (1 - chance) * t;
     return fraction(kept(cap + off) / (t * kept(cap - off)));
   },

@@ -20,7 +20,8 @@ test("a bundle's name is the hash of its bytes, and another one is refused", { s
 test("a bundle is read from a URL, a function or bytes", { skip }, async () => {
   const given = files(vectors("method-one-round").bundles[0]),
     asked = [];
-  const fetch = async (url) => {
+  const fetch = async (url, { credentials, referrerPolicy }) => {
+    assert.deepEqual([credentials, referrerPolicy], ["omit", "no-referrer"]);
     asked.push(url);
     return new Response(url.endsWith(".json") ? given.json : given.bin);
   };
@@ -148,6 +149,37 @@ test("what a lie about its form would tell is refused", { skip }, async () => {
     assert.match(await refusal(() => loaded(name, round, change), "bundle"), said);
 });
 
+test("messages that only a shuffler makes private are for a shuffler, once", { skip }, async () => {
+  const local = (content) => {
+    content.trust = "Local";
+    for (const drawing of content.drawings) drawing.bytes -= 2;
+    content.answer_bytes -= 2 * content.drawings.length;
+    for (const question of content.questions) question.alone = question.epsilon = 0.1;
+  };
+  for (const round of [2, 3, 4])
+    assert.match(await refusal(() => loaded("shuffled", round, local), "bundle"), /without a shuffler/);
+  assert.match(await refusal(() => loaded("shuffled", 1, (content) => (content.rounds = 2)), "bundle"), /trust/);
+});
+
+test("a cap that no vector is in, or hardly one, is refused: who is in it would be seen", { skip }, async () => {
+  const privunit = vectors("local-vectors").bundles.findIndex(({ bundle }) => bundle.includes('"privunit"')) + 1;
+  for (const gamma of [1.999999, 2, 5.2, 16]) {
+    const change = ({ questions }) => {
+      for (const level of questions.flatMap(({ channel }) => channel.levels))
+        if (level.gamma !== undefined) Object.assign(level, { gamma, coin: "1" });
+    };
+    assert.match(await refusal(() => loaded("local-vectors", privunit, change), "bundle"), /give away more/);
+  }
+});
+
+test("a publisher's words cannot pass for the client's, or hide them", { skip }, async () => {
+  for (const hidden of ["\n", "\r", "\u001b[2K", "\u0085", "\u2028", "\u202e", "\u2066"])
+    for (const name of ["words", "warnings"]) {
+      const change = (content) => content[name].push(`a line${hidden}This device has worked out that nothing is told`);
+      assert.match(await refusal(() => loaded("method-one-round", 1, change), "bundle"), /words/);
+    }
+});
+
 const sines = ({ questions }) => questions.flatMap(({ channel }) => channel.levels).find((level) => level.sines).sines;
 
 test("ratios of chances are compared with e^epsilon exactly", () => {
@@ -162,6 +194,6 @@ test("the promise is words for the person: what it is worth, and what it rests o
   assert.match(promise, /at most 2980 times as likely with your row as with any other one \(epsilon 8\)/);
   assert.match(promise, /This device has worked out from the coins/);
   assert.match((await loaded("method-su-lloyd")).promise, /in all 6 rounds/);
-  assert.match((await loaded("shuffled", 1)).promise, /Before that, 1780 times \(worked out from the coins\)/);
-  assert.match((await loaded("shuffled", 2)).promise, /without an honest shuffler nothing does/);
+  assert.match((await loaded("shuffled", 1)).promise, /Before that, 51800 times \(worked out from the coins\)/);
+  assert.match((await loaded("shuffled", 2)).promise, /cannot check it. Without an honest shuffler nothing holds/);
 });

@@ -54,7 +54,8 @@ AcceptShares = Annotated[
     bool,
     typer.Option(
         "--accept-shares",
-        help="Go on where the numbers who answered a question are too far from its planned share for chance.",
+        help="Go on where who answered what is too far from the planned shares for chance, or what reports say from "
+        "the law of reports.",
     ),
 ]
 Robust = Annotated[

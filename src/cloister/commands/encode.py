@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -102,7 +102,8 @@ def _reported(
     from cloister.collection.client.encode_files import FORMATS, Naming, RowTable, collect
     from cloister.collection.client.encoder import PlanEncoder, State, cautions, transcript_of
 
-    chosen = next((known for known in FORMATS if known == format), None)
+    known: dict[str, Any] = {name: name for name in FORMATS}
+    chosen = known.get(format)
     if chosen is None:
         raise InvalidInput(f"format is '{format}': choose parquet, arrow or bytes")
     if missing not in ("refuse", "drop"):

@@ -9,6 +9,7 @@ from cloister.core.clustering import Coreset, Problem, Released
 from cloister.core.columns import Selection
 from cloister.core.errors import InvalidInput
 from cloister.core.gains import Gain
+from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Bools, Floats, Ids
 
@@ -207,6 +208,20 @@ class BoundsLiars(Protocol):
 
     def reported(self, summary: Any) -> tuple[int, ...]:
         """How many reports of each level a summary holds."""
+        ...
+
+
+@runtime_checkable
+class KnowsLaws(Protocol):
+    """A channel that knows how often honest reports say a thing, whatever the rows are (see ``core.laws``).
+
+    Laws: a portion's number is that of independent coins, one per report, whose probabilities are within its bounds for
+    every row, over the secret coins of its user and the public ones of her number. Or it is so given how many coins
+    there are (``among``).
+    """
+
+    def laws(self, summary: Any) -> tuple[ReportLaw, ...]:
+        """Of all levels; empty where nothing is known."""
         ...
 
 

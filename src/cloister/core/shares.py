@@ -9,10 +9,10 @@ So of n people who answer the questions that share the users, question j gets a 
 probability f_j over the sum of the f; of those who answer a question whose users T levels divide, each level gets one
 with probability 1 / T. It does not matter how many report, or who.
 
-The test: a number x where n p were expected is doubted if 2 exp(-n KL(x / n, p)) <= ``SIGNIFICANCE`` / m for m such
-numbers in the round, with KL the divergence of two coins. Each tail of a binomial is at most exp(-n KL) (Hoeffding
-1963, Theorem 1), for every n. So whatever the number of questions, a round whose numbers were given out blindly is
-doubted with probability at most ``SIGNIFICANCE``, over its key.
+The test: a number x where n p were expected is doubted if 2 exp(-n KL(x / n, p)) <= ``SIGNIFICANCE`` / (2 m) for m
+such numbers in the round, with KL the divergence of two coins. Each tail of a binomial is at most exp(-n KL)
+(``portions``), for every n. So whatever the number of questions, a round whose numbers were given out blindly is
+doubted with probability at most half of ``SIGNIFICANCE``, over its key; the other half is that of ``laws``.
 
 It cannot see: fewer than about 7 sqrt(n p / (1 - p)) chosen numbers in a share (7 standard deviations of chance); other
 effects of a number within its question (hash functions, signs, words of a codebook); a choice between the rounds of a
@@ -23,42 +23,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, final
-
-import attrs
+from typing import Any
 
 from cloister.core.capabilities import Dividing
+from cloister.core.portions import SIGNIFICANCE, Portion
 from cloister.core.questions import Round
 from cloister.core.shuffling import messages, roles
-
-SIGNIFICANCE = 1e-9
-"""Probability, over a plan's public key, that a round of people with blindly given numbers is doubted."""
-
-
-@final
-@attrs.frozen
-class Portion:
-    """How many came. Args: what (in words), found, among (how many could have), planned (probability of each)."""
-
-    what: str
-    found: int
-    among: int
-    planned: float
-
-    def log_chance(self) -> float:
-        """Upper bound on the log-probability of a number at least this far off, on either side."""
-        if not self.among:
-            return 0.0
-        q, p = self.found / self.among, self.planned
-        divergence = sum(a * math.log(a / b) for a, b in ((q, p), (1 - q, 1 - p)) if a > 0)
-        return math.log(2) - self.among * divergence
 
 
 def doubts(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any]) -> list[str]:
     """Deviations that chance does not explain, in words; the least likely first. Args: answers (reports or messages per
     question), summaries (one per question)."""
     found = sorted(_portions(round, answers, summaries), key=Portion.log_chance)
-    least = math.log(SIGNIFICANCE / max(1, len(found)))
+    least = math.log(SIGNIFICANCE / 2 / max(1, len(found)))
     return [
         f"{one.what} has {one.found:,} of {one.among:,} answers, where {one.among * one.planned:,.0f} are planned: so "
         f"far off comes by chance in less than one of {1 / SIGNIFICANCE:,.0f} rounds, so some people chose their "

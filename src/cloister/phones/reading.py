@@ -11,8 +11,7 @@ import numpy as np
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.aggregator import decode
-from cloister.collection.wire.answers import layout_of
-from cloister.collection.wire.batches import BatchForm
+from cloister.collection.wire.answers import form_of, layout_of
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 
@@ -28,7 +27,7 @@ class Reader:
     def __init__(self, plan: CollectionPlan, folder: Path) -> None:
         self._plan, self._folder = plan, folder
         self._round = plan.round()
-        self._form = BatchForm(plan.hash, 1, layout_of(self._round).bytes)
+        self._form = form_of(plan.hash, self._round)
         self._least = math.ceil(plan.rows * plan.outlook.error) if plan.outlook is not None else 1
         self._latest: dict[str, Any] = {"reports": 0, "centers": []}
         self._lock = Lock()

@@ -80,6 +80,27 @@ def test_parts_of_any_size_give_what_one_pass_gives(
         assert (other.files, other.unfinished, _unnamed(other)) == (intake.files, intake.unfinished, _unnamed(intake))
 
 
+def test_a_flood_of_lies_with_one_number_comes_out_the_same_in_parts(
+    plan: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only so many lies of one number are looked at in one piece: so pieces must not depend on the parts."""
+    some, rng, path = encoded(plan, np.arange(5)), np.random.default_rng(1), tmp_path / "a.reports"
+    size = len(some.form.batch(some.users[:1], some.answers[:1]))
+    monkeypatch.setattr("cloister.collection.intake.sent.TRIES", 4)
+    monkeypatch.setattr("cloister.collection.wire.blocks.CHUNK", 17 * size)
+    monkeypatch.setattr("cloister.collection.server.counter.PIECE", 10)
+    for part in (23, 40) * 5:
+        users = rng.integers(0, 5, 200)
+        said = np.where(rng.random((200, 1)) < 0.9, 255, some.answers[users]).astype(np.uint8)
+        path.write_bytes(
+            b"".join(some.form.batch(one, answer) for one, answer in zip(users[:, None], said[:, None], strict=True))
+        )
+        monkeypatch.setattr(parts, "PART", part * size)
+        (expected, intake), (found, other) = gathered(plan, path), gathered(plan, path, engine=Apart())
+        assert (other.accepted, other.refused) == (intake.accepted, intake.refused)
+        assert same(found, expected)
+
+
 def _unnamed(intake: Intake) -> list[str]:
     """What is said without the files, of which another one may come first where numbers are contested."""
     return [re.sub(r" \(the first: .*\)", "", line) for line in intake.lines()]

@@ -54,7 +54,7 @@ def on_disk(out: Path, form: BatchForm) -> Ids:
     """User numbers in all files of a round, in order."""
     files = sorted(out.glob(f"round-{form.round:03}-*.reports"))
     found = [form.parse(path.read_bytes()) for path in files]
-    assert all(one.wrong is None and not one.damaged for one in found)
+    assert all(one.wrong is None and not one.damaged and one.end == one.size for one in found)
     return np.concatenate([np.empty(0, np.uint64), *(one.users for one in found)])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from cloister.collection.service.app import collector
 from cloister.collection.service.limits import Limits
 from cloister.collection.service.segments import Segments
 from cloister.collection.service.tickets import Issuer, mint, new_key, read_key
+from cloister.collection.wire.batches import BatchForm, Parsed
 from cloister.core.errors import Damaged, Refused
 from tests.collection.service.collectors import OCTETS, USERS, Client, batch, form_of, on_disk, plan_in, report
 
@@ -307,3 +309,20 @@ def test_an_error_of_ours_is_said_without_what_was_sent(
         monkeypatch.setattr(app.state.desk, "receive", lambda body: {}[body])
         found = client.request("POST", "/reports", content=report(form_of(plan), 1), headers=OCTETS)
         assert (found.status_code, told) == (500, [{"event": "fault", "what": "KeyError"}])
+
+
+def test_a_long_request_of_tiny_batches_does_not_hold_up_the_others(
+    client: Client, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four megabytes of batches of nothing take a second to read: not one of the loop that answers everybody."""
+    form, parse, threads = form_of(plan), BatchForm.parse, list[str]()
+
+    def noted(self: BatchForm, data: bytes) -> Parsed:
+        threads.append(threading.current_thread().name)
+        return parse(self, data)
+
+    monkeypatch.setattr(BatchForm, "parse", noted)
+    many = batch(form) * (2**22 // len(batch(form)) - 2)
+    for body in (batch(form, 1), many + batch(form, 2)):
+        assert client.send(body) == (200, {"accepted": 1, "refused": {}})
+    assert [name.startswith("asyncio_") for name in threads] == [False, True]

@@ -163,3 +163,32 @@ def test_what_waits_at_the_end_is_written(disk: Disk, tmp_path: Path) -> None:
     run(disk, work)
     assert waiting[0].result() == 1
     assert on_disk(tmp_path, FORM).tolist() == [1]
+
+
+def test_who_comes_after_the_end_is_not_left_waiting(disk: Disk) -> None:
+    """A request may have been checking its tickets while the round was closed."""
+
+    async def all_of_it() -> Counts:
+        committer = Committer(disk.segments, counts := Counts(), lambda why: None)
+        await committer.close()
+        with pytest.raises(DiskFailed):
+            await asyncio.wait_for(put(committer, 1), 2)
+        return counts
+
+    counts = asyncio.run(all_of_it())
+    assert (counts.accepted, counts.waiting) == (0, 0)
+
+
+def test_a_fault_of_the_writer_s_own_is_no_end_of_it(disk: Disk, tmp_path: Path) -> None:
+    seen = disk.segments.seen.has
+
+    async def work(committer: Committer) -> None:
+        disk.segments.seen.has = lambda users: [].pop()  # type: ignore[method-assign]
+        with pytest.raises(DiskFailed):
+            await asyncio.wait_for(put(committer, 1), 2)
+        disk.segments.seen.has = seen  # type: ignore[method-assign]
+        assert await asyncio.wait_for(put(committer, 1), 2) == 1
+
+    counts, _ = run(disk, work)
+    assert (counts.accepted, counts.waiting) == (1, 0)
+    assert on_disk(tmp_path, FORM).tolist() == [1]

@@ -256,3 +256,18 @@ def test_a_report_that_is_called_known_was_synced_first(tmp_path: Path, monkeypa
     monkeypatch.setattr(os, "fsync", noted)
     opened(tmp_path)
     assert {path.stat().st_ino for path in tmp_path.glob("*.reports")} <= synced
+
+
+@pytest.mark.parametrize("bit", range(24))
+def test_a_damaged_length_is_no_torn_end_and_nothing_behind_it_is_cut_off(tmp_path: Path, bit: int) -> None:
+    """A bit of a batch's count flips on the disk: what follows was acknowledged."""
+    segments = opened(tmp_path)
+    for user in range(5):
+        put(segments, user)
+    path = next(tmp_path.glob("*.reports"))
+    content, size = bytearray(path.read_bytes()), len(batch(FORM, 0))
+    content[size + 10 + bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+    with pytest.raises(Damaged, match="cannot be read from byte"):
+        opened(tmp_path)
+    assert path.read_bytes() == content

@@ -86,7 +86,7 @@ def test_parts_of_any_size_release_what_one_process_releases(
 
 @pytest.mark.parametrize("components", [None, MIXED], ids=["amplified", "several messages"])
 def test_bytes_release_what_parquet_releases(components: Any, tmp_path: Path) -> None:
-    plan = small_plan(**({} if components is None else {"components": components, "rows": 20}))
+    plan = small_plan(**({} if components is None else {"components": components, "rows": 40}))
     some = encoded(plan, np.arange(plan.rows))
     write(tmp_path / "a" / "a.parquet", plan, some.messages)
     one, two = shuffle(plan, tmp_path / "a", tmp_path / "one"), shuffle(plan, some.to_bytes(), tmp_path / "two")

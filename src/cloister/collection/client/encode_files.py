@@ -24,6 +24,7 @@ from cloister.collection.client.records import Records
 from cloister.collection.client.state import State
 from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, made, private, sync, writing
 from cloister.collection.wire import messages, reports as wire
+from cloister.collection.wire.answers import form_of
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.columns import Selection
 from cloister.core.errors import InvalidInput
@@ -183,6 +184,8 @@ def collect(
     Raises: CloisterError: no report was written.
     """
     encoder.check_memory(state)
+    if format == "bytes":
+        form_of(encoder.transcript.head, encoder.round)  # refused before anybody is charged
     with ExitStack() as stack:
         stack.enter_context(prepared(out))
         roll = table.check()

@@ -28,7 +28,7 @@ from cloister.collection.client.records import Records, fill, record_width, to_a
 from cloister.collection.client.state import State
 from cloister.collection.plan.plan import CollectionPlan, loud, read
 from cloister.collection.plan.transcript import Transcript, transcript_of
-from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.answers import form_of
 from cloister.collection.wire.batches import BatchForm
 from cloister.collection.wire.columns import Packed
 from cloister.collection.wire.messages import Messages
@@ -65,8 +65,8 @@ class Encoded:
 
     @property
     def form(self) -> BatchForm:
-        """The form of these reports as bytes."""
-        return BatchForm(self.head, self.round.index + 1, layout_of(self.round).bytes)
+        """The form of these reports as bytes. Raises: InvalidInput: a round beyond the 255th has none."""
+        return form_of(self.head, self.round)
 
     @property
     def answers(self) -> Packed:

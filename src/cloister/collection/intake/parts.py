@@ -131,8 +131,9 @@ class Plan:
 
     @property
     def stretches(self) -> Iterator[Stretch]:
-        """All that is read, in order."""
-        return (where for part in self.parts for where in part.stretches)
+        """All that is read, in order, a file in one: where its pieces end says which of many lies are looked at."""
+        ends = {where.name: where.stop for part in self.parts for where in part.stretches}
+        return (Stretch(name, 0, stop) for name, stop in ends.items())
 
 
 def among(numbers: UserSet | None, users: Ids, within: Bools) -> Bools:

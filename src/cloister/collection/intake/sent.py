@@ -19,7 +19,7 @@ import numpy as np
 
 from cloister.collection.intake.refusals import InputKind, Intake
 from cloister.collection.intake.sources import Given, Sources, Stream, Stretch
-from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.answers import form_of
 from cloister.collection.wire.batches import STAMP, BatchForm, Parsed
 from cloister.collection.wire.blocks import parsed
 from cloister.collection.wire.columns import with_arrow
@@ -57,7 +57,7 @@ class Sieve:
     @property
     def form(self) -> BatchForm:
         """The form of the round's reports as bytes."""
-        return BatchForm(self.head, self.round.index + 1, layout_of(self.round).bytes)
+        return form_of(self.head, self.round)
 
     def batches(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a Parquet or Arrow file, a bounded number at a time; none if it is refused or of an earlier
@@ -76,21 +76,26 @@ class Sieve:
 
     def parsed(self, where: Stretch | Stream) -> Iterator[Parsed]:
         """Reports as bytes, a bounded number at a time."""
-        whole, told = isinstance(where, Stream) and where.whole, 0
+        last, told = None, 0
         with where.opened() as file:
-            for found in parsed(file, self.form, where.size, where.start > 0):
-                if found.damaged:
-                    self.intake.refuse("damaged", found.damaged, where.name)
-                told += len(found.users)
-                yield found
-        if found.stamp in self._stamps:
+            for last in parsed(file, self.form, where.size, where.start > 0):
+                if last.damaged:
+                    self.intake.refuse("damaged", last.damaged, where.name)
+                told += len(last.users)
+                yield last
+        if last is not None:
+            self._ended(where, last, told)
+
+    def _ended(self, where: Stretch | Stream, last: Parsed, told: int) -> None:
+        """Count what stands at the end of some bytes. Args: last (that was read), told (how many reports were)."""
+        if last.stamp in self._stamps:
             self.intake.earlier += 1
             self.intake.files -= isinstance(where, Stretch) and where.start == told == 0
-        elif found.wrong is not None or (whole and found.left):
-            reason = found.wrong or "damaged"
+        elif last.wrong is not None or (isinstance(where, Stream) and where.whole and last.left):
+            reason = last.wrong or "damaged"
             self.intake.refuse(reason if reason in self.intake.kind.reasons else "no messages", 1, where.name)
         else:
-            self.intake.unfinished += found.left
+            self.intake.unfinished += last.left
 
     def kept(self, rows: Ints, good: Bools, reason: str, origin: Origin) -> Ints:
         """The good rows (n,); the others are counted as refused."""

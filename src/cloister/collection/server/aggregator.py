@@ -22,7 +22,6 @@ import attrs
 from cloister._version import __version__
 from cloister.collection.intake.refusals import Intake
 from cloister.collection.intake.sources import Given
-from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import RoundAnswers, Transcript
 from cloister.collection.server.messages import ShuffledMessages
@@ -30,6 +29,7 @@ from cloister.collection.server.reports import Collected
 from cloister.collection.server.robust import Withstanding
 from cloister.core.clustering import Clustering
 from cloister.core.errors import InvalidInput, Refused
+from cloister.core.laws import unlikely
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import Pending, Session
@@ -82,7 +82,8 @@ def decode(
             See ``Collected``.
         strict: fail at the first refused file or report.
         accept_shares: go on even if the share of users who answered a question or a level differs from the planned
-            share by more than chance explains; ``intake.doubts`` says so.
+            share by more than chance explains, or what they say from what encoders make (``core.laws``);
+            ``intake.doubts`` says so.
         robust: read the answers as if so large a share of the reports of every question and level lied: see
             ``robust``, which says what this promises and costs.
         progress: called with the number of reports just read.
@@ -92,7 +93,7 @@ def decode(
         InvalidInput: no usable report, an unreadable file or plan, a plan of several rounds, or a share of liars that
             nothing withstands.
         Damaged, Refused: the plan is not as it was published, or its round comes out differently here; something was
-            refused under ``strict``; or users chose their numbers.
+            refused under ``strict``; or users chose their numbers, or send what no encoder made.
     """
     start = Transcript(plan if isinstance(plan, CollectionPlan) else CollectionPlan.read(plan))
     if start.plan.length > 1:
@@ -237,7 +238,7 @@ class _Open:
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: Pending: a later round. Refused: an earlier round, whose reports may have changed; or users chose
-        their numbers."""
+        their numbers, or send what no encoder made."""
         if round.index > self.index:
             raise Pending(round)
         if round.index < self.index:
@@ -246,10 +247,10 @@ class _Open:
                 f"come before the method asks the next one"
             )
         summaries = self.collected.gather(round, rng)
-        found = doubts(round, self.collected.intake.questions, summaries)
+        found = [*doubts(round, self.collected.intake.questions, summaries), *unlikely(round, summaries)]
         if found and not self.accept_shares:
             raise Refused(
-                f"{found[0]}: nothing was released. Find out who uses these numbers, or take the reports as they are "
+                f"{found[0]}: nothing was released. Find out who sends these reports, or take them as they are "
                 f"(--accept-shares)"
             )
         self.collected.intake.doubts = found

@@ -72,6 +72,8 @@ class Committer:
     async def add(self, users: Ids, answers: Packed) -> int:
         """Keep the reports of users (n,) in the plan's range. Returns: how many are new, all of them on the disk; the
         others are duplicates. Raises: DiskFailed: none is acknowledged."""
+        if self._closing:
+            raise DiskFailed("the round is closed")
         item = _Waiting(users, answers, asyncio.get_running_loop().create_future())
         self._waiting.append(item)
         self._counts.waiting += len(users)
@@ -91,7 +93,7 @@ class Committer:
         while self._waiting or not self._closing:
             if self._waiting:
                 items, self._waiting = self._waiting, []
-                outcomes = await loop.run_in_executor(self._thread, self._commit, items)
+                outcomes = await loop.run_in_executor(self._thread, self._committed, items)
                 self._answer(items, outcomes)
             elif self.trouble is not None:
                 self._say(await loop.run_in_executor(self._thread, self._tried))
@@ -130,6 +132,12 @@ class Committer:
         except OSError as error:
             return error.strerror or str(error)
         return None
+
+    def _committed(self, items: Sequence[_Waiting]) -> list[_Outcome]:
+        try:
+            return self._commit(items)
+        except Exception as error:  # nobody else writes: whatever it was, the next turn may do better
+            return [DiskFailed(type(error).__name__)] * len(items)
 
     def _commit(self, items: Sequence[_Waiting]) -> list[_Outcome]:
         """Write the new ones of the waiting reports; how many of each are new, or that they could not be written."""

@@ -35,6 +35,10 @@ LOOK = 1.0
 AT_ONCE = 16
 """Most tickets that are checked in between; more of them are a thread's work."""
 
+SHORT = 2**16
+"""Bytes of a request that is read in between; longer ones are read one at a time, apart, since many tiny batches in one
+take a second."""
+
 _STATUS = {"duplicate": 409, "out of range": 400, "ticket": 401}
 
 
@@ -89,6 +93,7 @@ class Desk:
         self.limits, self.counts, self.rates, self.done = limits, Counts(), Rates(limits.rate), False
         self._folder, self._out, self._issuer, self._told = plan, out, issuer, told
         self._committer: Committer | None = None
+        self._reading = asyncio.Lock()
         with ExitStack() as stack:
             stack.enter_context(collecting(out, private=shuffle))
             self._segments = self._files(self.opened)
@@ -130,7 +135,7 @@ class Desk:
         if opened is None or committer is None:
             raise Turned(410, "closed") if self.done else Turned(503, "between rounds", retry_after(LOOK))
         self.counts.requests += 1
-        found = self._parsed(opened, body)
+        found = await self._read(opened, body)
         fine, refused = found.users < opened.users, Counter[str]()
         refused["out of range"] = len(fine) - int(fine.sum())
         if self._issuer is not None:
@@ -142,13 +147,19 @@ class Desk:
             try:
                 accepted = await committer.add(found.users[fine], found.answers[fine])
             except DiskFailed:
-                raise Turned(503, "disk", retry_after(5)) from None
+                raise Turned(503, "disk" if self.opened is opened else "between rounds", retry_after(5)) from None
         refused["duplicate"] = sent - accepted
         refused = +refused
         self.counts.refused += refused
         single = body[0] in (REPORT, REPORT + TICKETED) and len(fine) == 1
         status = (201 if accepted else _STATUS[next(iter(refused))]) if single else 200
         return Kept(status, accepted, refused)
+
+    async def _read(self, opened: OpenRound, body: bytes) -> Parsed:
+        if len(body) <= SHORT:
+            return self._parsed(opened, body)
+        async with self._reading:
+            return await asyncio.to_thread(self._parsed, opened, body)
 
     def _parsed(self, opened: OpenRound, body: bytes) -> Parsed:
         """A request's reports. Raises: Turned: it is not whole, or not of the open round."""

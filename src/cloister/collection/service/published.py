@@ -16,7 +16,7 @@ import attrs
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript, name
-from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.answers import form_of
 from cloister.collection.wire.batches import STAMP, BatchForm
 from cloister.core.errors import Refused
 
@@ -44,7 +44,7 @@ def open_round(folder: Path, tickets: bool) -> OpenRound | None:
     if transcript.done:
         return None
     plan, number = transcript.plan, transcript.index + 1
-    form = BatchForm(transcript.head, number, layout_of(transcript.round()).bytes, tickets)
+    form = form_of(transcript.head, transcript.round(), tickets)
     earlier = frozenset(head[: 2 * STAMP] for head in transcript.heads[:-1])
     return OpenRound(plan.hash, plan.rows, plan.length, form, earlier, folder / name(number))
 

@@ -20,11 +20,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import final
+from zlib import crc32
 
 import numpy as np
 
 from cloister.collection.plan.canonical_json import OWNER, OWNERS_FOLDER, sync, writing
-from cloister.collection.wire.batches import BatchForm
+from cloister.collection.wire.batches import BATCH, COUNTED, PREFIX, BatchForm
 from cloister.collection.wire.blocks import parsed
 from cloister.collection.wire.columns import Packed
 from cloister.collection.wire.user_set import UserSet
@@ -36,6 +37,9 @@ SIZE = 2**26
 
 PIECE = 2**16
 """Bytes that are looked at where a file cannot be read: zeros are what a power cut leaves of a file's end."""
+
+CANDIDATES = 1000
+"""Places in a torn batch, at most, where another one may begin: answers may look like that."""
 
 LOCK = ".collector.lock"
 
@@ -182,12 +186,27 @@ class Segments:
                 new = np.unique(found.users[found.users < self.seen.size])
                 self.seen.add(new[~self.seen.has(new)])
             file.seek(end)
-            if wrong is not None and file.read(PIECE).strip(b"\0"):
+            rest = file.read()
+            if (wrong is not None and rest[:PIECE].strip(b"\0")) or self._goes_on(rest):
                 raise Damaged(
-                    f"{path} cannot be read from byte {end:,} on ({wrong}): move it out of the folder, or choose "
-                    f"another folder"
+                    f"{path} cannot be read from byte {end:,} on ({wrong or 'damaged'}): move it out of the folder, or "
+                    f"choose another folder"
                 )
         return end
+
+    def _goes_on(self, rest: bytes) -> bool:
+        """Whether a whole batch stands behind what seems to be a torn one: then its length is what is damaged."""
+        at, head = 0, PREFIX + COUNTED.size
+        for _ in range(CANDIDATES):
+            at = rest.find(self._form.prefix(BATCH), at + 1)
+            if at < 0:
+                return False
+            length = self._form.length(rest, at)
+            if length is not None and head < length <= len(rest) - at:
+                _, checksum = COUNTED.unpack_from(rest, at + PREFIX)
+                if crc32(rest[at + head : at + length]) == checksum:
+                    return True
+        return False
 
 
 def _of_round(folder: Path, round: int) -> Iterator[tuple[int, Path]]:

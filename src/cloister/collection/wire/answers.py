@@ -19,6 +19,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from cloister.collection.wire.batches import BatchForm
 from cloister.collection.wire.columns import Packed, ReportType, report_types
 from cloister.core.budget import Share
 from cloister.core.questions import Round
@@ -164,3 +165,9 @@ def layout_of(round: Round[Any]) -> Layout:
 
 def _number(question: int) -> Packed:
     return np.frombuffer(np.array([question], NUMBER).tobytes(), np.uint8)
+
+
+def form_of(head: str, round: Round[Any], tickets: bool = False) -> BatchForm:
+    """The form of a round's reports as bytes. Args: head (the round's name), tickets (whether each has one). Raises:
+    InvalidInput: a round beyond the 255th has none."""
+    return BatchForm(head, round.index + 1, layout_of(round).bytes, tickets)

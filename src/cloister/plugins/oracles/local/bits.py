@@ -38,4 +38,4 @@ def members(answers: AnyArray, size: int) -> Ints:
 
 def sizes(answers: AnyArray) -> Ints:
     """How many elements each of the sets has (n,)."""
-    return np.asarray(np.unpackbits(answers, axis=1).sum(axis=1, dtype=np.int64))
+    return np.asarray(np.bitwise_count(answers).sum(axis=1, dtype=np.int64))

@@ -12,6 +12,7 @@ import numpy as np
 from cloister.core.budget import Event
 from cloister.core.bundling import Arrays, described
 from cloister.core.gains import Gain
+from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.question import LocalQuestion
@@ -61,6 +62,10 @@ class Tallying(LocalChannel[Q], ABC):
     def answered(self, summary: Tallies) -> tuple[int, ...]:
         return self.asked.sharing.divided(summary.reports)
 
+    def laws(self, summary: Tallies) -> tuple[ReportLaw, ...]:
+        each = enumerate(zip(summary.counted, summary.reports, strict=True))
+        return tuple(law for level, known in each for law in self.asked.level_laws(*known, level))
+
 
 class Keeping(LocalChannel[Q]):
     """Where they cannot, reports are kept, and looked through for every bucket that is asked for."""
@@ -73,6 +78,11 @@ class Keeping(LocalChannel[Q]):
 
     def answered(self, summary: Kept) -> tuple[int, ...]:
         return self.asked.sharing.divided(self.reported(summary))
+
+    def laws(self, summary: Kept) -> tuple[ReportLaw, ...]:
+        each = ((self.asked.counted(answers, level), len(answers), level)
+                for level, (_, answers) in enumerate(self.parts(summary)))  # fmt: skip
+        return tuple(law for known in each for law in self.asked.level_laws(*known))
 
     def parts(self, summary: Kept) -> list[tuple[Ids, AnyArray]]:
         """Who answers each level, and what: a look at two long arrays is sooner done than at many short ones."""

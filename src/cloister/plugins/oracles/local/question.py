@@ -16,6 +16,7 @@ from cloister.core.bundling import Arrays
 from cloister.core.digests import stamp
 from cloister.core.errors import Refused
 from cloister.core.gains import Gain
+from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.levels import Sharing
@@ -45,6 +46,15 @@ class Randomiser(Protocol):
 
     def possible(self, answers: AnyArray) -> bool:
         """Whether an encoder could have sent all of these: what bounds the weight of a user who lies."""
+        ...
+
+    def counted(self, answers: AnyArray) -> Ints:
+        """What ``laws`` needs to know of answers (n, width): exact integers (m,), which add up over reports."""
+        ...
+
+    def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
+        """How often so many honest reports say a thing, whatever the rows are, beside how often they did (see
+        ``KnowsLaws``)."""
         ...
 
 
@@ -83,6 +93,14 @@ class LocalQuestion(ABC, Generic[I_contra]):
     @abstractmethod
     def possible(self, answers: AnyArray, level: int) -> bool:
         """Whether an encoder could have sent all of these answers (m, width)."""
+
+    def counted(self, answers: AnyArray, level: int) -> Ints:
+        """See ``Randomiser``."""
+        return np.zeros(0, np.int64)
+
+    def level_laws(self, counted: Ints, reports: int, level: int) -> tuple[ReportLaw, ...]:
+        """See ``Randomiser``."""
+        return ()
 
     @abstractmethod
     def error(self, level: int) -> float:
@@ -163,7 +181,8 @@ class LocalQuestion(ABC, Generic[I_contra]):
         """Reports, checked, where buckets can be listed: what ``tally`` makes of each level's users and answers."""
         parts = self.parts(self.checked(report))
         totals = tuple(tally(*part, level) for level, part in enumerate(parts))
-        return Tallies(totals, tuple(len(users) for users, _ in parts))
+        counted = tuple(self.counted(answers, level) for level, (_, answers) in enumerate(parts))
+        return Tallies(totals, tuple(len(users) for users, _ in parts), counted)
 
     def turnout(self, reports: Sequence[int]) -> float:
         """What standard errors are, over those of all planned users: sqrt(N / n), where N users reported.

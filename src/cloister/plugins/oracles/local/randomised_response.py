@@ -9,6 +9,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from cloister.core.portions import ReportLaw
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.exact_probability import WORDS, below, hits, truthful_words
 
@@ -89,3 +90,10 @@ class OneResponse(ABC):
 
     def possible(self, answers: AnyArray) -> bool:
         return bool((answers < self.response.symbols).all())
+
+    def counted(self, answers: AnyArray) -> Ints:
+        """Nothing: where symbols have a bucket of their own, how often they are sent is how often it is supported."""
+        return np.zeros(0, np.int64)
+
+    def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
+        return ()

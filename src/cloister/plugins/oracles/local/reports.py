@@ -90,14 +90,17 @@ class Tallies:
     Args:
         totals: one int64 vector per level.
         reports: how many users answered each level.
+        counted: what ``Randomiser.counted`` makes of their answers, one int64 vector per level.
     """
 
     totals: tuple[Ints, ...]
     reports: tuple[int, ...]
+    counted: tuple[Ints, ...]
 
     def merge(self, other: Tallies) -> Tallies:
         totals = tuple(a + b for a, b in zip(self.totals, other.totals, strict=True))
-        return Tallies(totals, tuple(a + b for a, b in zip(self.reports, other.reports, strict=True)))
+        counted = tuple(a + b for a, b in zip(self.counted, other.counted, strict=True))
+        return Tallies(totals, tuple(a + b for a, b in zip(self.reports, other.reports, strict=True)), counted)
 
 
 @final

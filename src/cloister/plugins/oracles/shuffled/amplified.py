@@ -31,11 +31,12 @@ from cloister.accounting.amplification import local_of_shuffled
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.bundling import Arrays, described
-from cloister.core.capabilities import BoundsLiars, Dividing, IsRandomisedResponse
+from cloister.core.capabilities import BoundsLiars, Dividing, IsRandomisedResponse, KnowsLaws
 from cloister.core.digests import written_as
 from cloister.core.errors import InvalidInput
 from cloister.core.gains import Gain
 from cloister.core.lattice import Bound
+from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import Channel, FrequencyOracle, VectorSumOracle
@@ -133,6 +134,9 @@ class Amplified:
 
     def reported(self, summary: Any) -> tuple[int, ...]:
         return self.inner.reported(summary) if isinstance(self.inner, BoundsLiars) else ()
+
+    def laws(self, summary: Any) -> tuple[ReportLaw, ...]:
+        return self.inner.laws(summary) if isinstance(self.inner, KnowsLaws) else ()
 
     def answered(self, summary: Any) -> tuple[int, ...]:
         return self.inner.answered(summary) if isinstance(self.inner, Dividing) else ()

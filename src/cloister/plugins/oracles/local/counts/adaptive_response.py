@@ -68,8 +68,7 @@ class Direct(OneResponse):
         return {"randomiser": "direct", "size": self.size, **self.response.bundled}
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
-        found = np.bincount(answers[:, 0].astype(np.int64), minlength=self.response.symbols)
-        return np.asarray(found[: self.size], np.int64)
+        return np.asarray(np.bincount(answers[:, 0].astype(np.int64), minlength=self.response.symbols), np.int64)
 
     def supports(self, total: Ints, reports: int) -> Ints:
         return total

@@ -11,6 +11,7 @@ import numpy as np
 from cloister.core.budget import Budget
 from cloister.core.bundling import Arrays
 from cloister.core.gains import Gain
+from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.channel import Keeping, Tallying
@@ -69,6 +70,12 @@ class Answers(LocalQuestion[Ints], Generic[R]):
     def possible(self, answers: AnyArray, level: int) -> bool:
         return self.levels[level].possible(answers)
 
+    def counted(self, answers: AnyArray, level: int) -> Ints:
+        return self.levels[level].counted(answers)
+
+    def level_laws(self, counted: Ints, reports: int, level: int) -> tuple[ReportLaw, ...]:
+        return tuple(law.at(f"level {level + 1}") for law in self.levels[level].laws(counted, reports))
+
     def chances(self, level: int) -> Chances:
         return self.levels[level].chances
 
@@ -102,9 +109,18 @@ class TalliedChannel(Tallying[Answers[Tallied]]):
     def tally(self, users: Ids, answers: AnyArray, level: int) -> Ints:
         return self.asked.levels[level].tally(users, answers)
 
-    def decode(self, summary: Tallies, rng: NoiseRng) -> LookupTable:
+    def supports(self, summary: Tallies) -> list[Ints]:
+        """How many reports of each level support each of its buckets, and more (see ``Tallied``)."""
         each = zip(self.asked.levels, summary.totals, summary.reports, strict=True)
-        found = [level.supports(total, reports) for level, total, reports in each]
+        return [level.supports(total, reports) for level, total, reports in each]
+
+    def laws(self, summary: Tallies) -> tuple[ReportLaw, ...]:
+        each = enumerate(zip(self.asked.levels, self.supports(summary), summary.reports, strict=True), 1)
+        found = (one.chances.law(supports, n, one.size).at(f"level {i}") for i, (one, supports, n) in each)
+        return (*found, *super().laws(summary))
+
+    def decode(self, summary: Tallies, rng: NoiseRng) -> LookupTable:
+        found = self.supports(summary)
         return self.asked.counts(summary.reports, lambda ids, level: found[level][ids])
 
 

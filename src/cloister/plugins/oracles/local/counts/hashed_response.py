@@ -9,6 +9,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from cloister.core.portions import ReportLaw
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.counts.support import Chances
@@ -59,6 +60,17 @@ class Hashed(OneResponse):
 
     def bundled(self) -> dict[str, Any]:
         return {"randomiser": "hashed", "size": self.size, **self.response.bundled, **self.hashes.bundled}
+
+    def counted(self, answers: AnyArray) -> Ints:
+        """How many reports send each symbol (g,)."""
+        return np.asarray(np.bincount(_symbols(answers), minlength=self.response.symbols), np.int64)
+
+    def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
+        """Every symbol is as likely as any other, but for the unevenness of multiply-shift on 32 bits: it is a hash of
+        her bucket by a hash function that is hers and does not know her bucket, or uniform."""
+        g = self.response.symbols
+        least, most = 2**32 // g * 2.0**-32, -(-(2**32) // g) * 2.0**-32
+        return (ReportLaw.alike("symbol {}".format, counted, reports, least, most),)
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         return self.hashes.everywhere(users, _symbols(answers), self.size)

@@ -25,12 +25,13 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from cloister.core.portions import Portion, ReportLaw
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
-from cloister.core.types import AnyArray, Ids, Ints
+from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.bits import filled, members, packed, sizes
 from cloister.plugins.oracles.local.counts.opening import LocalCounts
-from cloister.plugins.oracles.local.counts.support import Chances
+from cloister.plugins.oracles.local.counts.support import CUT, ROUNDED, Chances
 from cloister.plugins.oracles.local.exact_probability import WORDS
 
 MAX_BUCKETS = 2**12
@@ -104,8 +105,35 @@ class Unary:
     def possible(self, answers: AnyArray) -> bool:
         return not filled(answers, self.size) and bool((sizes(answers) <= self.most).all())
 
+    def counted(self, answers: AnyArray) -> Ints:
+        """How many reports have each number of bits (most + 1,)."""
+        return np.asarray(np.bincount(sizes(answers), minlength=self.most + 1), np.int64)
+
+    def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
+        """How many bits are set does not tell which. Of a person in no bucket it is a sum of K coins of chance q, of
+        any other one of K - 1 and of one of chance 1/2 >= q: so many bits or more are as likely as of the one to as of
+        the other. (Sets that are too large are sent as the empty set.)"""
+        nobody, others = at_least(self.size, self.chances.other), at_least(self.size - 1, self.chances.other)
+        somebody = (others + np.append(1.0, others[:-1])) / 2
+        least, most = np.maximum(nobody * (1 - ROUNDED) - CUT, 0.0), np.clip(somebody * (1 + ROUNDED), 1e-290, 1.0)
+        found = np.cumsum(counted[::-1])[::-1]
+        portions = (
+            Portion(f"{n} buckets or more at once", int(found[n]), reports, float(least[n]), float(most[n]))
+            for n in range(1, self.most + 1)
+        )
+        return (ReportLaw(tuple(portions), self.most),)
+
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         return members(answers, self.size)
 
     def supports(self, total: Ints, reports: int) -> Ints:
         return total
+
+
+def at_least(trials: int, chance: float) -> Floats:
+    """Chances that 0, 1, ..., trials + 1 of so many coins or more come up (trials + 2,): relatively right to 2^-32, but
+    for those below 1e-290."""
+    n = np.arange(trials + 1)
+    logs = np.array([math.lgamma(m + 1) for m in range(trials + 1)])
+    each = np.exp(logs[-1] - logs - logs[::-1] + n * math.log(chance) + n[::-1] * math.log1p(-chance))
+    return np.append(np.cumsum(each[::-1])[::-1], 0.0)

@@ -31,6 +31,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from cloister.core.portions import ReportLaw
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.types import AnyArray, Ids, Ints
@@ -107,11 +108,18 @@ class Subset:
     def possible(self, answers: AnyArray) -> bool:
         return not filled(answers, self.size + 1) and bool((sizes(answers) == self.chosen).all())
 
+    def counted(self, answers: AnyArray) -> Ints:
+        """Nothing: all sets are of one size, and how often a symbol is in them is how often it is supported."""
+        return np.zeros(0, np.int64)
+
+    def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
+        return ()
+
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         return members(answers, self.size + 1)
 
     def supports(self, total: Ints, reports: int) -> Ints:
-        return total[:-1]
+        return total
 
 
 def smallest(words: Ids, k: int) -> Ints:

@@ -19,8 +19,16 @@ from typing import Any, Protocol, final
 import attrs
 import numpy as np
 
+from cloister.core.portions import ReportLaw
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.question import Randomiser
+
+ROUNDED = 2.0**-30
+"""Twice as much, relatively, as p and q of any oracle are off: public hashes of two buckets are equal by up to 2^-32
+oftener than if they were random, multiply-shift is uneven by at most 2^-32, ties and float64 are less."""
+
+CUT = 2.0**-46
+"""Above the probability of a set that is too large to be sent (``optimised_unary``), e^-32."""
 
 
 @final
@@ -45,6 +53,18 @@ class Chances:
         """
         return (1 - self.other) / (self.own - self.other), self.other / (self.own - self.other)
 
+    def law(self, supports: Ints, reports: int, size: int) -> ReportLaw:
+        """Whatever bucket a user is in, or none, she supports each with a probability from q to p: fewer supports than
+        noise alone would make, or more than if all people were there, are liars'. It is true of what is drawn but for
+        ``ROUNDED`` and ``CUT``.
+
+        Args:
+            supports: see ``Tallied.supports``.
+            size: buckets.
+        """
+        least, most = max(0.0, self.other * (1 - ROUNDED) - CUT), min(1.0, self.own * (1 + ROUNDED))
+        return ReportLaw.alike(lambda at: f"bucket {at}" if at < size else "no bucket", supports, reports, least, most)
+
     def estimate(self, supports: Ints, reports: int) -> Floats:
         """Counts (m,) from how many of so many reports support each bucket (m,)."""
         return np.asarray((supports - reports * self.other) / (self.own - self.other), np.float64)
@@ -52,6 +72,11 @@ class Chances:
 
 class CountRandomiser(Randomiser, Protocol):
     """One level's mechanism: a user's half, and what reports say about buckets."""
+
+    @property
+    def size(self) -> int:
+        """Buckets of this level."""
+        ...
 
     @property
     def chances(self) -> Chances: ...
@@ -78,7 +103,8 @@ class Tallied(CountRandomiser, Protocol):
         ...
 
     def supports(self, total: Ints, reports: int) -> Ints:
-        """How many of so many reports support each bucket (size,)."""
+        """How many of so many reports support each bucket (size,); after these, where 'in no bucket' is a symbol like
+        any other, that."""
         ...
 
 

@@ -12,6 +12,7 @@ from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget
 from cloister.core.bundling import Arrays, key
 from cloister.core.gains import Gain
+from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.hadamard_transform import parity
@@ -99,6 +100,12 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
 
     def possible(self, answers: AnyArray, level: int) -> bool:
         return self.randomiser.possible(answers)
+
+    def counted(self, answers: AnyArray, level: int) -> Ints:
+        return self.randomiser.counted(answers)
+
+    def level_laws(self, counted: Ints, reports: int, level: int) -> tuple[ReportLaw, ...]:
+        return tuple(law.at(f"level {level + 1}") for law in self.randomiser.laws(counted, reports))
 
     def together(self, level: int) -> int:
         """Not a power of two: columns a power of two apart share a cache line's place."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from cloister.core.bundling import Arrays, key
 from cloister.core.errors import InvalidInput
+from cloister.core.portions import ReportLaw
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.bits import TILE
@@ -164,6 +165,15 @@ class Codebook:
 
     def possible(self, answers: AnyArray) -> bool:
         return bool((answers < 2 * self.size).all())
+
+    def counted(self, answers: AnyArray) -> Ints:
+        """How many reports send each codeword (2 D,)."""
+        return np.asarray(np.bincount(answers[:, 0].astype(np.int64), minlength=2 * self.size), np.int64)
+
+    def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
+        """A codeword has the chance of those of T or that of the others, whatever the row and the rotation are. (Over
+        rotations all would be equally likely, but for ties: that is not used.)"""
+        return (ReportLaw.alike("codeword {}".format, counted, reports, self.far / WORDS, self.near / WORDS),)
 
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
         rotations, found = Rotations(self.size), np.empty((len(users), self.dimension), np.int64)

@@ -11,11 +11,13 @@ import attrs
 import numpy as np
 
 from cloister.core.bundling import Arrays
+from cloister.core.portions import Portion, ReportLaw
 from cloister.core.randomness import PublicRng
-from cloister.core.types import AnyArray, Floats, Ids
+from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.exact_probability import WORDS, threshold
 from cloister.plugins.oracles.local.vectors.normals import (
     STEP,
+    ZERO,
     OnSphere,
     blocks,
     column_sums,
@@ -25,6 +27,9 @@ from cloister.plugins.oracles.local.vectors.normals import (
     words_for,
 )
 from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
+
+PAIRS = 16
+"""So many neighbours are looked at: more would take a report of a hundred coordinates a quarter longer."""
 
 
 @final
@@ -88,6 +93,34 @@ class Duchi(OnSphere):
             length = np.sqrt(column_sums(v * v) / self.size)
             answers[some] = sent(v[: self.dimension] * (np.where(above == wanted, 1.0, -1.0) / length))
         return answers
+
+    def counted(self, answers: AnyArray) -> Ints:
+        """Of each two neighbours among the first coordinates how many reports have both off zero, and with two signs (2
+        min(d - 1, ``PAIRS``),)."""
+        pairs = min(self.dimension - 1, PAIRS)
+        found = np.zeros((2, pairs), np.int64)
+        for some in blocks(len(answers), 1):
+            columns = np.ascontiguousarray(answers[some, : pairs + 1].T)
+            below, off = columns < ZERO, columns != ZERO
+            for j in range(pairs):
+                both = off[j] & off[j + 1]
+                found[:, j] += np.count_nonzero(both), np.count_nonzero(both & (below[j] ^ below[j + 1]))
+        return found.ravel()
+
+    def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
+        """Two neighbours have the same sign as often as not, whatever the row is.
+
+        Proof: they are made from two words (``normals``: coordinate j is made from word j modulo their number, which is
+        at least 2 if there are two coordinates). Half a turn of the angle of one of these words changes the sign of its
+        two variates, exactly, and no length. So given all that is sent but for signs, the product of the two signs is a
+        fair coin: turning v or -v changes both.
+        """
+        both, differ = counted.reshape(2, -1).tolist()
+        portions = (
+            Portion(f"coordinates {j} and {j + 1} with two signs", x, n, 0.5)
+            for j, (n, x) in enumerate(zip(both, differ, strict=True))
+        )
+        return (ReportLaw(tuple(portions), len(both)),) if both else ()
 
     def bundled(self, seed: PublicRng, arrays: Arrays) -> dict[str, Any]:
         return {"randomiser": "duchi", "coin": str(self.coin), "sines": arrays.add(quarter_sines())}

@@ -11,6 +11,7 @@ from functools import cache
 import attrs
 import numpy as np
 
+from cloister.core.portions import ReportLaw
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 
@@ -214,6 +215,12 @@ class OnSphere(ABC):
 
     def possible(self, answers: AnyArray) -> bool:
         return bool((answers > 0).all() and ((received(answers) ** 2).sum(axis=1) <= self._reach**2).all())
+
+    def counted(self, answers: AnyArray) -> Ints:
+        return np.zeros(0, np.int64)
+
+    def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
+        return ()
 
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
         return received(answers)

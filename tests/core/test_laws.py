@@ -1,0 +1,236 @@
+"""Reports that encoders made are never doubted, whatever the rows are; those of liars are, where their law gives them
+away."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from cloister.core.encoding import absorb, encode_rows
+from cloister.core.laws import unlikely
+from cloister.core.portions import SIGNIFICANCE, Portion, ReportLaw
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.plugins.oracles.local.bits import packed
+from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
+from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
+from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
+from cloister.plugins.oracles.local.counts.local_hashing import OptimisedLocalHashing
+from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary
+from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
+from cloister.plugins.oracles.local.reports import Reports
+from cloister.plugins.oracles.local.vectors.normals import sent
+from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
+from cloister.plugins.oracles.shuffled.amplified import AmplifiedCounts
+from tests.core.core_fakes import BOX
+from tests.core.test_shares import of_all
+
+N = 6000
+DUCHI = HadamardVector(randomiser="duchi")
+BLOCKS: dict[str, Any] = {
+    "hadamard-response": HadamardResponse(), "explicit-histogram": ExplicitHistogram(),
+    "optimised-local-hashing": OptimisedLocalHashing(), "optimised-unary": OptimisedUnary(),
+    "adaptive-response": AdaptiveResponse(), "subset-selection": SubsetSelection(),
+    "one-byte": HadamardVector(), "duchi": DUCHI, "duchi, kept": ExplicitHistogramVector(),
+    "amplified-counts": AmplifiedCounts(report=HadamardResponse()),
+}  # fmt: skip
+each_block = pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
+
+
+@pytest.mark.parametrize(("least", "most"), [(0.03, 0.5), (1e-6, 1e-3), (0.9, 0.95)])
+@pytest.mark.parametrize("among", [1, 7, 400, 10**6])
+def test_a_number_within_its_bounds_is_no_wonder_and_others_have_at_most_the_chance_that_is_said(
+    among: int, least: float, most: float
+) -> None:
+    """Against exact tails of coins of either bound: of all coins between them, those make it likeliest."""
+    for p, sign in ((least, -1), (most, 1)):
+        spread = math.sqrt(among * p * (1 - p)) + 1
+        for off in np.linspace(0, 9, 19):
+            found = int(np.clip(round(among * p + sign * off * spread), 0, among))
+            said = Portion("", found, among, least, most).log_chance()
+            exact = binom.logcdf(found, among, p) if sign < 0 else binom.logsf(found - 1, among, p)
+            assert said >= min(math.log(2) + exact, 0) - 1e-6 * among**0.5
+    for found in (math.ceil(among * least), math.floor(among * most)):
+        if least <= found / among <= most:
+            assert Portion("", found, among, least, most).log_chance() == pytest.approx(math.log(2))
+
+
+def test_of_numbers_with_the_same_bounds_the_smallest_and_the_largest_stand_for_all() -> None:
+    found = np.array([5, 2, 9, 4])
+    law = ReportLaw.alike("symbol {}".format, found, 20, 0.2, 0.3)
+    assert [(one.what, one.found) for one in law.portions] == [("symbol 1", 2), ("symbol 2", 9)]
+    assert law.of == 4
+    least = min(Portion("", int(x), 20, 0.2, 0.3).log_chance() for x in found)
+    assert min(one.log_chance() for one in law.portions) == least
+
+
+@attrs.frozen
+class Knowing:
+    """A channel that knows some laws. Args: known."""
+
+    known: tuple[ReportLaw, ...]
+
+    def laws(self, summary: Any) -> tuple[ReportLaw, ...]:
+        return self.known
+
+
+def test_the_significance_is_that_of_the_round_however_many_laws_and_numbers_there_are() -> None:
+    """With ``shares`` it adds up to no more than is said, by the union bound: each number has its part."""
+    assert SIGNIFICANCE <= 1e-9
+    template = of_all(HadamardResponse(), "users")
+    for laws, numbers, questions in ((1, 1, 1), (3, 1, 2), (2, 10**6, 1)):
+        edge = math.log(SIGNIFICANCE / 2 / (laws * questions * numbers))
+        for found in range(5000, 5600, 3):
+            one = Portion("x", found, 10_000, 0.5)
+            channel = Knowing((ReportLaw((one,), numbers), *[ReportLaw((), numbers)] * (laws - 1)))
+            part = attrs.evolve(template.parts[0], channel=channel)
+            round = Round(0, template.trust, BOX, (part,) * questions)
+            assert len(unlikely(round, [None] * questions)) == questions * (one.log_chance() <= edge)
+
+
+def users(n: int, start: int = 0) -> np.ndarray:
+    return np.arange(start, start + n, dtype=np.uint64)
+
+
+def rows(how: str, n: int, seed: int) -> np.ndarray:
+    """All in the first bucket, or anywhere; vectors of all lengths."""
+    g = np.random.default_rng(seed)
+    return np.full((n, 2), -BOX.max_norm // 2) if how == "together" else g.integers(-1000, 1000, (n, 2))
+
+
+@each_block
+@pytest.mark.parametrize("share", ["users", "budget"])
+def test_honest_reports_are_never_doubted(block: Any, share: str) -> None:
+    """Ten rounds of 6,000 people, wherever they are: a false alarm in fewer than one of 10^8 such tests."""
+    round = of_all(block, share)
+    for seed in range(5):
+        for how in ("together", "anywhere"):
+            some = users(N, 10**6 * seed)
+            reports = encode_rows(round, rows(how, N, seed), some, NoiseRng.for_tests(seed))
+            assert unlikely(round, absorb(round, reports)) == []
+
+
+@each_block
+def test_honest_reports_come_as_near_to_their_bounds_as_chance_lets_them(block: Any) -> None:
+    """60 rounds: of each law's numbers a round's least likely has a chance of at most 1 in 100 in no more rounds than
+    chance makes, at a false alarm of 1e-6. So bounds are bounds; had they been a little too tight, this test would see
+    it."""
+    round, seldom = of_all(block, "users"), 0
+    for seed in range(60):
+        some = users(1000, 10**6 * seed)
+        reports = encode_rows(round, rows("together", 1000, seed), some, NoiseRng.for_tests(seed))
+        (summary,) = absorb(round, reports)
+        laws = round.parts[0].channel.laws(summary)
+        assert laws
+        chances = [min(one.log_chance() for one in law.portions) + math.log(law.of) for law in laws]
+        seldom += sum(chance <= math.log(0.01) for chance in chances)
+    assert seldom <= binom.isf(1e-6, 60 * len(laws), 0.01)
+
+
+def with_liars(round: Round[Any], answers: Any, honest: int, liars: int) -> tuple[Any, ...]:
+    """Summaries of honest people all over the place, and of liars who send these answers (width,) or (liars, width)."""
+    channel = round.parts[0].channel
+    (summary,) = absorb(round, encode_rows(round, rows("anywhere", honest, 0), users(honest), NoiseRng.for_tests(1)))
+    lies = np.broadcast_to(np.asarray(answers, channel.asked.dtype), (liars, channel.asked.width)).copy()
+    return (summary.merge(channel.absorb(Reports(users(liars, 10**7), lies, channel.asked.stamp))),)
+
+
+@pytest.mark.parametrize("block", [OptimisedLocalHashing(), ExplicitHistogram(), HadamardResponse()])
+def test_liars_who_all_send_one_symbol_are_found(block: Any) -> None:
+    """1,200 beside 10,000; of a bit of Hadamard response it must be the one that is not sent for bucket 0."""
+    round = of_all(block, "users")
+    (worst, *_) = unlikely(round, with_liars(round, [1], 10_000, 1_200))
+    assert worst.startswith("question 1, level ")
+    assert "whatever the rows are: so far off comes by chance in less than one of 1,000,000,000 rounds" in worst
+    assert unlikely(round, with_liars(round, [1], 10_000, 30)) == []
+
+
+def test_liars_who_send_uniform_symbols_are_not_seen() -> None:
+    """Nor do they do anything: they are people who are nowhere."""
+    for block in (OptimisedLocalHashing(), HadamardResponse(), ExplicitHistogram()):
+        round = of_all(block, "users")
+        symbols = np.random.default_rng(2).integers(0, 2, (5000, 1))
+        if isinstance(block, OptimisedLocalHashing):
+            symbols = np.random.default_rng(2).integers(0, round.parts[0].channel.asked.levels[0].response.symbols,
+                                                        (5000, 1))  # fmt: skip
+        assert unlikely(round, with_liars(round, symbols, 5000, 5000)) == []
+
+
+@pytest.mark.parametrize("block", [OptimisedLocalHashing(), HadamardResponse(), ExplicitHistogram()])
+def test_liars_who_speak_for_one_bucket_are_not_seen(block: Any) -> None:
+    """No test could: their reports are those of some people (``test_gains``)."""
+    round = of_all(block, "budget")
+    levels = round.parts[0].channel.asked.levels
+    who = users(500, 10**7)
+    answers = np.stack([level.symbols(np.full(500, 3), who) for level in levels], axis=1)
+    assert unlikely(round, with_liars(round, answers, 5000, 500)) == []
+
+
+def sets(level: Any, n: int, how: str) -> np.ndarray:
+    """The largest sets that are taken: the same for all, or of the size that is usual for honest ones."""
+    size = level.width * 8
+    chosen = np.zeros((n, size), bool)
+    many = level.at_once if how == "largest" else round(level.size * level.chances.other + 0.5)
+    chosen[:, :many] = True
+    return packed(chosen)
+
+
+def wide(block: Any) -> Round[Any]:
+    """One question of 64 buckets."""
+    round = of_all(block, "users")
+    (part,) = round.parts
+    asked = part.channel.asked
+    level = block.level(64, 3, PublicRng.from_seed(4))
+    channel = attrs.evolve(part.channel, asked=attrs.evolve(asked, levels=(level,), sharing=attrs.evolve(
+        asked.sharing, levels=1)))  # fmt: skip
+    return Round(0, round.trust, BOX, (attrs.evolve(part, channel=channel),))
+
+
+def among(round: Round[Any], liars: int, how: str) -> list[str]:
+    """What is said of 20,000 people in buckets 40 to 63 and of liars who support the first buckets."""
+    (part,) = round.parts
+    channel, level = part.channel, part.channel.asked.levels[0]
+    items = np.random.default_rng(0).integers(40, 64, (20_000, 1))
+    summary = channel.absorb(channel.encode(items, users(20_000), NoiseRng.for_tests(3)))
+    if liars:
+        lies = Reports(users(liars, 10**7), sets(level, liars, how), channel.asked.stamp)
+        summary = summary.merge(channel.absorb(lies))
+    return unlikely(round, (summary,))
+
+
+def test_a_few_liars_with_the_largest_sets_that_are_taken_are_found() -> None:
+    """Of 20,000 people hardly one would send such a set: ten liars are enough. Honest sizes hide 50 of them."""
+    round = wide(OptimisedUnary())
+    assert among(round, 0, "") == []
+    assert "buckets or more at once: " in among(round, 10, "largest")[0]
+    assert among(round, 50, "usual") == []
+
+
+@pytest.mark.parametrize("block", [OptimisedUnary(), SubsetSelection()])
+def test_liars_who_support_the_same_many_buckets_starve_the_others(block: Any) -> None:
+    """2,000 of 22,000: buckets where nobody is have fewer supports than noise alone makes."""
+    round = wide(block)
+    found = among(round, 2_000, "usual")
+    assert any(", bucket " in text or ", no bucket" in text for text in found)
+
+
+@pytest.mark.parametrize("block", [DUCHI, ExplicitHistogramVector()], ids=["added up", "kept"])
+def test_liars_who_pull_along_one_vector_show_it_by_its_signs(block: Any) -> None:
+    """1,500 of 7,500, in either direction as the signs of a bucket have it; not if they pull along an axis."""
+    round = of_all(block, "users")
+    signs = np.where(np.arange(1500) % 2, 1.0, -1.0)
+    for to, seen in (((1.0, 1.0), True), ((1.0, -1.0), True), ((math.sqrt(2), 0.0), False)):
+        lies = sent(np.array(to)[:, None] * signs)
+        found = unlikely(round, with_liars(round, lies, N, 1500))
+        assert bool(found) == seen
+        assert all("coordinates 0 and 1 with two signs" in text for text in found)
+
+
+def test_devices_that_all_send_the_same_codeword_are_found() -> None:
+    round = of_all(HadamardVector(), "users")
+    assert "codeword 7: " in unlikely(round, with_liars(round, [7], N, 300))[0]
