@@ -154,9 +154,9 @@ test("levels are the bucketing's, and stand where their numbers do", { skip }, a
   await refused(several, [
     [({ bucketings }) => (bucketings[0].sizes = []), /sizes/],
     [({ bucketings }) => bucketings[0].sizes.push(2), /levels/],
-    [({ bucketings }) => (bucketings[0].sizes[0] = 0), /size/],
+    [({ bucketings }) => (bucketings[0].sizes[0] = 0), /number of buckets/],
     [({ bucketings }) => (bucketings[0].sizes[0] = 2.5), /size/],
-    [({ bucketings }) => (bucketings[0].sizes[0] = String(2n ** 62n)), /size/],
+    [({ bucketings }) => (bucketings[0].sizes[0] = String(2n ** 62n)), /number of buckets/],
     [({ bucketings }) => bucketings[0].sizes[0]++, /size/],
     [set(level, "at", 1), /at/],
     [set(level, "width", 2)],
