@@ -12,8 +12,8 @@ const FAULTS = [
   ["coins.js", "need(level.symbols === level.size + 1", "need(true", "symbols beyond those that noise has"],
   [
     "bundle.js",
-    'need(content.trust === "Shuffled" || (alone ?? epsilon) === epsilon',
-    "need(true",
+    'need(alone === (content.trust === "Local" ?',
+    'need(true || ("" ?',
     "coins of another epsilon than is paid",
   ],
   ["bundle.js", 'question.single || (content.trust === "Shuffled" && !share)', "true", "messages without any coin"],

@@ -75,6 +75,8 @@ export const FORMS = {
   centers: "centers:array within:int|null",
   columns: "sides:list depth:int",
 };
+/** What else a kind must be. */
+export const RULES = {};
 const DEEPEST = 16; // kinds within kinds
 
 export function checkBuckets(cells, depth = 1) {
@@ -85,6 +87,7 @@ export function checkBuckets(cells, depth = 1) {
   need(sizes.length, "sizes");
   sizes.forEach(sizeOf);
   checkDepth(depth);
+  RULES[kind]?.(cells);
   const inner = ["of", "near"].filter((name) => form.includes(`${name}:`)).map((name) => cells[name]);
   if (kind === "assigned") inner.push(...cells.own.map(({ created }) => created));
   for (const one of inner) checkBuckets(one, depth + 1);
@@ -112,15 +115,16 @@ const VECTOR_FORMS = {
   clipped: " centers:array radii:array scale:number weighted:bool",
 };
 
-export function checkVectors(vectors) {
-  const { kind, radii, scale, l2, l1 } = vectors;
+export function checkVectors(vectors, d) {
+  const { kind, radii, scale, l2, l1, weighted } = vectors;
   need(Object.hasOwn(VECTOR_FORMS, kind), `vectors of the kind '${kind}', which this client does not know`);
   members(vectors, `dimension:int${VECTOR_FORMS[kind]}`);
+  need(vectors.dimension === d + (kind === "clipped" && weighted ? 1 : 0), "vectors of another dimension");
   whole(l2, 1, 2 ** 26.5, "l2");
   whole(l1, 1, Number.MAX_SAFE_INTEGER, "l1");
   const narrow = (name) => !vectors[name] || vectors[name].data instanceof Int32Array; // of i8, squares may wrap
   need(kind === "rows" || ["centers", "radii"].every(narrow), "centers");
-  if (kind === "clipped") need(radii.data.every((radius) => radius > 0) && scale > 0, "radii");
+  if (kind === "clipped") need(radii.data.every((radius) => radius > 0) && scale > 0 && scale <= 2 ** 53, "radii");
 }
 
 function vectorIn(vectors, x, id) {

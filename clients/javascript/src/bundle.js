@@ -40,6 +40,7 @@ export class Bundle {
       refuse(`its format is ${content.bundle}, and this client reads ${FORMAT}: update it`);
     if (plan && content.plan !== plan) refuse("it belongs to another plan");
     const bin = await from(".bin");
+    need(json.length <= 2 ** 26 && bin.length <= 2 ** 30, "too long");
     need(bin.length === content.arrays?.bytes && (await digest(bin)) === content.arrays.sha256, "arrays");
     return new Bundle(await sound(content, bin), name);
   }
@@ -155,10 +156,13 @@ function checked(content) {
       "bucketings:list drawings:list questions:list answer_bytes:int",
   );
   need(content.lifetime === null || content.lifetime > 0, "lifetime");
-  const named = (list) => list.length === dimension && new Set(list).size === dimension && list.every(isText);
-  need(columns === null || named(columns), "columns");
+  number(content.asked, Number.MIN_VALUE, 1, "asked");
+  need(columns === null || columns.length === dimension, "columns");
+  need(questions.length > 0 && questions.length < 65535, "questions");
   need(
-    [content.words, content.warnings].every((lines) => lines.every((line) => isText(line) && !HIDDEN.test(line))),
+    [...content.words, ...content.warnings, ...(columns ?? []), content.method].every(
+      (line) => isText(line) && !HIDDEN.test(line),
+    ),
     "words",
   );
   checkDomain(content.domain, dimension);
@@ -211,7 +215,7 @@ function checkQuestion(content, question) {
   members(question, "bucketing:int vectors:object|null share:object|null alone:number|null");
   whole(messages, 1, 2 ** 16, "messages");
   need(channel.levels.length === cells.sizes.length, "levels");
-  if (vectors) checkVectors(vectors);
+  if (vectors) checkVectors(vectors, content.dimension);
   if (share) {
     keys(share, "key");
     need([share.from, share.to].every(Number.isInteger) && share.from >= 0 && share.from < share.to, "share");
@@ -221,7 +225,8 @@ function checkQuestion(content, question) {
   question.single = channel.kind !== "blanket" && channel.kind !== "shares";
   // the others have no coins
   need(question.single || (content.trust === "Shuffled" && !share), "messages without a shuffler, or not of everybody");
-  need(content.trust === "Shuffled" || (alone ?? epsilon) === epsilon, "alone");
+  need(alone === (content.trust === "Local" ? epsilon : question.single ? alone : null), "alone");
+  need(content.trust === "Local" || channel.kind !== "gaussian-vectors", "trust");
   const head = question.single && content.trust === "Shuffled" ? 8 : 0;
   need(body_bytes === messages * (head + bytes), "body_bytes");
 }

@@ -28,6 +28,8 @@ export function laidOut(channel, question) {
   const { levels, level_key, width, dtype } = channel,
     { vectors } = question;
   members(channel, "share:text level_key:text|null");
+  const shared = level_key === null ? ["budget", levels.length > 1 ? "budget" : "users"] : ["users"];
+  need(shared.includes(channel.share), "share");
   if (level_key !== null) keys(channel, "level_key");
   need(["u1", "u2", "u4"].includes(dtype), "dtype");
   need(question.messages === 1, "messages");

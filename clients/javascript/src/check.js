@@ -39,7 +39,7 @@ export function members(holder, text) {
 export function sizeOf(x) {
   need(IS.int(x) || /^\d{1,19}$/.test(x), "size");
   const size = BigInt(x);
-  need(size > 0n && size < 1n << 62n, "size");
+  need(size > 0n && size < 1n << 62n, "a number of buckets");
   return size;
 }
 

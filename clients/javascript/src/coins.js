@@ -43,7 +43,7 @@ const codebook = {
     const { size, inside, bits, signs } = level;
     const log = Math.log2(whole(size, 128, 4096, "size"));
     need(Number.isInteger(log) && size > dimension && signs.length === (3 * size) / 64, "size");
-    need(whole(bits, 0, 62, "bits") + 1.5 * log <= 62, "bits");
+    need(whole(bits, 0, 62, "bits") + 1.5 * log <= (size > 256 ? 62 : 30), "bits"); // what integers hold
     keys(level, "bucket", "nobody");
     level.signs = signs.map(key);
     chances(level, "near", "far");
@@ -68,7 +68,7 @@ const codebook = {
 
 /** D^1.5 2^bits R u, in integers: three times random signs and a Hadamard transform. */
 function turn({ size, bits, signs }, unit, u) {
-  const big = 2 * bits + 3 * Math.log2(size) > 61, // the most that 32 bits hold
+  const big = size > 256,
     w = big ? new BigInt64Array(size) : new Int32Array(size);
   unit.forEach((x, j) => (w[j] = big ? BigInt(rint(x * 2 ** bits)) : rint(x * 2 ** bits)));
   for (let i = 0, half = size / 64; i < signs.length; i++) {

@@ -1,5 +1,6 @@
 /** Buckets of some methods: those in trees and shells, and those of hash values. */
-import { along, direction, distance, FORMS, KINDS, locate, nearest } from "./buckets.js";
+import { along, direction, distance, FORMS, KINDS, locate, nearest, RULES } from "./buckets.js";
+import { need, whole } from "./check.js";
 import { clip, squares } from "./rows.js";
 import { word } from "./words.js";
 
@@ -124,6 +125,27 @@ function quadtreeIds({ subspace, order, cuts, top }, x) {
   for (const j of order) ids.push(2n * ids[ids.length - 1] + BigInt((interval[j] >> --left[j]) & 1));
   return ids.slice(top);
 }
+
+function hashRule({ hash: { bits, width, keys } }) {
+  whole(bits, 0, 62, "bits of a hash");
+  need(BigInt(width) > 0n && Array.isArray(keys), "hash");
+}
+
+Object.assign(RULES, {
+  quadtree({ order, cuts }) {
+    const bits = cuts.map(({ shape: [n] }) => Math.log2(n + 1));
+    need(
+      order.every((j) => order.filter((other) => other === j).length <= bits[j]),
+      "order",
+    );
+  },
+  nets: ({ nets }) =>
+    nets.forEach(({ step, keys }) => need(step >= 1 && (keys === null || Array.isArray(keys)), "net")),
+  hashes: hashRule,
+  intervals: hashRule,
+  regions: hashRule,
+  created: hashRule,
+});
 
 Object.assign(FORMS, {
   shells: "around:array middle:list edges:list",
