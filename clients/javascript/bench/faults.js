@@ -86,6 +86,7 @@ const FAULTS = [
     "await store.update((state) => (charge(opened(state), content, number, questions), draw(webCrypto), 0));",
     "drawn in the charge",
   ],
+  ["client.js", "if (!own.report) own.costs =", "if (false) own.costs =", "a dear bundle at the price of a cheap one"],
   ["client.js", "own.report ??= hex", "own.report = hex", "drawn anew each time"],
   ["client.js", "if (own.head !== head)", "if (false)", "two versions of one round"],
   ["client.js", "if (paid.user !== String(user))", "if (false)", "a person with two numbers"],

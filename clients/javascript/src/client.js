@@ -167,6 +167,8 @@ function charge(state, content, user, questions) {
   const sum = (name) => questions.reduce((all, question) => all + question[name], 0);
   const costs = trust === "Local" ? [sum("epsilon"), sum("delta")] : whole; // the crowd's: such a plan has one round
   const own = (paid.rounds[round] ??= { head, costs });
+  // what was charged may have come to nothing, and this may be a dearer bundle of the round
+  if (!own.report) own.costs = costs.map((cost, i) => Math.max(cost, own.costs[i]));
   if (own.head !== head) throw new Refused("round", "this round was published anew, with other answers before it");
   const most = (i) => Object.values(paid.rounds).reduce((sum, { costs }) => sum + costs[i], 0);
   if (whole.some((limit, i) => most(i) > limit * (1 + ROUNDING)))
