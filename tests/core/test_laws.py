@@ -239,11 +239,12 @@ def test_devices_that_all_send_the_same_codeword_are_found() -> None:
 def test_shuffled_reports_have_the_law_of_the_reports_inside() -> None:
     """1,200 beside 10,000 people's, who all send the bit that is not sent for bucket 0."""
     round = of_all(AmplifiedCounts(report=HadamardResponse()), "users")
-    (part,), inner = round.parts, of_all(HadamardResponse(), "users")
+    channel: Any = round.parts[0].channel
+    inner = of_all(HadamardResponse(), "users")
     assert (
         unlikely(round, absorb(round, encode_rows(round, rows("together", N, 0), users(N), NoiseRng.for_tests(0))))
         == []
     )
-    inner = attrs.evolve(inner, parts=(attrs.evolve(inner.parts[0], channel=part.channel.inner),))
+    inner = attrs.evolve(inner, parts=(attrs.evolve(inner.parts[0], channel=channel.inner),))
     summaries = with_liars(inner, [1], 10_000, 1_200)
     assert unlikely(round, summaries) == unlikely(inner, summaries) != []
