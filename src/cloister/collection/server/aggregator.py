@@ -22,6 +22,7 @@ import attrs
 from cloister._version import __version__
 from cloister.collection.intake.refusals import Intake
 from cloister.collection.intake.sources import Given
+from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import RoundAnswers, Transcript
 from cloister.collection.server.messages import ShuffledMessages
