@@ -42,5 +42,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in gone]
     config.hook.pytest_deselected(items=left_out)
     for item in items:
-        if SLOW.search(item.nodeid):
+        if SLOW.search(item.nodeid) or "shared" in getattr(item, "fixturenames", ()):  # workers take seconds to start
             item.add_marker(pytest.mark.slow)
