@@ -21,7 +21,7 @@ from cloister.collection.plan.publish import publish
 from cloister.collection.server import counter
 from cloister.collection.server.reports import Collected
 from cloister.collection.wire import files as report_files, reports as wire
-from cloister.collection.wire.answers import Layout
+from cloister.collection.wire.answers import AnswerLayout
 from cloister.collection.wire.listing import Unusable
 from cloister.core.encoding import absorb
 from cloister.core.errors import InvalidInput, Refused
@@ -76,18 +76,6 @@ def gathered(plan: CollectionPlan, round: Round[Any], paths: Any, **more: Any) -
     """Answers to everything that could be asked, and the intake."""
     population = Collected(paths, plan.hash, plan.rows, **more)
     return tables(round, population.gather(round, NOISE)), population.intake
-
-
-def tables(round: Round[Any], summaries: Sequence[Any]) -> list[Any]:
-    found = []
-    for part, summary in zip(round.parts, summaries, strict=True):
-        table = part.channel.decode(summary, NOISE)
-        found += [table.at(np.arange(min(size, 50)), level) for level, size in enumerate(part.cells.space.sizes)]
-    return found
-
-
-def same(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def expected(round: Round[Any], batch: pa.RecordBatch) -> list[Any]:
@@ -315,13 +303,13 @@ def test_floods_of_reports_that_nobody_sends_take_few_looks(
     plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of some kilobytes can hold a million of them: of one number, or one of each."""
-    looks, true = [0], Layout.reports
+    looks, true = [0], AnswerLayout.reports
 
-    def counted(layout: Layout, users: Ids, answers: AnyArray) -> tuple[Any, ...]:
+    def counted(layout: AnswerLayout, users: Ids, answers: AnyArray) -> tuple[Any, ...]:
         looks[0] += 1
         return true(layout, users, answers)
 
-    monkeypatch.setattr(Layout, "reports", counted)
+    monkeypatch.setattr(AnswerLayout, "reports", counted)
     (wrong, _) = malformed(sent, list(range(N)))["impossible"]
     one = wrong.slice(7, 1)
     write(tmp_path / "a.parquet", *[one] * 2000)
