@@ -34,13 +34,16 @@ SLOW = re.compile(
 """Cases that take long by themselves or all together, where their neighbours take no time."""
 
 
+ASKED_FOR = ("mutations", "long")
+"""Markers of what is run where somebody asks for it (``-m mutations``), and never by the way."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deliberate faults are run where somebody asks for them (``-m mutations``), and never by the way."""
-    asked = "mutations" in config.option.markexpr
-    left_out = [item for item in items if item.get_closest_marker("mutations") and not asked]
+    unasked = [name for name in ASKED_FOR if name not in config.option.markexpr]
+    left_out = [item for item in items if any(map(item.get_closest_marker, unasked))]
     gone = set(left_out)
     items[:] = [item for item in items if item not in gone]
     config.hook.pytest_deselected(items=left_out)
     for item in items:
-        if SLOW.search(item.nodeid):
+        if SLOW.search(item.nodeid) or "shared" in getattr(item, "fixturenames", ()):  # workers take seconds to start
             item.add_marker(pytest.mark.slow)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cloister.collection.service.counts import REASONS, Counts
+from cloister.collection.service.counts import REASONS, ServiceCounts
 from cloister.commands.serve import _counter, _in_words, _told
 
 
@@ -35,7 +35,7 @@ def test_events_for_programs_are_a_line_of_json(capsys: pytest.CaptureFixture[st
 
 
 def test_counts_on_a_terminal_are_said_when_they_change(capsys: pytest.CaptureFixture[str]) -> None:
-    desk: Any = SimpleNamespace(reports=0, plan=SimpleNamespace(rows=10_000), counts=Counts())
+    desk: Any = SimpleNamespace(reports=0, plan=SimpleNamespace(rows=10_000), counts=ServiceCounts())
     tell = _counter(desk)
     for reports in (0, 0, 1234, 1234):
         desk.reports = reports
@@ -46,6 +46,6 @@ def test_counts_on_a_terminal_are_said_when_they_change(capsys: pytest.CaptureFi
 
 
 def test_refusals_are_a_line_for_each_reason_that_occurred() -> None:
-    counts = Counts()
+    counts = ServiceCounts()
     counts.refused.update({"duplicate": 2, "too slow": 1})
     assert counts.lines() == [f"refused 2 {REASONS['duplicate']}", f"refused 1 {REASONS['too slow']}"]

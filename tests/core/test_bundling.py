@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.core.bundling import Arrays, described, integers
+from cloister.core.bundling import BundleArrays, described, integers
 from cloister.core.errors import Refused
 from cloister.core.types import AnyArray
 from tests.reference_client.arrays import opened
@@ -21,7 +21,7 @@ from tests.reference_client.arrays import opened
     ],
 )  # fmt: skip
 def test_a_device_reads_the_arrays_that_were_stored(values: AnyArray, kind: str) -> None:
-    arrays = Arrays()
+    arrays = BundleArrays()
     arrays.add(np.array([1]))
     place = arrays.add(values)
     assert (place["type"], place["at"] % 8) == (kind, 0)
@@ -29,7 +29,7 @@ def test_a_device_reads_the_arrays_that_were_stored(values: AnyArray, kind: str)
 
 
 def test_an_array_is_stored_once_however_often_it_is_named() -> None:
-    arrays, values = Arrays(), np.arange(6)
+    arrays, values = BundleArrays(), np.arange(6)
     first, other = arrays.add(values), arrays.add(values + 1)
     size = len(arrays.content)
     again = arrays.add(values.reshape(2, 3))
@@ -40,7 +40,7 @@ def test_an_array_is_stored_once_however_often_it_is_named() -> None:
 
 
 def test_equal_bytes_of_another_type_are_stored_by_themselves() -> None:
-    arrays = Arrays()
+    arrays = BundleArrays()
     for values in (np.zeros(2, np.int64), np.zeros(1), np.zeros(2, np.int64)):
         assert opened(arrays.add(values), bytes(arrays.content)) == values.tolist()
 
@@ -55,4 +55,4 @@ def test_an_object_that_cannot_be_described_is_refused_with_what_to_do() -> None
         pass
 
     with pytest.raises(Refused, match=r"Strange cannot be described .* ask the author of its plugin"):
-        described(Strange(), Arrays())
+        described(Strange(), BundleArrays())

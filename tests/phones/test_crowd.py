@@ -8,7 +8,7 @@ import numpy as np
 
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import BatchForm
-from cloister.phones.crowd import PIECES, Crowd
+from cloister.phones.crowd import PIECES, SimulatedCrowd
 from cloister.phones.people import Numbers, plan_of
 
 PLAN = plan_of(1000, 1.0)
@@ -17,7 +17,7 @@ FORM = BatchForm(PLAN.hash, 1, layout_of(PLAN.round()).bytes)
 
 def test_every_phone_reports_once_in_so_many_batches_and_leaves_the_other_numbers() -> None:
     sent, numbers = list[bytes](), Numbers(1000)
-    crowd = Crowd(PLAN, numbers, 900, sent.append, 0.0)
+    crowd = SimulatedCrowd(PLAN, numbers, 900, sent.append, 0.0)
     assert crowd.start()
     assert not crowd.start()
     while len(sent) < PIECES:
@@ -32,7 +32,7 @@ def test_every_phone_reports_once_in_so_many_batches_and_leaves_the_other_number
 
 
 def test_no_phone_reports_after_the_end_and_a_collector_that_is_gone_ends_it() -> None:
-    crowd = Crowd(PLAN, Numbers(1000), 900, lambda batch: None, 3600.0)
+    crowd = SimulatedCrowd(PLAN, Numbers(1000), 900, lambda batch: None, 3600.0)
     crowd.stop()  # before it starts
     assert crowd.start()
     crowd.stop()
@@ -40,6 +40,6 @@ def test_no_phone_reports_after_the_end_and_a_collector_that_is_gone_ends_it() -
     def gone(batch: bytes) -> None:
         raise ConnectionRefusedError
 
-    crowd = Crowd(PLAN, Numbers(1000), 900, gone, 3600.0)
+    crowd = SimulatedCrowd(PLAN, Numbers(1000), 900, gone, 3600.0)
     crowd.start()
     crowd.stop()

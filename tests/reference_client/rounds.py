@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from cloister.core.bundling import Arrays, described
+from cloister.core.bundling import BundleArrays, described
 from cloister.core.domains import Lattice
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
-from cloister.plugins.populations.arrays import Arrays as Rows
+from cloister.plugins.populations.arrays import BundleArrays as Rows
 from cloister.run.request import Request, prepare
 from tests.reference_client.arrays import opened
 
@@ -47,7 +47,7 @@ def rounds(method: str, trust: str, dimension: int, rows: int = 4000, **changes:
 
 def as_devices_read(part: object) -> Any:
     """What a device reads of a public object: its JSON, with the arrays in it opened."""
-    arrays = Arrays()
+    arrays = BundleArrays()
     text = json.dumps(described(part, arrays), sort_keys=True, allow_nan=False)
     return opened(json.loads(text), bytes(arrays.content))
 

@@ -22,7 +22,7 @@ ALIGNED = 8
 
 
 @final
-class Arrays:
+class BundleArrays:
     """The binary arrays of a bundle, little-endian, one after the other. ``content``: the file so far."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Arrays:
 class Bundled(Protocol):
     """An object that devices in any language can be told of."""
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         """Its description, with "kind". Args: arrays (takes what is no plain data)."""
         ...
 
@@ -67,7 +67,7 @@ def integers(values: Iterable[int]) -> list[int | str]:
     return [value if abs(value) < EXACT_JSON else str(value) for value in map(int, values)]
 
 
-def described(part: object, arrays: Arrays) -> Mapping[str, Any]:
+def described(part: object, arrays: BundleArrays) -> Mapping[str, Any]:
     """A public object's description. Raises: Refused if its class has none: it is of a plugin that predates bundles."""
     if not isinstance(part, Bundled):
         raise Refused(

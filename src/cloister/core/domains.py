@@ -15,7 +15,7 @@ from typing import Any, Protocol, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import Arrays
+from cloister.core.bundling import BundleArrays
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Floats, Ints
 
@@ -173,7 +173,7 @@ class Box:
         sides = self.sides.astype(np.float64)
         return np.clip(np.rint(inside, out=inside), -sides, sides, out=inside).astype(np.int64)
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "box", "lower": self.lower, "upper": self.upper, "middle": self.middle.tolist(),
             "unit": self.unit, "sides": self.sides.tolist(),
@@ -246,7 +246,7 @@ class Ball:
         inside *= np.minimum(1.0, self.max_norm / np.maximum(np.abs(inside).max(axis=1, initial=0.0), 1.0))[:, None]
         return shrink(np.rint(inside).astype(np.int64), Bound(l2=self.max_norm, dimension=self.dimension))
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {"kind": "ball", "middle": self.center, "unit": self.unit, "max_norm": self.max_norm}
 
     def real(self, points: Ints) -> Floats:

@@ -11,7 +11,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import Arrays, described
+from cloister.core.bundling import BundleArrays, described
 from cloister.core.domains import Box, Domain, Lattice
 from cloister.core.types import AnyArray, Floats, Ints
 
@@ -66,7 +66,7 @@ class Reframed:
             inside = (np.asarray(rows, np.float64) - np.array(self.offset)) / np.array(self.scale)
         return cube(self.dimension).snap(inside)
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         inner = cube(self.dimension).bundled(arrays)
         return {"kind": "reframed", "offset": self.offset, "scale": self.scale, "then": inner}
 
@@ -96,7 +96,7 @@ class Graded:
         points[:, columns] = grades(np.asarray(rows[:, columns], np.float64))
         return points
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {"kind": "graded", "columns": self.columns, "others": described(self.others, arrays)}
 
 

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.bundling import Arrays, integers
+from cloister.core.bundling import BundleArrays, integers
 from cloister.core.lattice import EXACT, Bound, squares
 from cloister.core.types import Floats, Ints
 
@@ -111,7 +111,7 @@ class NearestCenter:
             distance = np.minimum(distance, closer)
         return nearest, distance
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         sizes, centers = integers(self.space.sizes), arrays.add(self.centers)
         return {"kind": "centers", "sizes": sizes, "centers": centers, "within": self.within}
 
@@ -135,5 +135,5 @@ class Offsets:
         moved = np.take(self.cells.centers, buckets[:, 0], axis=0, mode="wrap")
         return np.subtract(rows, moved, out=moved)
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {"kind": "offsets", "centers": arrays.add(self.cells.centers), **self.bound.bundled}

@@ -14,7 +14,7 @@ import attrs
 
 from cloister.core.buckets import Bucketing, QuestionContext, Vectors
 from cloister.core.budget import Budget, Currency, Event, Share, drawings
-from cloister.core.bundling import Arrays
+from cloister.core.bundling import BundleArrays
 from cloister.core.digests import digest, written_as
 from cloister.core.domains import Domain, Lattice
 from cloister.core.lattice import Bound
@@ -47,7 +47,7 @@ class Rows:
     def values(self, rows: Ints, buckets: Ints) -> Ints:
         return rows
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {"kind": "rows", **self.bound.bundled}
 
 

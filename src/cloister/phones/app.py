@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from cloister.core.errors import CloisterError
-from cloister.phones.crowd import Crowd
+from cloister.phones.crowd import SimulatedCrowd
 from cloister.phones.people import GROUPS, SPREAD, Numbers
 from cloister.phones.reading import Reader
 
@@ -43,7 +43,7 @@ class Demonstration:
     people: int
     here: int
     numbers: Numbers
-    crowd: Crowd
+    crowd: SimulatedCrowd
     reader: Reader
     count: Callable[[], int]
 

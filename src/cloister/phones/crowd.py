@@ -19,7 +19,7 @@ PIECES = 80
 
 
 @final
-class Crowd:
+class SimulatedCrowd:
     """Phones that wait for their start. Each draws her row, randomises it by the client's own code and forgets it.
 
     Args:

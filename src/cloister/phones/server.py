@@ -16,7 +16,7 @@ from cloister.collection.plan.publish import words
 from cloister.collection.service.app import CONTENT, collector
 from cloister.collection.service.running import listening, serve
 from cloister.phones.app import Demonstration
-from cloister.phones.crowd import Crowd
+from cloister.phones.crowd import SimulatedCrowd
 from cloister.phones.people import Numbers, plan_of
 from cloister.phones.reading import Reader
 
@@ -46,7 +46,7 @@ def demonstration(epsilon: float, url: str, size: Scale = Scale()) -> Iterator[S
     Raises: CloisterError: no plan has this epsilon, or starlette is not installed.
     """
     plan, numbers = plan_of(size.people, epsilon), Numbers(size.people)
-    crowd = Crowd(
+    crowd = SimulatedCrowd(
         plan,
         numbers,
         size.people - size.here - size.visitors,

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from cloister.collection.client.encoder import PlanEncoder, PrivacyWarning, encode, read
-from cloister.collection.client.records import record_width, to_records, to_reports
+from cloister.collection.client.records import record_width, to_reports
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.core.encoding import encode_owned, encode_rows
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.run.request import Request
+from tests.collection.recorded import to_records
 
 D, N = 6, 3000
 ORACLES = {

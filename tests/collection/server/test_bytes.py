@@ -196,7 +196,7 @@ def test_a_flood_of_impossible_reports_of_one_number_takes_few_looks(
         looks[0] += 1
         return true(*given)
 
-    monkeypatch.setattr("cloister.collection.wire.answers.Layout.reports", counted)
+    monkeypatch.setattr("cloister.collection.wire.answers.AnswerLayout.reports", counted)
     counted_user = int(np.flatnonzero(layout.asked(whole.users)[0] == 0)[0])  # the others may send any byte
     worst = np.full((2000, whole.form.width), 255, np.uint8)
     flood = whole.form.batch(np.full(2000, counted_user, np.uint64), worst)

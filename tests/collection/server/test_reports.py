@@ -13,35 +13,25 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from cloister.collection.client.encoder import PlanEncoder
-from cloister.collection.intake.refusals import Intake
 from cloister.collection.intake.sent import TRIES
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.plan.publish import publish
 from cloister.collection.server import counter
 from cloister.collection.server.reports import Collected
 from cloister.collection.wire import files as report_files, reports as wire
-from cloister.collection.wire.answers import Layout
+from cloister.collection.wire.answers import AnswerLayout
 from cloister.collection.wire.listing import Unusable
 from cloister.core.encoding import absorb
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
-from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids
-from cloister.run.request import Request
+from tests.collection.server.collected import KINDS, NOISE, encoded, gathered, same, small_plan, tables
 
-N, D = 400, 4
-NOISE = NoiseRng.for_tests(0)
-COLUMNS = {"hadamard-vector": "optimised-local-hashing", "explicit-histogram-vector": "explicit-histogram"}
+N = 400
 
 
-@pytest.fixture(scope="module", params=list(COLUMNS))
+@pytest.fixture(scope="module", params=list(KINDS))
 def plan(request: pytest.FixtureRequest) -> CollectionPlan:
-    components = {"sums": request.param, "counts": COLUMNS[request.param]}
-    return publish(
-        Request(k=2, method="one-round", epsilon=2.0, bounds="ball:1", rows=N, seed=1, components=components),
-        dimension=D,
-    )
+    return small_plan(request.param, N)
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +45,8 @@ def sent(plan: CollectionPlan, round_: Round[Any]) -> pa.RecordBatch:
 
 
 def batch_of(plan: CollectionPlan, round: Round[Any], seed: int) -> pa.RecordBatch:
-    rows, users = np.random.default_rng(seed).normal(0, 0.3, (N, D)), np.arange(N, dtype=np.uint64)
-    done = PlanEncoder(plan, noise=NoiseRng.for_tests(seed)).encode(rows, users)
-    return wire.to_batch(done.reports, users, wire.schema(round, plan.hash))
+    done = encoded(plan, np.arange(N, dtype=np.uint64), seed)
+    return wire.to_batch(done.reports, done.users, wire.schema(round, plan.hash))
 
 
 def write(path: Path, *batches: pa.RecordBatch, schema: pa.Schema | None = None) -> Path:
@@ -70,24 +59,6 @@ def write(path: Path, *batches: pa.RecordBatch, schema: pa.Schema | None = None)
             for batch in batches:
                 writer.write_batch(batch)
     return path
-
-
-def gathered(plan: CollectionPlan, round: Round[Any], paths: Any, **more: Any) -> tuple[list[Any], Intake]:
-    """Answers to everything that could be asked, and the intake."""
-    population = Collected(paths, plan.hash, plan.rows, **more)
-    return tables(round, population.gather(round, NOISE)), population.intake
-
-
-def tables(round: Round[Any], summaries: Sequence[Any]) -> list[Any]:
-    found = []
-    for part, summary in zip(round.parts, summaries, strict=True):
-        table = part.channel.decode(summary, NOISE)
-        found += [table.at(np.arange(min(size, 50)), level) for level, size in enumerate(part.cells.space.sizes)]
-    return found
-
-
-def same(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def expected(round: Round[Any], batch: pa.RecordBatch) -> list[Any]:
@@ -108,7 +79,7 @@ def test_the_answers_are_those_of_all_reports(
     plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
 ) -> None:
     told = list[int]()
-    found, intake = gathered(plan, round_, write(tmp_path / "a.parquet", sent), progress=told.append)
+    found, intake = gathered(plan, write(tmp_path / "a.parquet", sent), progress=told.append)
     assert same(found, expected(round_, sent))
     assert (intake.accepted, intake.files, intake.lines(), sum(told)) == (N, 1, [], N)
     who = wire.asked(round_, np.arange(N, dtype=np.uint64))
@@ -128,7 +99,7 @@ def test_order_and_partition_do_not_matter(
     cuts = np.sort(rng.integers(0, N, 7))
     for i, (low, high) in enumerate(zip([0, *cuts], [*cuts, N], strict=True)):
         write(tmp_path / f"{rng.integers(10**9)}.{('parquet', 'arrow')[i % 2]}", mixed.slice(low, high - low))
-    found, intake = gathered(plan, round_, tmp_path)
+    found, intake = gathered(plan, tmp_path)
     assert same(found, expected(round_, sent))
     assert (intake.accepted, intake.lines()) == (N, [])
 
@@ -141,7 +112,7 @@ def test_a_folder_has_finished_files_and_others(
     (tmp_path / "c.parquet.tmp").write_bytes(b"x")
     (tmp_path / "README.txt").write_text("hello")
     (tmp_path / "more.parquet").mkdir()
-    _, intake = gathered(plan, round_, [tmp_path, tmp_path / "a.parquet"])
+    _, intake = gathered(plan, [tmp_path, tmp_path / "a.parquet"])
     assert (intake.accepted, intake.files, intake.others) == (100, 1, 2)
     assert intake.lines() == ["left alone 2 files of another kind"]
 
@@ -160,7 +131,7 @@ def test_files_of_no_use_are_counted_and_the_others_count(
     (tmp_path / "f.arrow").write_bytes(b"")
     (tmp_path / "g.parquet").write_bytes(b"PAR1PAR1")
     (tmp_path / "h.arrow").write_bytes(good.read_bytes())
-    found, intake = gathered(plan, round_, [tmp_path])
+    found, intake = gathered(plan, [tmp_path])
     assert same(found, expected(round_, sent))
     assert intake.refused == {"another plan": 1, "no reports": 2, "damaged": 4}
     assert intake.lines() == [
@@ -171,11 +142,11 @@ def test_files_of_no_use_are_counted_and_the_others_count(
     for name in "abcdfgh":
         (path,) = tmp_path.glob(f"{name}.*")
         with pytest.raises(Refused) as error:
-            gathered(plan, round_, path, strict=True)
+            gathered(plan, path, strict=True)
         assert str(path) in str(error.value)
         assert "\n" not in str(error.value)
         with pytest.raises(InvalidInput, match="no report can be used; refused 1 files"):
-            gathered(plan, round_, path)
+            gathered(plan, path)
 
 
 def malformed(sent: pa.RecordBatch, bad: Sequence[int] = (7, 8, 300)) -> dict[str, tuple[pa.RecordBatch, int]]:
@@ -214,7 +185,7 @@ def test_rows_that_nobody_sends_are_counted_and_the_others_count(
 ) -> None:
     for reason, (batch, count) in malformed(sent).items():
         path = write(tmp_path / "a.parquet", batch)
-        found, intake = gathered(plan, round_, path)
+        found, intake = gathered(plan, path)
         assert dict(intake.refused) == ({reason.strip(): count} if count else {}), reason
         assert intake.accepted == N - count
         if reason.startswith("out"):
@@ -222,7 +193,7 @@ def test_rows_that_nobody_sends_are_counted_and_the_others_count(
             assert same(found, expected(round_, kept))
         if count:
             with pytest.raises(Refused, match=r"'.*a\.parquet' has reports"):
-                gathered(plan, round_, path, strict=True)
+                gathered(plan, path, strict=True)
 
 
 def test_a_refused_report_does_not_use_a_number_up(
@@ -233,7 +204,7 @@ def test_a_refused_report_does_not_use_a_number_up(
         if not reason.startswith("out"):
             write(tmp_path / "a.parquet", batch)
             write(tmp_path / "b.parquet", sent)
-            found, intake = gathered(plan, round_, tmp_path)
+            found, intake = gathered(plan, tmp_path)
             assert same(found, expected(round_, sent))
             assert (intake.accepted, intake.refused[reason.strip()], intake.refused["duplicate"]) == (
                 N,
@@ -261,7 +232,7 @@ def test_an_arrow_file_that_does_not_fit_in_memory_is_refused_before_it_is_unpac
                 writer.write_batch(batch)
     monkeypatch.setattr(report_files, "MAX_BATCH_BYTES", 2 * sent.nbytes)
     monkeypatch.setattr(pyarrow.ipc, "open_file", _whole_files_only(pyarrow.ipc.open_file))
-    found, intake = gathered(plan, round_, tmp_path)
+    found, intake = gathered(plan, tmp_path)
     assert same(found, expected(round_, sent))
     assert (intake.accepted, intake.refused) == (N, {"damaged": 1})
 
@@ -276,7 +247,7 @@ def test_a_row_group_that_does_not_fit_in_memory_is_refused_before_it_is_unpacke
     group = pq.read_metadata(tmp_path / "a.parquet").row_group(0)
     most = sum(group.column(j).total_uncompressed_size for j in range(group.num_columns)) // 2
     monkeypatch.setattr(report_files, "MAX_GROUP_BYTES", most)
-    found, intake = gathered(plan, round_, tmp_path)
+    found, intake = gathered(plan, tmp_path)
     assert same(found, expected(round_, sent))
     assert (intake.accepted, intake.refused) == (N, {"damaged": 1, "duplicate": 29 * N})
 
@@ -315,24 +286,24 @@ def test_floods_of_reports_that_nobody_sends_take_few_looks(
     plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of some kilobytes can hold a million of them: of one number, or one of each."""
-    looks, true = [0], Layout.reports
+    looks, true = [0], AnswerLayout.reports
 
-    def counted(layout: Layout, users: Ids, answers: AnyArray) -> tuple[Any, ...]:
+    def counted(layout: AnswerLayout, users: Ids, answers: AnyArray) -> tuple[Any, ...]:
         looks[0] += 1
         return true(layout, users, answers)
 
-    monkeypatch.setattr(Layout, "reports", counted)
+    monkeypatch.setattr(AnswerLayout, "reports", counted)
     (wrong, _) = malformed(sent, list(range(N)))["impossible"]
     one = wrong.slice(7, 1)
     write(tmp_path / "a.parquet", *[one] * 2000)
     write(tmp_path / "b.parquet", sent)
-    _, intake = gathered(plan, round_, tmp_path)
+    _, intake = gathered(plan, tmp_path)
     assert looks[0] <= 3 * TRIES
     assert intake.accepted == N - 1  # who can send so many in her place could send one that counts
     assert intake.refused == {"impossible": 2001}
     looks[0] = 0
     write(tmp_path / "a.parquet", wrong)
-    _, intake = gathered(plan, round_, tmp_path)
+    _, intake = gathered(plan, tmp_path)
     assert looks[0] <= 5
     assert (intake.accepted, intake.refused) == (N, {"impossible": N})
 
@@ -340,11 +311,11 @@ def test_floods_of_reports_that_nobody_sends_take_few_looks(
 def test_a_user_counts_once(plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path) -> None:
     write(tmp_path / "b.parquet", sent.slice(50), sent.slice(0, 60))
     write(tmp_path / "a.arrow", sent.slice(0, 300), sent.slice(200))
-    found, intake = gathered(plan, round_, tmp_path)
+    found, intake = gathered(plan, tmp_path)
     assert same(found, expected(round_, sent))
     assert (intake.accepted, dict(intake.refused)) == (N, {"duplicate": 350 + 60 + 100})
     with pytest.raises(Refused, match=r"a\.arrow' has reports of users who have reported already"):
-        gathered(plan, round_, tmp_path, strict=True)
+        gathered(plan, tmp_path, strict=True)
 
 
 def test_of_two_answers_the_one_in_the_first_file_by_name_counts(
@@ -353,7 +324,7 @@ def test_of_two_answers_the_one_in_the_first_file_by_name_counts(
     other = batch_of(plan, round_, 9)
     one, two = write(tmp_path / "a.parquet", other), write(tmp_path / "b.parquet", sent)
     for order in ([one, two], [two, one], tmp_path, f"{tmp_path}/*"):
-        assert same(gathered(plan, round_, order)[0], expected(round_, other))
+        assert same(gathered(plan, order)[0], expected(round_, other))
 
 
 def test_a_file_that_changes_while_it_is_read_is_no_result(
@@ -364,10 +335,10 @@ def test_a_file_that_changes_while_it_is_read_is_no_result(
     monkeypatch.setattr(report_files, "BATCH", 10)
     path = write(tmp_path / "a.parquet", sent)
     with pytest.raises(InvalidInput, match="changed while it was read: nothing was counted"):
-        gathered(plan, round_, path, progress=lambda n: path.touch())
+        gathered(plan, path, progress=lambda n: path.touch())
     shorter = path.read_bytes()[:300]
     with pytest.raises(InvalidInput, match="changed while it was read: nothing was counted"):
-        gathered(plan, round_, path, progress=lambda n: path.write_bytes(shorter) and None)
+        gathered(plan, path, progress=lambda n: path.write_bytes(shorter) and None)
 
 
 def test_there_must_be_files(plan: CollectionPlan, tmp_path: Path) -> None:

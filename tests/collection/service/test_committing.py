@@ -13,7 +13,7 @@ import pytest
 
 from cloister.collection.service import committing
 from cloister.collection.service.committing import Committer, DiskFailed
-from cloister.collection.service.counts import Counts
+from cloister.collection.service.counts import ServiceCounts
 from cloister.collection.service.segments import Segments
 from cloister.collection.wire.batches import BatchForm
 from tests.collection.service.collectors import on_disk
@@ -51,9 +51,9 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(tmp_path, monkeypatch)
 
 
-def run(disk: Disk, work: Callable[[Committer], Awaitable[None]]) -> tuple[Counts, list[str | None]]:
+def run(disk: Disk, work: Callable[[Committer], Awaitable[None]]) -> tuple[ServiceCounts, list[str | None]]:
     """Do some work with a committer, and close it; its counts and what it told."""
-    counts, told = Counts(), list[str | None]()
+    counts, told = ServiceCounts(), list[str | None]()
 
     async def all_of_it() -> None:
         committer = Committer(disk.segments, counts, told.append)
@@ -168,8 +168,8 @@ def test_what_waits_at_the_end_is_written(disk: Disk, tmp_path: Path) -> None:
 def test_who_comes_after_the_end_is_not_left_waiting(disk: Disk) -> None:
     """A request may have been checking its tickets while the round was closed."""
 
-    async def all_of_it() -> Counts:
-        committer = Committer(disk.segments, counts := Counts(), lambda why: None)
+    async def all_of_it() -> ServiceCounts:
+        committer = Committer(disk.segments, counts := ServiceCounts(), lambda why: None)
         await committer.close()
         with pytest.raises(DiskFailed):
             await asyncio.wait_for(put(committer, 1), 2)

@@ -41,8 +41,6 @@ from tests.collection.service.collectors import (
 
 pytestmark = pytest.mark.slow
 
-KILLS = 50
-
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> CollectionPlan:
@@ -107,12 +105,13 @@ class Load:
             return
 
 
-def test_fifty_kills_under_load_lose_nothing_acknowledged_and_nothing_counts_twice(folder: Path) -> None:
+@pytest.mark.parametrize("kills", [10, pytest.param(50, marks=pytest.mark.long)])
+def test_kills_under_load_lose_nothing_acknowledged_and_nothing_counts_twice(kills: int, folder: Path) -> None:
     plan = CollectionPlan.read(folder / "plan")
     form, rng, out = form_of(plan), random.Random(0), folder / "reports"
     port, load = 0, None
     try:
-        for _ in range(KILLS):
+        for _ in range(kills):
             with collecting(folder, "--port", str(port)) as process:
                 port = process.port
                 if load is None:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister.collection.client.encoder import PlanEncoder, State
-from cloister.collection.client.records import to_messages, to_records
+from cloister.collection.client.records import to_messages
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
@@ -28,6 +28,7 @@ from cloister.core.encoding import absorb, encode_lattice, encode_owned
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.run.request import Request
+from tests.collection.recorded import to_records
 from tests.collection.shuffled_plans import D, N, folder_of, multiset, released, toy_round, write
 
 

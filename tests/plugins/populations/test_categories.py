@@ -18,7 +18,7 @@ import pytest
 from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
-from tests.plugins.populations.engine_rows import answers
+from tests.engines.engine_rows import answers
 
 LISTED = {"ward": ["A", "B"], "floor": [1, 2], "night": [True]}
 FRAME = pd.DataFrame(

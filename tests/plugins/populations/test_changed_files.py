@@ -20,7 +20,7 @@ from cloister.plugins.populations.files import Files
 from cloister.run.account import Account
 from cloister.run.fit import fit
 from cloister.run.request import Request
-from tests.plugins.populations.engine_rows import NAMES, answers, some_rows, write
+from tests.engines.engine_rows import NAMES, answers, some_rows, write
 
 
 def vanish(path: Path) -> None:

@@ -25,7 +25,7 @@ from cloister.plugins.populations import sources, users
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
 from cloister.plugins.populations.users import Owners
-from tests.plugins.populations.engine_rows import NAMES, answers
+from tests.engines.engine_rows import NAMES, answers
 
 KEY, OTHER = PublicRng.from_seed(1), PublicRng.from_seed(2)
 

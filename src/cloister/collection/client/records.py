@@ -36,13 +36,6 @@ def record_width(round: Round[Any]) -> int:
     return max(end for _, _, _, end in _places(round))
 
 
-def to_records(answers: tuple[Owned, ...], users: int, round: Round[Any]) -> Records:
-    """One record per user (users, width) from their reports or messages."""
-    records = np.zeros((users, record_width(round)), np.uint8)
-    fill(records, answers, round)
-    return records
-
-
 def fill(records: Records, answers: tuple[Owned, ...], round: Round[Any]) -> None:
     """Write the reports or messages of users (n,) into their records, which are zeros."""
     for answer, (kind, many, start, end) in zip(answers, _places(round), strict=True):

@@ -30,7 +30,7 @@ PART = 2**26
 """Bytes of files in a part, at least, if there are so many: seven million reports of one byte."""
 
 
-class Reader(Protocol):
+class PartReader(Protocol):
     """Reads the reports of a round."""
 
     @property
@@ -52,7 +52,7 @@ class Reader(Protocol):
 
 @final
 @attrs.frozen
-class Part:
+class ReportPart:
     """What one worker reads at once. Args: number (of the part), stretches (of files, in order)."""
 
     number: int
@@ -74,7 +74,7 @@ class Read:
 
 @final
 @attrs.frozen(eq=False)
-class Found:
+class PartUsers:
     """The user numbers of a part. Args: number (of the part), users, again (standing twice), read."""
 
     number: int
@@ -85,40 +85,40 @@ class Found:
 
 @final
 @attrs.frozen
-class Numbers:
+class UserNumbers:
     """Reads the user numbers of parts. Args: reader (it is not changed)."""
 
-    reader: Reader
+    reader: PartReader
 
-    def __call__(self, part: Part) -> Found:
+    def __call__(self, part: ReportPart) -> PartUsers:
         keep_memory()
         reader, users, again, read = self.reader.afresh(), UserSet(self.reader.users), list[Ids](), Read()
         for where in part.stretches:
             for numbers, within in reader.numbers(where):
                 again.append(users.mark(numbers[within]))
                 read = read.more(numbers)
-        return Found(part.number, users, np.concatenate([*again, np.empty(0, np.uint64)]), read)
+        return PartUsers(part.number, users, np.concatenate([*again, np.empty(0, np.uint64)]), read)
 
 
 @final
 @attrs.frozen(eq=False)
-class Plan:
+class Partition:
     """How reports are read in parts. Args: files (as workers find them), parts, read (each when it was first read),
     contested (numbers that stand more than once; None: none does)."""
 
     files: list[str]
-    parts: list[Part]
+    parts: list[ReportPart]
     read: dict[int, Read]
     contested: UserSet | None
 
     @classmethod
-    def made(cls, engine: Engine, reader: Reader, files: list[str]) -> Plan:
+    def made(cls, engine: Engine, reader: PartReader, files: list[str]) -> Partition:
         """Divide the files, and read the user numbers. Raises: InvalidInput: a file cannot be read."""
         if engine.elsewhere:
             files = [os.path.abspath(path) for path in files]
         parts = list(divided(files, reader.form, max(PART, reader.users // 2)))
         numbers, several, read = UserSet(reader.users), UserSet(reader.users), dict[int, Read]()
-        for found in engine.run(Numbers(reader.afresh()), parts):
+        for found in engine.run(UserNumbers(reader.afresh()), parts):
             several.join(numbers.join(found.users))
             several.mark(found.again)
             read[found.number] = found.read
@@ -144,7 +144,7 @@ def among(numbers: UserSet | None, users: Ids, within: Bools) -> Bools:
     return found
 
 
-def divided(files: Iterable[str], form: BatchForm, most: int) -> Iterator[Part]:
+def divided(files: Iterable[str], form: BatchForm, most: int) -> Iterator[ReportPart]:
     """Parts of about ``most`` bytes: several small files, or a stretch of a large one of reports as bytes. Files of
     other forms count as a whole or not at all, and are not divided."""
     held, size, number = list[Stretch](), 0, 0
@@ -153,10 +153,10 @@ def divided(files: Iterable[str], form: BatchForm, most: int) -> Iterator[Part]:
             held.append(stretch)
             size += stretch.size
             if size >= most:
-                yield Part(number, tuple(held))
+                yield ReportPart(number, tuple(held))
                 held, size, number = [], 0, number + 1
     if held:
-        yield Part(number, tuple(held))
+        yield ReportPart(number, tuple(held))
 
 
 def _stretches(path: str, form: BatchForm, most: int) -> Iterator[Stretch]:

@@ -31,7 +31,7 @@ from cloister.collection.plan.promise import promise
 from cloister.collection.plan.transcript import Transcript, transcript_of
 from cloister.collection.wire.answers import layout_of
 from cloister.core.budget import Event, Share
-from cloister.core.bundling import Arrays, described, key
+from cloister.core.bundling import BundleArrays, described, key
 from cloister.core.errors import Damaged, Refused
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.shuffling import messages
@@ -113,7 +113,7 @@ def bundle_of(
         if not 1 <= number <= min(transcript.index + 1, transcript.plan.length):
             raise Refused(f"round {number} is not asked yet, or never: the open one is {transcript.index + 1}")
         transcript = attrs.evolve(transcript, closed=transcript.closed[: number - 1])
-    arrays = Arrays()
+    arrays = BundleArrays()
     facts = {**_of_plan(transcript), **_of_round(transcript.round(), transcript.plan, arrays)}
     content = bytes(arrays.content)
     facts["arrays"] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
@@ -163,7 +163,7 @@ def _of_plan(transcript: Transcript) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _of_round(round: Round[Any], plan: CollectionPlan, arrays: Arrays) -> dict[str, Any]:
+def _of_round(round: Round[Any], plan: CollectionPlan, arrays: BundleArrays) -> dict[str, Any]:
     layout, bucketings = layout_of(round), list[Any]()
     bodies = zip(round.parts, layout.bodies, strict=True)
     return {
@@ -175,7 +175,7 @@ def _of_round(round: Round[Any], plan: CollectionPlan, arrays: Arrays) -> dict[s
 
 
 def _question(
-    part: OpenedQuestion, plan: CollectionPlan, body_bytes: int, bucketings: list[Any], arrays: Arrays
+    part: OpenedQuestion, plan: CollectionPlan, body_bytes: int, bucketings: list[Any], arrays: BundleArrays
 ) -> dict[str, Any]:
     """Adds its bucketing to the list, unless it is there."""
     buckets = described(part.cells, arrays)

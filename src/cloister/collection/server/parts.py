@@ -9,7 +9,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.collection.intake.parts import Part, Plan, Read, among
+from cloister.collection.intake.parts import Partition, Read, ReportPart, among
 from cloister.collection.intake.refusals import Intake
 from cloister.collection.intake.sent import Origin
 from cloister.collection.server.counter import ReportCounter
@@ -28,7 +28,7 @@ class Uncontested:
     counter: ReportCounter
     contested: UserSet | None
 
-    def __call__(self, part: Part) -> tuple[int, tuple[Any, ...], Intake, Read]:
+    def __call__(self, part: ReportPart) -> tuple[int, tuple[Any, ...], Intake, Read]:
         """The part's number, its summaries, what was accepted and refused, and what was read."""
         keep_memory()
         counter, read = self.counter.afresh(), Read()
@@ -46,7 +46,7 @@ def on_engine(
 ) -> Iterator[tuple[Any, ...]]:
     """Yield summaries of the reports in files that count; the counter's intake says what was refused. Raises:
     InvalidInput: a file changes while it is read, or a part fails."""
-    plan = Plan.made(engine, counter, files)
+    plan = Partition.made(engine, counter, files)
     for number, summaries, intake, read in engine.run(Uncontested(counter.afresh(), plan.contested), plan.parts):
         plan.check(number, read)
         counter.intake.add(intake, plan.files)

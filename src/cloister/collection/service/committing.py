@@ -17,7 +17,7 @@ from typing import TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.collection.service.counts import Counts
+from cloister.collection.service.counts import ServiceCounts
 from cloister.collection.service.segments import Segments
 from cloister.collection.wire.columns import Packed
 from cloister.collection.wire.user_set import first_of
@@ -55,7 +55,7 @@ class Committer:
         trouble: why the disk takes nothing at the moment, or None.
     """
 
-    def __init__(self, segments: Segments, counts: Counts, told: Callable[[str | None], None]) -> None:
+    def __init__(self, segments: Segments, counts: ServiceCounts, told: Callable[[str | None], None]) -> None:
         self._segments, self._counts, self._told = segments, counts, told
         self.trouble: str | None = None
         self._waiting = list[_Waiting]()

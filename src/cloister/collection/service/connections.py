@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from cloister.collection.service.counts import Counts
+from cloister.collection.service.counts import ServiceCounts
 from cloister.collection.service.limits import Limits
 from cloister.core.errors import MissingExtra
 
@@ -36,7 +36,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """One connection. Subclasses (``bounded``) have limits and counts."""
 
     limits: Limits
-    counts: Counts
+    counts: ServiceCounts
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -119,6 +119,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
 
-def bounded(limits: Limits, counts: Counts) -> type[BoundedProtocol]:
+def bounded(limits: Limits, counts: ServiceCounts) -> type[BoundedProtocol]:
     """The protocol with these limits. Args: limits, counts (of refusals and open connections)."""
     return type("CollectorProtocol", (BoundedProtocol,), {"limits": limits, "counts": counts})

@@ -31,7 +31,7 @@ REASONS = {
 
 @final
 @attrs.define
-class Counts:
+class ServiceCounts:
     """All that is counted since the start.
 
     Args: accepted (reports), refused (per reason), requests (with reports), commits, bytes (written), seconds (of

@@ -20,7 +20,7 @@ import numpy as np
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.service.committing import Committer, DiskFailed
-from cloister.collection.service.counts import REASONS, Counts
+from cloister.collection.service.counts import REASONS, ServiceCounts
 from cloister.collection.service.limits import DEFAULT, Limits, Rates, retry_after
 from cloister.collection.service.published import OpenRound, check_trust, open_round
 from cloister.collection.service.segments import Segments, collecting
@@ -52,7 +52,7 @@ class Turned(Exception):
 
 @final
 @attrs.frozen
-class Kept:
+class Receipt:
     """What became of a request. Args: status (of HTTP), accepted (reports on the disk), refused (reports, per
     reason)."""
 
@@ -90,7 +90,7 @@ class Desk:
         self.opened = open_round(plan, issuer is not None)
         if self.opened is None:
             raise Refused("all rounds of this plan are closed: there is nothing to collect")
-        self.limits, self.counts, self.rates, self.done = limits, Counts(), Rates(limits.rate), False
+        self.limits, self.counts, self.rates, self.done = limits, ServiceCounts(), Rates(limits.rate), False
         self._folder, self._out, self._issuer, self._told = plan, out, issuer, told
         self._committer: Committer | None = None
         self._reading = asyncio.Lock()
@@ -129,7 +129,7 @@ class Desk:
                 await self._committer.close()
             self._held.close()
 
-    async def receive(self, body: bytes) -> Kept:
+    async def receive(self, body: bytes) -> Receipt:
         """Keep the reports of a request. Raises: Turned."""
         opened, committer = self.opened, self._committer
         if opened is None or committer is None:
@@ -153,7 +153,7 @@ class Desk:
         self.counts.refused += refused
         single = body[0] in (REPORT, REPORT + TICKETED) and len(fine) == 1
         status = (201 if accepted else _STATUS[next(iter(refused))]) if single else 200
-        return Kept(status, accepted, refused)
+        return Receipt(status, accepted, refused)
 
     async def _read(self, opened: OpenRound, body: bytes) -> Parsed:
         if len(body) <= SHORT:

@@ -22,7 +22,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.collection.intake.parts import Part, Plan, Read, among
+from cloister.collection.intake.parts import Partition, Read, ReportPart, among
 from cloister.collection.intake.refusals import Intake
 from cloister.collection.plan.canonical_json import sync
 from cloister.collection.shuffler.external_shuffle import FILES, Scattered, uniform_order
@@ -47,7 +47,7 @@ class Scatter:
     width: int
     rng: NoiseRng
 
-    def __call__(self, part: Part) -> tuple[int, Path, Intake, Read]:
+    def __call__(self, part: ReportPart) -> tuple[int, Path, Intake, Read]:
         """The part's number, the folder of its files, what was accepted and refused, and what was read."""
         keep_memory()
         sieve, read, scattered = self.sieve.afresh(), Read(), self.files(part.number)
@@ -117,7 +117,7 @@ def scattered_apart(
     """Scatter all accepted messages; the folders of their files. Raises: InvalidInput, Refused: as for
     ``Senders.accepted``."""
     sieve = senders.sieve
-    plan, folders = Plan.made(engine, sieve, senders.files), list[Path]()
+    plan, folders = Partition.made(engine, sieve, senders.files), list[Path]()
     scatter = Scatter(sieve.afresh(), plan.contested, folder, width, rng)
     for number, place, intake, read in engine.run(scatter, plan.parts):
         plan.check(number, read)

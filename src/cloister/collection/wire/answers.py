@@ -35,7 +35,7 @@ NOTHING = 2**16 - 1
 
 @final
 @attrs.frozen
-class Slot:
+class AnswerSlot:
     """The place of one drawing. Args: questions (their numbers, ascending), start, bytes (number included)."""
 
     questions: tuple[int, ...]
@@ -74,14 +74,14 @@ class Body:
 
 @final
 @attrs.frozen(eq=False)
-class Layout:
+class AnswerLayout:
     """Where everything stands in the answers of a round.
 
     Args: slots (one per drawing, in order), bodies (one per question), bytes (A, of an answer), numbered (whether slots
     begin with the number of the question: under Shuffled trust).
     """
 
-    slots: tuple[Slot, ...]
+    slots: tuple[AnswerSlot, ...]
     bodies: tuple[Body, ...]
     bytes: int
     numbered: bool
@@ -136,7 +136,7 @@ class Layout:
         ``absorb`` checks. Raises: Refused: ``load`` takes no such report."""
         return tuple(body.report(users[rows], mine) for body, rows, mine in self.parts(users, answers))
 
-    def _asked(self, slot: Slot, users: Ids) -> Ints:
+    def _asked(self, slot: AnswerSlot, users: Ids) -> Ints:
         shares = [self.bodies[j].share for j in slot.questions]
         if shares[0] is None:  # a question for everybody is alone in its drawing
             return np.full(len(users), slot.questions[0])
@@ -148,19 +148,19 @@ class Layout:
 
 
 @lru_cache(maxsize=4)
-def layout_of(round: Round[Any]) -> Layout:
+def layout_of(round: Round[Any]) -> AnswerLayout:
     """The layout of a round's answers. Raises: InvalidInput: some report cannot be sent."""
     kinds, numbered = report_types(round), round.trust is Shuffled
     head, at = NUMBER.itemsize * numbered, 0
     many = [messages(part) if numbered else 1 for part in round.parts]
-    slots, bodies = list[Slot](), dict[int, Body]()
+    slots, bodies = list[AnswerSlot](), dict[int, Body]()
     for questions in roles(round):
         room = max(many[j] * kinds[j].body.bytes for j in questions)
-        slots.append(Slot(tuple(sorted(questions)), at, head + room))
+        slots.append(AnswerSlot(tuple(sorted(questions)), at, head + room))
         for j in questions:
             bodies[j] = Body(kinds[j], many[j], at + head, room, round.parts[j].user_share)
         at += head + room
-    return Layout(tuple(slots), tuple(bodies[j] for j in range(len(kinds))), at, numbered)
+    return AnswerLayout(tuple(slots), tuple(bodies[j] for j in range(len(kinds))), at, numbered)
 
 
 def _number(question: int) -> Packed:

@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Bucketing, Space
-from cloister.core.bundling import Arrays, integers
+from cloister.core.bundling import BundleArrays, integers
 from cloister.core.domains import REACH, Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import BLOCK, Bound
@@ -73,7 +73,7 @@ class ClippedOffsets:
             values[some] = self._clipped(rows[some], buckets[some, 0])  # truncates towards zero
         return values
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "clipped", "centers": arrays.add(self.origins), "radii": arrays.add(self.radii), "scale": SCALE,
             "weighted": False, **self.bound.bundled,
@@ -133,7 +133,7 @@ class DistanceBins:
         bins: Ints = np.searchsorted(self.edges[:-1], self.near.distances(rows)).astype(np.int64)
         return bins[:, None]
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "distances", "sizes": integers(self.space.sizes), "centers": arrays.add(self.near.centers),
             "edges": self.edges[:-1].tolist(),

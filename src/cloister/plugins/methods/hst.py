@@ -32,7 +32,7 @@ import numpy as np
 
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget
-from cloister.core.bundling import Arrays, described, integers
+from cloister.core.bundling import BundleArrays, described, integers
 from cloister.core.capabilities import HasCostCurve, HasCutBoundaries
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem, Released
 from cloister.core.nearest import NearestCenter
@@ -177,7 +177,7 @@ class Spared:
         ids[self.bad[self.near.locate(rows)[:, 0]]] = -1
         return ids
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "spared", "sizes": integers(self.space.sizes), "of": described(self.tree, arrays),
             "near": self.near.bundled(arrays), "bad": np.flatnonzero(self.bad).tolist(),

@@ -29,7 +29,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Bucketing, Space
-from cloister.core.bundling import Arrays, described, integers
+from cloister.core.bundling import BundleArrays, described, integers
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Rows, count, vector_sum
@@ -97,7 +97,7 @@ class Finest:
     def locate(self, rows: Ints) -> Ints:
         return self.levels.locate(rows)[:, -1:]
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {"kind": "last", "sizes": integers(self.space.sizes), "of": described(self.levels, arrays)}
 
 

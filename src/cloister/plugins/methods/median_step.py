@@ -32,7 +32,7 @@ from typing import Any, Final, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import Arrays
+from cloister.core.bundling import BundleArrays
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.types import Floats, Ints
@@ -83,7 +83,7 @@ class Pulls:
         pulls[:, -1] = scale * (self.smoothing * (TOP / STEPS))
         return np.trunc(pulls, out=pulls).astype(np.int64)
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "clipped", "centers": arrays.add(self.cells.centers), "scale": STEPS,
             "radii": arrays.add(np.array([self.smoothing])), "weighted": True, **self.bound.bundled,

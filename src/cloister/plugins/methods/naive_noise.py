@@ -21,7 +21,7 @@ import numpy as np
 
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
-from cloister.core.bundling import Arrays, integers
+from cloister.core.bundling import BundleArrays, integers
 from cloister.core.clustering import Clustering, Coreset, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
@@ -82,7 +82,7 @@ class OneBucketEach:
     def locate(self, rows: Ints) -> Ints:
         return np.zeros((len(rows), 1), np.int64)
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {"kind": "one", "sizes": integers(self.space.sizes)}
 
 

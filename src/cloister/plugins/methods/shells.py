@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.bundling import Arrays, integers
+from cloister.core.bundling import BundleArrays, integers
 from cloister.core.lattice import squares
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints
@@ -60,7 +60,7 @@ class Shells:
         ids: Ints = self.cells.locate(away) * len(OUTER) + shells[:, None]
         return ids
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "shells", "sizes": integers(self.space.sizes), "around": arrays.add(self.cells.around),
             "middle": self.middle[0].tolist(), "edges": self.outer[:-1].tolist(),

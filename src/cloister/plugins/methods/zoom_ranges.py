@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.bundling import Arrays, integers
+from cloister.core.bundling import BundleArrays, integers
 from cloister.core.roles import Counts
 from cloister.core.types import Floats, Ints
 
@@ -55,7 +55,7 @@ class Columns:
                 np.right_shift(codes, BITS - FAN_BITS * (level + 1), out=ids[column, level])
         return ids.reshape(self.space.levels, len(rows)).T
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {"kind": "columns", "sizes": integers(self.space.sizes), "sides": self.sides, "depth": self.depth}
 
 

@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.bundling import Arrays
+from cloister.core.bundling import BundleArrays
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
@@ -102,7 +102,7 @@ class GridTree:
     def locate(self, rows: Ints) -> Ints:
         return self.cells.locate(rows)
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return self.cells.bundled(arrays)
 
     def grow(self, counts: Counts) -> Coreset:

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.bundling import Arrays, integers
+from cloister.core.bundling import BundleArrays, integers
 from cloister.core.domains import Ball, Domain
 from cloister.core.types import Bools, Floats, Ints
 
@@ -62,7 +62,7 @@ class GridCells:
         steps = (rows + sides) * self.parts // (2 * sides + 1)
         return (steps @ self._strides)[:, None]
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         sizes, sides = integers(self.space.sizes), self.domain.sides.tolist()
         return {"kind": "grid", "sizes": sizes, "sides": sides, "parts": self.parts}
 

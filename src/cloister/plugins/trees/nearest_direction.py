@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.bundling import Arrays, integers
+from cloister.core.bundling import BundleArrays, integers
 from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.plugins.trees.directions import NORM
 
@@ -41,7 +41,7 @@ class NearestDirection:
             ids[start : start + step, 0] = self._nearest(rows[start : start + step])
         return ids
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {"kind": "directions", "sizes": integers(self.space.sizes), "around": arrays.add(self.around)}
 
     def _nearest(self, rows: Ints) -> Ints:

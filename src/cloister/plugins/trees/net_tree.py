@@ -48,7 +48,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.bundling import Arrays, integers, key
+from cloister.core.bundling import BundleArrays, integers, key
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
@@ -165,7 +165,7 @@ class NetTreeOpened:
             points = self.nets[level].points(names)
         return ids
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "nets", "sizes": integers(self.space.sizes), "matrix": arrays.add(self.projection.matrix),
             "bits": self.projection.shift, "radius": RADIUS,

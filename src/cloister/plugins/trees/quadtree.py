@@ -30,7 +30,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.bundling import Arrays, integers
+from cloister.core.bundling import BundleArrays, integers
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem, TreeMetric
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
@@ -178,7 +178,7 @@ class Quadtree:
             np.right_shift(finest, self.depth - level, out=ids[:, i])
         return ids
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         cuts = [arrays.add(borders[-1][1:-1]) for borders in self.borders]
         return {
             "kind": "quadtree", "sizes": integers(self.space.sizes), "subspace": self.reduced.bundled(arrays),

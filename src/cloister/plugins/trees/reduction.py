@@ -23,7 +23,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import Arrays
+from cloister.core.bundling import BundleArrays
 from cloister.core.domains import Domain
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
@@ -76,7 +76,7 @@ class Reduction:
         images = (rows.astype(np.float64) @ self.matrix.astype(np.float64)).astype(np.int64) >> BITS
         return np.asarray(np.clip(images, -self.sides, self.sides), np.int64)
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any] | None:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any] | None:
         """For devices that run no Python; None where nothing is projected."""
         if self.matrix is None:
             return None

@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.bundling import Arrays, integers
+from cloister.core.bundling import BundleArrays, integers
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.domains import Domain
 from cloister.core.randomness import PublicRng
@@ -79,7 +79,7 @@ class SimHashTree:
             ids[:, level] += 2 * ids[:, level - 1]
         return ids
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {"kind": "signs", "sizes": integers(self.space.sizes), "around": arrays.add(self.around)}
 
     def grow(self, counts: Counts) -> Coreset:

@@ -27,7 +27,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.bundling import Arrays
+from cloister.core.bundling import BundleArrays
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
@@ -99,7 +99,7 @@ class SpreadTree:
     def locate(self, rows: Ints) -> Ints:
         return self._cells.locate(rows)
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return self._cells.bundled(arrays)
 
     @cached_property

@@ -17,7 +17,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import Arrays
+from cloister.core.bundling import BundleArrays
 from cloister.core.domains import Domain
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Bools, Floats, Ints
@@ -56,7 +56,7 @@ class Intervals:
         numbers: Ints = np.clip(along // self.length, 0, self.number - 1)
         return numbers
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "basis": arrays.add(self.basis), "start": arrays.add(self.start), "length": str(self.length),
             "number": self.number,

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.bundling import Arrays, integers
+from cloister.core.bundling import BundleArrays, integers
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.roles import Counts
@@ -38,7 +38,7 @@ class HashValues:
     def locate(self, rows: Ints) -> Ints:
         return self.prefixes.of(self.hash.of(rows))
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         sizes, bits = integers(self.space.sizes), self.prefixes.bits
         return {"kind": "hashes", "sizes": sizes, "hash": self.hash.bundled(arrays), "bits": bits}
 
@@ -62,7 +62,7 @@ class AxisIntervals:
     def locate(self, rows: Ints) -> Ints:
         return self.hash.of(rows)[:, None] * self.intervals.number + self.intervals.of_rows(rows)
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "intervals", "sizes": integers(self.space.sizes), "hash": self.hash.bundled(arrays),
             "intervals": self.intervals.bundled(arrays),
@@ -113,7 +113,7 @@ class Regions:
         at[known[~boxed]] = -1
         return at[:, None]
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "regions", "sizes": integers(self.space.sizes), "hash": self.hash.bundled(arrays),
             "intervals": self.intervals.bundled(arrays), "values": arrays.add(self.values),
@@ -146,7 +146,7 @@ class Centred:
         moved[buckets[:, 0] < 0] = 0
         return moved
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {"kind": "offsets", "centers": arrays.add(self.middles), **self.bound.bundled}
 
 
@@ -176,7 +176,7 @@ class Created:
     def locate(self, rows: Ints) -> Ints:
         return self.closest(rows)[0][:, None]
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "kind": "created", "sizes": integers(self.space.sizes), "hash": self.hash.bundled(arrays),
             "values": arrays.add(self.values), "centers": arrays.add(self.places), "within": self.within,
@@ -232,10 +232,10 @@ class Assigned:
     def locate(self, rows: Ints) -> Ints:
         return self.chosen(rows)[:, None]
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return self.among(arrays, None)
 
-    def among(self, arrays: Arrays, kept: Ints | None) -> Mapping[str, Any]:
+    def among(self, arrays: BundleArrays, kept: Ints | None) -> Mapping[str, Any]:
         """As ``bundled``. Args: kept (indices of the centres in W; None: all)."""
         own = [{"rank": own.rank, "start": own.start, "created": own.created.bundled(arrays)} for own in self.own]
         return {
@@ -312,7 +312,7 @@ class Reassigned:
             at[moved] = ids[cells.locate(rows[moved])[:, 0]]
         return at[:, None]
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return self.assigned.among(arrays, np.flatnonzero(self.kept))
 
     @cached_property

@@ -29,7 +29,7 @@ import attrs
 import numpy as np
 
 from cloister.accounting.bisection import largest
-from cloister.core.bundling import Arrays, key
+from cloister.core.bundling import BundleArrays, key
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ids, Ints
@@ -114,7 +114,7 @@ class PStableHash:
             mixed = self._keys[j].of_users(mixed ^ step.astype(np.uint64))
         return (mixed >> np.uint64(64 - self.bits)).astype(np.int64)
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
             "slopes": arrays.add(self.slopes), "shifts": arrays.add(self.shifts), "width": str(self.width),
             "bits": self.bits, "keys": [key(rng) for rng in self._keys],

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from cloister.core.budget import Event
-from cloister.core.bundling import Arrays, described
+from cloister.core.bundling import BundleArrays, described
 from cloister.core.gains import Gain
 from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng
@@ -35,7 +35,7 @@ class LocalChannel(Generic[Q]):
     def values(self) -> int | None:
         return self.asked.values
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return described(self.asked, arrays)
 
     @property

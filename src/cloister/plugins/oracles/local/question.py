@@ -12,7 +12,7 @@ import numpy as np
 
 from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget, Event
-from cloister.core.bundling import Arrays
+from cloister.core.bundling import BundleArrays
 from cloister.core.digests import stamp
 from cloister.core.errors import Refused
 from cloister.core.gains import Gain
@@ -107,10 +107,10 @@ class LocalQuestion(ABC, Generic[I_contra]):
         """Standard deviation of an empty bucket's value, in the caller's units, with the public number of users."""
 
     @abstractmethod
-    def bundled_level(self, level: int, arrays: Arrays) -> dict[str, Any]:
+    def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:
         """What devices that run no Python need of a level beside its place in a report."""
 
-    def bundled_form(self, arrays: Arrays) -> dict[str, Any]:
+    def bundled_form(self, arrays: BundleArrays) -> dict[str, Any]:
         """What they need of a report: who answers which level, where its answer stands."""
         places = enumerate(self.layout)
         levels = [{"at": at.start, "width": at.stop - at.start, **self.bundled_level(i, arrays)} for i, at in places]

@@ -30,7 +30,7 @@ import attrs
 from cloister.accounting.amplification import local_of_shuffled
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
-from cloister.core.bundling import Arrays, described
+from cloister.core.bundling import BundleArrays, described
 from cloister.core.capabilities import BoundsLiars, Dividing, IsRandomisedResponse, KnowsLaws
 from cloister.core.digests import written_as
 from cloister.core.errors import InvalidInput
@@ -119,7 +119,7 @@ class Amplified:
             Event(self.mechanism, self.budget, delta=self.budget.delta, epsilon_without_shuffler=self.local.amount),
         )
 
-    def bundled(self, arrays: Arrays) -> Mapping[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return described(self.inner, arrays)
 
     def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Any:

@@ -18,7 +18,7 @@ from cloister.additive.dense import Noised, totals_of
 from cloister.core.aggregated import to_integers, to_words
 from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget, Event
-from cloister.core.bundling import Arrays
+from cloister.core.bundling import BundleArrays
 from cloister.core.digests import stamp, written_as
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
@@ -246,7 +246,7 @@ class MixingChannel:
         """64 bits that tell this question from any other."""
         return stamp(self)
 
-    def bundled(self, arrays: Arrays) -> dict[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> dict[str, Any]:
         ends = [0, *accumulate(places * self.width for places in self.layout.places)]
         levels = [{"at": ends[level], **self.layout.bundled(level)} for level in range(self.layout.space.levels)]
         return {

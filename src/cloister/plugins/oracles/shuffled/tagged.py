@@ -13,7 +13,7 @@ import numpy as np
 
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
-from cloister.core.bundling import Arrays, integers
+from cloister.core.bundling import BundleArrays, integers
 from cloister.core.digests import stamp, written_as
 from cloister.core.errors import Refused
 from cloister.core.gains import Gain
@@ -148,7 +148,7 @@ class BlanketChannel:
     def hashes(self, level: int) -> Hashes:
         return Hashes(self.seed.child("level", level), self.values)
 
-    def bundled(self, arrays: Arrays) -> dict[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> dict[str, Any]:
         sizes = enumerate(integers(self.space.sizes))
         levels = [{"size": size, **self.hashes(level).bundled} for level, size in sizes]
         return {"kind": "blanket", "blankets": self.blankets, "values": self.values, "levels": levels}

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from cloister.core.budget import Budget
-from cloister.core.bundling import Arrays
+from cloister.core.bundling import BundleArrays
 from cloister.core.gains import Gain
 from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng
@@ -61,10 +61,10 @@ class Answers(LocalQuestion[Ints], Generic[R]):
         randomiser = self.levels[level]
         return randomiser.randomise(items[some, level], users, secret.words(users, randomiser.each))
 
-    def bundled_level(self, level: int, arrays: Arrays) -> dict[str, Any]:
+    def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:
         return self.levels[level].bundled()
 
-    def bundled(self, arrays: Arrays) -> dict[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> dict[str, Any]:
         return {"kind": "counts", **self.bundled_form(arrays)}
 
     def possible(self, answers: AnyArray, level: int) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget
-from cloister.core.bundling import Arrays, key
+from cloister.core.bundling import BundleArrays, key
 from cloister.core.gains import Gain
 from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -90,12 +90,12 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
     def dtype(self) -> str:
         return self.randomiser.dtype
 
-    def bundled_level(self, level: int, arrays: Arrays) -> dict[str, Any]:
+    def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:
         seed = self.seeds[level]
         own = {"bucket": key(seed.child("bucket")), "nobody": key(seed.child("nobody"))}
         return {**own, **self.randomiser.bundled(seed, arrays)}
 
-    def bundled(self, arrays: Arrays) -> dict[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> dict[str, Any]:
         return {"kind": "vectors", "l2": self.l2, "dimension": self.dimension, **self.bundled_form(arrays)}
 
     def possible(self, answers: AnyArray, level: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import Arrays, key
+from cloister.core.bundling import BundleArrays, key
 from cloister.core.errors import InvalidInput
 from cloister.core.portions import ReportLaw
 from cloister.core.randomness import PublicRng
@@ -156,7 +156,7 @@ class Codebook:
         place = np.where(beyond < 0, outer, self.inside + (beyond >> 1))
         return np.where(words < edge, inner, place), (words >= edge) & ((beyond < 0) | (beyond & 1 == 1))
 
-    def bundled(self, seed: PublicRng, arrays: Arrays) -> dict[str, Any]:
+    def bundled(self, seed: PublicRng, arrays: BundleArrays) -> dict[str, Any]:
         rotations = Rotations(self.size)
         return {
             "randomiser": "codebook", "size": self.size, "inside": self.inside, "near": str(self.near),

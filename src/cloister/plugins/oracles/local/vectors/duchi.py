@@ -10,7 +10,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import Arrays
+from cloister.core.bundling import BundleArrays
 from cloister.core.portions import Portion, ReportLaw
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
@@ -122,5 +122,5 @@ class Duchi(OnSphere):
         )
         return (ReportLaw(tuple(portions), len(both)),) if both else ()
 
-    def bundled(self, seed: PublicRng, arrays: Arrays) -> dict[str, Any]:
+    def bundled(self, seed: PublicRng, arrays: BundleArrays) -> dict[str, Any]:
         return {"randomiser": "duchi", "coin": str(self.coin), "sines": arrays.add(quarter_sines())}

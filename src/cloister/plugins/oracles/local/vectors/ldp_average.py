@@ -50,7 +50,7 @@ from cloister.accounting.discrete import BEYOND, eta
 from cloister.accounting.gaussian import mu_of
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
-from cloister.core.bundling import Arrays
+from cloister.core.bundling import BundleArrays
 from cloister.core.errors import InvalidInput
 from cloister.core.gains import Gain
 from cloister.core.lattice import Bound, shrink
@@ -198,11 +198,11 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors]):
         """The most that the norm of so many numbers may be."""
         return self.sigma * math.sqrt(numbers + 2 * math.sqrt(SELDOM * numbers) + 2 * SELDOM) + self.reach
 
-    def bundled_level(self, level: int, arrays: Arrays) -> dict[str, Any]:
+    def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:
         longest = self.longest(self.widths[level])
         return {"size": self.sizes[level], "longest": longest, "most": str(math.floor(Fraction(longest) ** 2))}
 
-    def bundled(self, arrays: Arrays) -> dict[str, Any]:
+    def bundled(self, arrays: BundleArrays) -> dict[str, Any]:
         noise = {"shift": self.shift, "sigma": self.sigma, "farthest": self.farthest}
         return {"kind": "gaussian-vectors", **self.bound.bundled, **noise, **self.bundled_form(arrays)}
 

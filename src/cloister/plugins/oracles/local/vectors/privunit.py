@@ -11,7 +11,7 @@ from typing import Any, TypeVar, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import Arrays
+from cloister.core.bundling import BundleArrays
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids
@@ -142,7 +142,7 @@ class PrivUnit(OnSphere):
             left, go = left[~kept], go + 1
         return answers
 
-    def bundled(self, seed: PublicRng, arrays: Arrays) -> dict[str, Any]:
+    def bundled(self, seed: PublicRng, arrays: BundleArrays) -> dict[str, Any]:
         own = {"gamma": self.gamma, "coin": str(self.coin), "together": self.together}
         return {"randomiser": "privunit", **own, "sines": arrays.add(quarter_sines())}
 

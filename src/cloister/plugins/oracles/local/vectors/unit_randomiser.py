@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from cloister.core.bundling import Arrays
+from cloister.core.bundling import BundleArrays
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.plugins.oracles.local.question import Randomiser
@@ -61,7 +61,7 @@ class Unit(Randomiser, Protocol):
         """Unit vectors (d + 1, n), one per column, of so many users to answers (n, width)."""
         ...
 
-    def bundled(self, seed: PublicRng, arrays: Arrays) -> dict[str, Any]:
+    def bundled(self, seed: PublicRng, arrays: BundleArrays) -> dict[str, Any]:
         """For devices that run no Python, with the name of the "randomiser"."""
         ...
 

@@ -27,7 +27,7 @@ from cloister.engines.tasks import Failure, attempt, packed, settled
 from cloister.plugins.populations import sources
 from cloister.plugins.populations.files import Files
 from cloister.run.fit import source
-from tests.plugins.populations.engine_rows import NAMES, Halves, NotForTravel, answers, some_rows, write
+from tests.engines.engine_rows import NAMES, Halves, NotForTravel, answers, some_rows, write
 
 
 class Pages(socketserver.BaseRequestHandler):

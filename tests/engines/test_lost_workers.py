@@ -13,7 +13,7 @@ from cloister.core.errors import InvalidInput
 from cloister.engines.dask_cluster import Dask
 from cloister.engines.engine import Engine, Processes
 from cloister.plugins.populations.files import Files
-from tests.plugins.populations.engine_rows import NAMES, Halves, answers
+from tests.engines.engine_rows import NAMES, Halves, answers
 
 pytestmark = pytest.mark.slow
 
