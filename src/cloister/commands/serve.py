@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,7 @@ def serve(
     """Collect reports over HTTP: what is acknowledged is on the disk. Runs until it is told to end."""
     from cloister.collection.service.app import collector
     from cloister.collection.service.limits import Limits
+    from cloister.collection.service.published import PublicFiles
     from cloister.collection.service.running import certificate, check_plain, listening, serve as run
     from cloister.collection.service.tickets import Issuer
 
@@ -54,6 +56,9 @@ def serve(
         raise InvalidInput("--key is of a certificate: give --cert too")
     if not math.isfinite(rate):
         raise InvalidInput(f"{rate} is not a rate: give requests per second, or 0 for any")
+    for given in origin or ():
+        if given != "*" and not re.fullmatch(r"https?://[^/\s?#]+", given):
+            raise InvalidInput(f"--origin takes what browsers say, as in https://example.org, or '*', not '{given}'")
     if cert is None and not plain_http:
         check_plain(host)
     tls = None if cert is None else certificate(cert, key)
@@ -65,6 +70,13 @@ def serve(
         desk: Desk = app.state.desk
         if desk.damaged:
             say(f"WARNING: {desk.damaged:,} batches of earlier reports in {out} are damaged: they do not count")
+
+        opened = desk.opened
+        if opened is not None and PublicFiles(plan).bundle(opened.form.round)["bundle"] is None:
+            say(
+                f"WARNING: there is no bundle of round {opened.form.round} in {plain(str(plan))}: devices without "
+                f"Python cannot answer. 'cloister bundle' makes it"
+            )
 
         def started(address: str) -> None:
             told({"event": "listening", "address": address, "plan": desk.plan.hash, "reports": desk.reports})

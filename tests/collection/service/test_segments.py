@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -232,6 +233,30 @@ def test_a_sync_that_fails_acknowledges_nothing_and_leaves_the_file(
     assert on_disk(tmp_path, FORM).tolist() == [1, 2]
     segments.close()
     assert {path.name for path in tmp_path.iterdir()} == {"round-001-000001.reports", "round-001-000002.reports"}
+
+
+def test_a_file_that_was_removed_meanwhile_acknowledges_nothing_and_a_new_one_is_begun(tmp_path: Path) -> None:
+    segments = opened(tmp_path)
+    put(segments, 1)
+    (tmp_path / "round-001-000001.reports").unlink()
+    with pytest.raises(OSError, match=r"round-001-000001\.reports was removed"):
+        put(segments, 2)
+    assert not segments.seen.has(ids(2)).any()
+    put(segments, 2)
+    assert on_disk(tmp_path, FORM).tolist() == [2]
+
+
+def test_a_folder_that_was_removed_meanwhile_acknowledges_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    segments = opened(folder)
+    put(segments, 1)
+    shutil.rmtree(folder)
+    for _ in range(2):
+        with pytest.raises(OSError, match=r"removed|No such file"):
+            put(segments, 2)
+        with pytest.raises(OSError, match="No such file"):
+            segments.try_again()
 
 
 def test_a_new_file_that_cannot_be_begun_acknowledges_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -314,6 +314,16 @@ def test_a_second_program_on_the_folder_is_refused(folder: Path) -> None:
         Process(folder)
 
 
+def test_a_plan_without_its_bundle_is_collected_and_its_lack_is_said(folder: Path) -> None:
+    (folder / "plan" / "bundle-1.json").unlink()
+    with collecting(folder) as process:
+        assert process.end() == 0
+    assert "'cloister bundle' makes it" in process.stderr
+
+
 def test_a_port_that_is_taken_is_said_in_one_line(folder: Path) -> None:
-    with collecting(folder) as process, pytest.raises(AssertionError, match="Address already in use"):
+    with (
+        collecting(folder) as process,
+        pytest.raises(AssertionError, match=r"Address already in use\. Choose another --port"),
+    ):
         Process(folder, "--out", "others", "--port", str(process.port))

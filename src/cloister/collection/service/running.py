@@ -76,7 +76,9 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         try:
             listener.bind(place)
         except OSError as error:
-            raise InvalidInput(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
+            raise InvalidInput(
+                f"cannot listen on {host}, port {port}: {error.strerror or error}. Choose another --port or --host"
+            ) from error
         yield listener
 
 

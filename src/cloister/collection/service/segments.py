@@ -13,6 +13,7 @@ The order of reports in a file is the order of their arrival, batch by batch; wi
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -153,6 +154,8 @@ class Segments:
         while left:
             left = left[os.write(self._file, left) :]
         os.fsync(self._file)
+        if not os.fstat(self._file).st_nlink:  # what was written has no name any more, and dies with this process
+            raise FileNotFoundError(errno.ENOENT, f"{self._path.name} was removed")
 
     def _leave(self) -> None:
         """Close the open file, with no time of a report on it; an empty one is removed."""
