@@ -428,10 +428,10 @@ def test_a_shuffler_that_is_cut_off_releases_nothing_and_says_so(
     shuffle = ("shuffle", "plan", "reports", "--out", "shuffled")
     nothing = "nothing was released: run it again, which also clears away what this run has left\n"
     with monkeypatch.context() as patch:
-        patch.setattr("cloister.collection.shuffler.shuffler.to_batch", interrupt)
+        patch.setattr("cloister.collection.shuffler.release.to_batch", interrupt)
         assert refused(tmp_path, *shuffle) == (130, f"cloister: interrupted; {nothing}")
     with monkeypatch.context() as patch:
-        patch.setattr("cloister.collection.shuffler.shuffler.flush", full)
+        patch.setattr("cloister.collection.shuffler.release.flush", full)
         code, told = refused(tmp_path, *shuffle)
         assert (code, told.endswith(nothing), told.count("\n")) == (2, True, 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plan", "reports"]

@@ -234,3 +234,17 @@ def test_liars_who_pull_along_one_vector_show_it_by_its_signs(block: Any) -> Non
 def test_devices_that_all_send_the_same_codeword_are_found() -> None:
     round = of_all(HadamardVector(), "users")
     assert "codeword 7: " in unlikely(round, with_liars(round, [7], N, 300))[0]
+
+
+def test_shuffled_reports_have_the_law_of_the_reports_inside() -> None:
+    """1,200 beside 10,000 people's, who all send the bit that is not sent for bucket 0."""
+    round = of_all(AmplifiedCounts(report=HadamardResponse()), "users")
+    channel: Any = round.parts[0].channel
+    inner = of_all(HadamardResponse(), "users")
+    assert (
+        unlikely(round, absorb(round, encode_rows(round, rows("together", N, 0), users(N), NoiseRng.for_tests(0))))
+        == []
+    )
+    inner = attrs.evolve(inner, parts=(attrs.evolve(inner.parts[0], channel=channel.inner),))
+    summaries = with_liars(inner, [1], 10_000, 1_200)
+    assert unlikely(round, summaries) == unlikely(inner, summaries) != []

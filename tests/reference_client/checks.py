@@ -91,7 +91,7 @@ def _messages(question: Facts, channel: Facts) -> None:
     else:
         many, wide, at = channel["slots"] * channel["shares"], 4 + BYTES[channel["dtype"]], 0
         need(channel["dtype"] == ("u4" if channel["bits"] <= 32 else "u8") and 2 <= channel["bits"] <= 62, "bits")
-        need(0 < channel["sigma"] <= 2**56 and -64 <= channel["shift"] <= 62 and channel["shares"] >= 2, "noise")
+        need(0 < channel["sigma"] <= 2**56 and 0 <= channel["shift"] <= 62 and channel["shares"] >= 2, "noise")
         for level in channel["levels"]:
             whole = level["places"] == int(level["size"])
             need(level["at"] == at and (level["place"] is None) == (level["sign"] is None) == whole, "places")
@@ -134,7 +134,8 @@ def _width(channel: Facts, level: Facts) -> int:
     name = level["randomiser"]
     if name in ("duchi", "privunit"):
         return int(channel["dimension"])
-    return {"unary": -(-level["size"] // 8), "subset": -(-(level["size"] + 1) // 8)}.get(name, 1)
+    size = int(level.get("size", 0))
+    return {"unary": -(-size // 8), "subset": -(-(size + 1) // 8)}.get(name, 1)
 
 
 def _keys(level: Facts) -> None:

@@ -271,14 +271,18 @@ def test_one_word_beyond_epsilon_is_found_in_every_coin() -> None:
     assert changed >= 20
 
 
+def _without_place(one: Facts) -> Facts:
+    return {"type": one["type"], "shape": one["shape"]} if "shape" in one else one
+
+
 def refused(facts: Facts, level: Facts, coin: str) -> bool:
     """Whether a bundle is refused whose coin is one word dearer, and is not as it is."""
     before = level[coin]
     step = -int(before) // 10**6 if level["randomiser"] == "privunit" else COINS[coin]
-    without_arrays = json.loads(json.dumps(facts), object_hook=lambda o: {} if "shape" in o else o)
+    without_arrays = json.loads(json.dumps(facts), object_hook=_without_place)
     check(json.dumps(without_arrays), b"")
     level[coin] = str(int(before) + step)
-    without_arrays = json.loads(json.dumps(facts), object_hook=lambda o: {} if "shape" in o else o)
+    without_arrays = json.loads(json.dumps(facts), object_hook=_without_place)
     level[coin] = before
     with pytest.raises(Wrong, match="beyond epsilon"):
         check(json.dumps(without_arrays), b"")

@@ -96,7 +96,8 @@ GROUPS = (
         "local-vectors", "Every randomiser of a vector, levels sharing users and budget.",
         (
             _vectors("hadamard-vector", 3), _vectors("hadamard-vector", 3, share="budget"),
-            _vectors("hadamard-vector", 130), _vectors("explicit-histogram-vector", 300, cases=5, randomiser="one-byte"),
+            _vectors("hadamard-vector", 130),
+            _vectors("explicit-histogram-vector", 300, cases=5, randomiser="one-byte"),
             _vectors("explicit-histogram-vector", 3, plain=True, randomiser="privunit"),
             _vectors("hadamard-vector", 4, plain=True, randomiser="privunit", share="budget"),
             _vectors("explicit-histogram-vector", 4, randomiser="duchi"),

@@ -1,4 +1,5 @@
 /** Which bucket a lattice row is in, and which vector is added up there. Kinds: `docs/reference/format.md`. */
+import { members, need, sizeOf, whole } from "./check.js";
 import { clip, squares } from "./rows.js";
 
 const NONE = -1n;
@@ -9,10 +10,6 @@ export function along({ data }, i, x) {
   for (let j = 0, at = i * x.length; j < x.length; j++) sum += data[at + j] * x[j];
   return sum;
 }
-
-/** A'x (m), A (d, m). */
-export const across = ({ data, shape: [, m] }, x) =>
-  Array.from({ length: m }, (_, i) => x.reduce((sum, xj, j) => sum + data[j * m + i] * xj, 0));
 
 export function distance({ data }, i, x) {
   let sum = 0;
@@ -32,7 +29,7 @@ export function nearest(centers, x, among = () => true) {
   return [best, least];
 }
 
-function direction(around, x) {
+export function direction(around, x) {
   let best = 0,
     most = -1,
     minus = 0;
@@ -44,18 +41,6 @@ function direction(around, x) {
   return 2 * best + minus;
 }
 
-const beyond = (edges, far) => edges.filter((edge) => edge < far).length;
-
-function quadtreeIds({ subspace, order, cuts, top }, x) {
-  const { matrix, bits, sides } = subspace ?? {};
-  const seen = subspace ? across(matrix, x).map((y, j) => clip(Math.floor(y / 2 ** bits), -sides[j], sides[j])) : x;
-  const interval = cuts.map(({ data }, j) => data.filter((cut) => cut <= seen[j]).length);
-  const left = cuts.map((_, j) => order.filter((column) => column === j).length);
-  const ids = [0n];
-  for (const j of order) ids.push(2n * ids[ids.length - 1] + BigInt((interval[j] >> --left[j]) & 1));
-  return ids.slice(top);
-}
-
 function columnIds({ sides, depth }, x) {
   return sides.flatMap((side, j) => {
     const code = clip(Math.floor(((x[j] + side) * 65536) / (2 * side)), 0, 65535);
@@ -63,7 +48,7 @@ function columnIds({ sides, depth }, x) {
   });
 }
 
-/** The usual kinds, to which `rare.js` adds its own: (bucketing, lattice row) -> an id per level. */
+/** The usual kinds, to which `rare-buckets.js` adds its own: (bucketing, lattice row) -> an id per level. */
 export const KINDS = {
   one: () => [0],
   grid: ({ sides, parts }, x) => [
@@ -78,21 +63,37 @@ export const KINDS = {
     const [at, far] = nearest(centers, x);
     return [within !== null && far > within * within ? -1 : at];
   },
-  shells: ({ around, middle, edges }, x) => {
-    const away = x.map((xj, j) => xj - middle[j]);
-    return [(edges.length + 1) * direction(around, away) + beyond(edges, squares(away))];
-  },
-  distances: ({ centers, edges }, x) => [beyond(edges, nearest(centers, x)[1])],
   columns: columnIds,
-  quadtree: quadtreeIds,
-  last: ({ of }, x) => locate(of, x).slice(-1),
-  spared: ({ of, near, bad }, x) => {
-    const spared = bad.includes(Number(locate(near, x)[0]));
-    return locate(of, x).map((id) => (spared ? -1 : id));
-  },
 };
 
-export const knows = (kind) => Object.hasOwn(KINDS, kind);
+/** Their members beside `sizes`; `of` and `near` are other bucketings. */
+export const FORMS = {
+  one: "",
+  grid: "sides:list parts:list",
+  directions: "around:array",
+  signs: "around:array",
+  centers: "centers:array within:int|null",
+  columns: "sides:list depth:int",
+};
+/** What else a kind must be. */
+export const RULES = {};
+const DEEPEST = 16; // kinds within kinds
+
+export function checkBuckets(cells, depth = 1) {
+  const { kind, sizes } = cells,
+    form = Object.hasOwn(FORMS, kind) ? FORMS[kind] : null;
+  need(form !== null, `buckets of the kind '${kind}', which this client does not know`);
+  members(cells, `sizes:list ${form}`.trim());
+  need(sizes.length, "sizes");
+  sizes.forEach(sizeOf);
+  checkDepth(depth);
+  RULES[kind]?.(cells);
+  const inner = ["of", "near"].filter((name) => form.includes(`${name}:`)).map((name) => cells[name]);
+  if (kind === "assigned") inner.push(...cells.own.map(({ created }) => created));
+  for (const one of inner) checkBuckets(one, depth + 1);
+}
+
+export const checkDepth = (depth) => whole(depth, 1, DEEPEST, "kinds within kinds");
 
 /**
  * The buckets of a lattice row: BigInts (levels), -1 for none. A bundle that lies about its buckets must not make a
@@ -106,6 +107,24 @@ export function locate(cells, x) {
   } catch {
     return sizes.map(() => NONE);
   }
+}
+
+const VECTOR_FORMS = {
+  rows: "",
+  offsets: " centers:array",
+  clipped: " centers:array radii:array scale:number weighted:bool",
+};
+
+export function checkVectors(vectors, d) {
+  const { kind, radii, scale, l2, l1, weighted } = vectors;
+  need(Object.hasOwn(VECTOR_FORMS, kind), `vectors of the kind '${kind}', which this client does not know`);
+  members(vectors, `dimension:int${VECTOR_FORMS[kind]}`);
+  need(vectors.dimension === d + (kind === "clipped" && weighted ? 1 : 0), "vectors of another dimension");
+  whole(l2, 1, 2 ** 26.5, "l2");
+  whole(l1, 1, Number.MAX_SAFE_INTEGER, "l1");
+  const narrow = (name) => !vectors[name] || vectors[name].data instanceof Int32Array; // of i8, squares may wrap
+  need(kind === "rows" || ["centers", "radii"].every(narrow), "centers");
+  if (kind === "clipped") need(radii.data.every((radius) => radius > 0) && scale > 0 && scale <= 2 ** 53, "radii");
 }
 
 function vectorIn(vectors, x, id) {
@@ -122,11 +141,13 @@ function vectorIn(vectors, x, id) {
   return values.map(Math.trunc);
 }
 
-/** The vector of a lattice row in a bucket: integers (dimension); zero where there is none. */
-export function vectorOf(vectors, x, id) {
+/** The vector of a lattice row, integers (dimension), zero in no bucket; and her buckets, none where it fails. */
+export function vectorOf(vectors, x, ids) {
+  const zero = Array(vectors.dimension).fill(0);
+  if (ids[0] < 0n) return [zero, ids];
   try {
-    const found = id < 0n ? [] : vectorIn(vectors, x, id);
-    if (found.length === vectors.dimension && found.every(Number.isSafeInteger)) return found;
+    const found = vectorIn(vectors, x, ids[0]);
+    if (found.length === zero.length && found.every(Number.isSafeInteger)) return [found, ids];
   } catch {}
-  return Array(vectors.dimension).fill(0);
+  return [zero, ids.map(() => NONE)];
 }

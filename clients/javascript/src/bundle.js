@@ -1,13 +1,19 @@
 /** A round's bundle: everything public that a device needs, read, checked, and said in words. */
-import { knows } from "./buckets.js";
-import { CHANNELS } from "./channels.js";
-import { keys, need, number, numbers, whole } from "./check.js";
+import { checkBuckets, checkDepth, checkVectors } from "./buckets.js";
+import { CHANNELS, MOST_EPSILON } from "./channels.js";
+import { key, keys, members, need, number, numbers, whole } from "./check.js";
 import { hex, QUIET, Refused, ROUNDING, system, unhex } from "./words.js";
 
 const FORMAT = 1;
-const RARE = /"(nets|hashes|intervals|regions|created|assigned|privunit|duchi|gaussian-vectors|blanket|shares)"/;
+const RARE = new RegExp(
+  '"(shells|distances|quadtree|last|spared|nets|hashes|intervals|regions|created|assigned|unary|subset|' +
+    'privunit|duchi|gaussian-vectors|blanket|shares)"',
+);
 const TYPES = { i4: Int32Array, i8: BigInt64Array, f8: Float64Array };
-const HIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u; // could pass for lines of this client, or hide them
+// what could pass for lines of this client, or hide them
+const HIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
+const SINES = "427a6507e910807d46cc244d4bcf41eedb31740e465979fdf4d83c83b428e7a7"; // another table would tell of a row
+const isText = (x) => typeof x === "string";
 const CROWD = "That is what the plan says of the shuffled messages: this device cannot check it.";
 const PLAIN = new Set(["columns", "words", "warnings"]);
 
@@ -34,8 +40,9 @@ export class Bundle {
       refuse(`its format is ${content.bundle}, and this client reads ${FORMAT}: update it`);
     if (plan && content.plan !== plan) refuse("it belongs to another plan");
     const bin = await from(".bin");
+    need(json.length <= 2 ** 26 && bin.length <= 2 ** 30, "too long");
     need(bin.length === content.arrays?.bytes && (await digest(bin)) === content.arrays.sha256, "arrays");
-    return new Bundle(sound(content, bin), name);
+    return new Bundle(await sound(content, bin), name);
   }
 
   /** What the person who answers is promised, in words. */
@@ -81,12 +88,24 @@ async function digest(bytes) {
   return hex(new Uint8Array(await system.subtle.digest("SHA-256", bytes)));
 }
 
+/** What is JSON, with no member twice, and with finite numbers. */
 function parsed(json) {
+  let names = 0,
+    finite = true,
+    content,
+    text;
   try {
-    const content = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(json));
-    if (content && typeof content === "object") return content;
+    text = new TextDecoder("utf-8", { fatal: true }).decode(json);
+    content = JSON.parse(text, function (_, value) {
+      if (!Array.isArray(this)) names++;
+      finite &&= typeof value !== "number" || Number.isFinite(value);
+      return value;
+    });
   } catch {}
-  return refuse("it is not JSON: it was cut short or changed on its way");
+  if (!content || typeof content !== "object") refuse("it is not JSON: it was cut short or changed on its way");
+  // a colon for every name, but for the whole, which has none
+  need(finite && text.replace(/"(?:[^"\\]|\\.)*"/g, "").split(":").length === names, "a member twice, or no number");
+  return content;
 }
 
 /** The content with arrays in the place of their descriptions: {data, shape}. */
@@ -94,7 +113,7 @@ function filled(part, bin) {
   if (part === null || typeof part !== "object") return part;
   if ("at" in part && "type" in part) return arrayOf(part, bin);
   for (const [name, inner] of Object.entries(part)) if (!PLAIN.has(name)) part[name] = filled(inner, bin);
-  if (Array.isArray(part.keys)) keys(part, "keys");
+  if (Array.isArray(part.keys)) part.keys = part.keys.map(key);
   return part;
 }
 
@@ -110,9 +129,12 @@ function arrayOf({ at, type, shape }, bin) {
 }
 
 /** The content, checked. What is so wrong that a check stumbles over it is wrong. */
-function sound(content, bin) {
+async function sound(content, bin) {
   try {
-    return checked(filled(content, bin));
+    checked(filled(content, bin));
+    for (const { sines } of content.questions.flatMap(({ channel }) => channel.levels))
+      need(!sines || (await digest(sines.data)) === SINES, "sines");
+    return content;
   } catch (error) {
     if (error instanceof Refused) throw error;
     return need(false, error.message);
@@ -127,80 +149,86 @@ function checked(content) {
   need(trust === "Local" || (trust === "Shuffled" && rounds === 1), "trust");
   whole(content.users, 1, Number.MAX_SAFE_INTEGER, "users");
   whole(dimension, 1, 2 ** 20, "dimension");
-  number(content.epsilon, Number.MIN_VALUE, 1e6, "epsilon");
-  number(content.delta, 0, 1, "delta");
-  need(columns === null || (columns.length === dimension && new Set(columns).size === dimension), "columns");
+  cost(content);
+  members(
+    content,
+    "method:text k:int asked:number lifetime:number|null columns:list|null words:list warnings:list domain:object " +
+      "bucketings:list drawings:list questions:list answer_bytes:int",
+  );
+  need(content.lifetime === null || content.lifetime > 0, "lifetime");
+  number(content.asked, Number.MIN_VALUE, 1, "asked");
+  need(columns === null || columns.length === dimension, "columns");
+  need(questions.length > 0 && questions.length < 65535, "questions");
   need(
-    [content.words, content.warnings].every((lines) => lines.every((line) => typeof line === "string" && !HIDDEN.test(line))),
+    [...content.words, ...content.warnings, ...(columns ?? []), content.method].every(
+      (line) => isText(line) && !HIDDEN.test(line),
+    ),
     "words",
   );
   checkDomain(content.domain, dimension);
-  for (const { kind, sizes } of bucketings) {
-    need(knows(kind), `buckets of the kind '${kind}', which this client does not know`);
-    need(sizes.length && sizes.every((size) => BigInt(size) > 0n), "sizes");
-  }
+  bucketings.forEach((cells) => checkBuckets(cells));
   questions.forEach((question) => checkQuestion(content, question));
   checkDrawings(content);
-  content.costs = costs(content);
+  checkCosts(content);
   content.stamp = unhex(head.slice(0, 16));
-  return content;
 }
 
-function checkDomain(domain, d) {
+function cost({ epsilon, delta }) {
+  number(epsilon, Number.MIN_VALUE, MOST_EPSILON, "epsilon");
+  need(number(delta, 0, 1, "delta") < 1, "delta");
+}
+
+function checkDomain(domain, d, depth = 1) {
   const { kind, middle, unit, lower, upper, sides, max_norm, offset, scale } = domain;
+  checkDepth(depth);
   if (kind === "reframed") {
     numbers(offset, d, "offset");
     need(
-      numbers(scale, d, "scale").every((x) => x > 0),
+      numbers(scale, d, "scale").every((x) => x !== 0),
       "scale",
     );
-    return checkDomain(domain.then, d);
+    return checkDomain(domain.then, d, depth + 1);
   }
   if (kind === "graded") {
     domain.columns.forEach((j) => whole(j, 0, d - 1, "columns"));
-    return checkDomain(domain.others, d);
+    return checkDomain(domain.others, d, depth + 1);
   }
   need(kind === "box" || kind === "ball", `a domain of the kind '${kind}', which this client does not know`);
   numbers(middle, d, "middle");
-  need(number(unit, 2 ** -400, 2 ** 400, "unit") && Number.isInteger(Math.log2(unit)), "unit");
+  number(unit, 2 ** -1000, 2 ** 1000, "unit");
+  const [bits] = new BigUint64Array(new Float64Array([unit]).buffer);
+  need(BigInt.asUintN(52, bits) === 0n, "unit"); // a power of two has no fraction
   if (kind === "ball") return whole(max_norm, 1, 2 ** 20, "max_norm");
   need(
     numbers(lower, d, "lower").every((x, j) => x < numbers(upper, d, "upper")[j]),
     "lower",
   );
-  return need(
-    numbers(sides, d, "sides").every((x) => x >= 0 && x <= 2 ** 20),
-    "sides",
-  );
+  numbers(sides, d, "sides").forEach((x) => whole(x, 0, 2 ** 20, "sides"));
 }
 
 function checkQuestion(content, question) {
-  const { vectors, share, channel, messages, body_bytes, epsilon, delta } = question;
+  const { vectors, share, channel, messages, body_bytes, epsilon, alone } = question;
   const cells = content.bucketings[question.bucketing],
     kind = CHANNELS[channel.kind];
   need(cells && kind, `a question of the kind '${channel.kind}', which this client does not know`);
-  number(epsilon, Number.MIN_VALUE, 1e6, "epsilon");
-  number(delta, 0, 1, "delta");
-  whole(messages, 1, 2 ** 31, "messages");
-  if (vectors) {
-    whole(vectors.l2, 1, 2 ** 26, "l2");
-    whole(vectors.l1, 1, 2 ** 46, "l1");
-    const { dimension } = vectors;
-    need((channel.l2 ?? vectors.l2) === vectors.l2 && (channel.dimension ?? dimension) === dimension, "vectors");
-  }
+  cost(question);
+  members(question, "bucketing:int vectors:object|null share:object|null alone:number|null");
+  whole(messages, 1, 2 ** 16, "messages");
+  need(channel.levels.length === cells.sizes.length, "levels");
+  if (vectors) checkVectors(vectors, content.dimension);
   if (share) {
     keys(share, "key");
     need([share.from, share.to].every(Number.isInteger) && share.from >= 0 && share.from < share.to, "share");
     number(share.to, 0, 2 ** 53, "share");
   }
-  const alone = (question.alone ??= content.trust === "Local" ? epsilon : null);
   const bytes = kind.check(channel, question, cells.sizes);
   question.single = channel.kind !== "blanket" && channel.kind !== "shares";
-  need(question.single || content.trust === "Shuffled", "messages without a shuffler"); // they have no coins
-  if (question.single) number(alone, Number.MIN_VALUE, 1e6, "alone");
-  need(content.trust === "Shuffled" || alone === epsilon, "alone");
+  // the others have no coins
+  need(question.single || (content.trust === "Shuffled" && !share), "messages without a shuffler, or not of everybody");
+  need(alone === (content.trust === "Local" ? epsilon : question.single ? alone : null), "alone");
+  need(content.trust === "Local" || channel.kind !== "gaussian-vectors", "trust");
   const head = question.single && content.trust === "Shuffled" ? 8 : 0;
-  need(body_bytes === messages * (head + bytes) && (messages === 1 || !question.single), "body_bytes");
+  need(body_bytes === messages * (head + bytes), "body_bytes");
 }
 
 /** A user answers at most one question of a drawing: their shares do not meet. */
@@ -224,20 +252,20 @@ function checkDrawings({ drawings, questions, trust, answer_bytes }) {
     need(drawing.bytes === Math.max(...own.map((q) => q.body_bytes)) + (trust === "Local" ? 0 : 2), "bytes");
     bytes += drawing.bytes;
   }
-  need(bytes === answer_bytes && bytes <= 2 ** 26, "answer_bytes");
+  need(bytes === answer_bytes && bytes <= 2 ** 26 - 72, "answer_bytes");
 }
 
 /** What a user answers, added up, at most: one question of each drawing. */
 const together = ({ drawings, questions }, of) =>
   drawings.reduce((sum, drawing) => sum + Math.max(...drawing.questions.map((q) => of(questions[q]))), 0);
 
-/** What this round costs a user: epsilon, delta. */
-function costs({ drawings, questions, trust, epsilon, delta }) {
-  if (trust === "Shuffled") return [epsilon, delta]; // the crowd's, for a plan of one round
-  const both = ["epsilon", "delta"].map((what) => together({ drawings, questions }, (question) => question[what]));
-  need(
-    both[0] <= epsilon * (1 + ROUNDING) && both[1] <= delta * (1 + ROUNDING),
-    "its questions cost more than the plan",
-  );
-  return both;
+/** What a user answers costs at most what the plan does; under Shuffled trust that is what the crowd is for. */
+function checkCosts(content) {
+  for (const name of ["epsilon", "delta"]) {
+    const most = together(content, (question) => question[name]);
+    need(
+      content.trust === "Shuffled" || most <= content[name] * (1 + ROUNDING),
+      "its questions cost more than the plan",
+    );
+  }
 }

@@ -1,10 +1,11 @@
 /** How an answer is made private: each kind's coins, their exact chances, and its bytes. */
-import { keys, need, whole } from "./check.js";
+import { keys, members, need, whole } from "./check.js";
 import { within } from "./exact.js";
 import { lift } from "./rows.js";
 import { below, odd, word } from "./words.js";
 import { COUNTS, VECTORS } from "./coins.js";
 
+export const MOST_EPSILON = 1024;
 export const BYTES = { u1: 1, u2: 2, u4: 4, u8: 8 };
 
 /** Writes unsigned numbers of one size, little-endian. */
@@ -22,8 +23,17 @@ export function answered({ level_key: key, levels }, u) {
   return key ? [below(word(key, u), levels.length)] : levels.map((_, i) => i);
 }
 
-/** Checks that answers stand side by side in a report, or all at its start where one of them is sent. */
-export function laidOut({ levels, level_key, width }) {
+/** Checks a channel whose answers stand side by side in a report, or all at its start where one of them is sent. */
+export function laidOut(channel, question) {
+  const { levels, level_key, width, dtype } = channel,
+    { vectors } = question;
+  members(channel, "share:text level_key:text|null");
+  const shared = level_key === null ? ["budget", levels.length > 1 ? "budget" : "users"] : ["users"];
+  need(shared.includes(channel.share), "share");
+  if (level_key !== null) keys(channel, "level_key");
+  need(["u1", "u2", "u4"].includes(dtype), "dtype");
+  need(question.messages === 1, "messages");
+  if (vectors) need(channel.l2 === vectors.l2 && channel.dimension === vectors.dimension, "vectors of another bound");
   let next = 0,
     most = 0;
   for (const level of levels) {
@@ -34,29 +44,35 @@ export function laidOut({ levels, level_key, width }) {
   need(most === width, "width");
 }
 
+/** Checks that levels are the bucketing's: as many, and as large. */
+export function sized(levels, sizes) {
+  levels.forEach((level, i) => {
+    members(level, "size:number|text"); // what is hashed may have more than 2^53, of which JSON keeps the first bits
+    level.size = Number(level.size);
+    need(level.size === Number(sizes[i]), "size");
+  });
+}
+
 /** Counts and vectors by one answer per level. random: a level's coins by name. */
 function randomised(random, answer) {
   return {
     check(channel, question, sizes) {
-      const { levels, dtype, width, share } = channel;
-      if (share === "users" && levels.length > 1) keys(channel, "level_key");
-      else need(channel.level_key === null, "level_key");
-      need(levels.length === sizes.length && dtype in BYTES, "levels");
+      const { levels, dtype, width, level_key } = channel,
+        { alone } = question;
       need(random === COUNTS ? !question.vectors : question.vectors, "vectors");
-      laidOut(channel);
-      const ratios = levels.map((level, i) => {
+      laidOut(channel, question);
+      if (random === COUNTS) sized(levels, sizes);
+      need(alone > 0 && alone <= MOST_EPSILON, "alone");
+      for (const level of levels) {
         const coins = random[level.randomiser];
         need(coins, `a randomiser '${level.randomiser}', which this client does not know`);
         const most = coins.check(level, channel);
-        need(level.size === undefined || random !== COUNTS || level.size === Number(sizes[i]), "size");
         need(coins.numbers(level, channel) === level.width, "width");
-        need(most <= 256 ** BYTES[dtype], "dtype");
-        return coins.ratio(level, channel);
-      });
-      // one of the levels is answered, or all: their ratios multiply
-      const all = ratios.reduce(([n, d], [a, b]) => [n * a, d * b], [1n, 1n]);
-      const kept = (channel.level_key ? ratios : [all]).every((ratio) => within(ratio, question.alone));
-      need(kept, `question's coins give away more than its epsilon of ${question.alone}`);
+        need(coins.dtype ? coins.dtype === dtype : most <= 256 ** BYTES[dtype], "dtype");
+        const parts = level_key === null ? levels.length : 1; // all of the levels are answered, or one
+        const kept = within(coins.ratio(level, channel), alone, parts);
+        need(kept, `question's coins give away more than its epsilon of ${alone}`);
+      }
       return BYTES[dtype] * width;
     },
     encode(channel, ids, vector, u, draw, put, start) {

@@ -15,6 +15,34 @@ export function number(x, low, high, what) {
   return x;
 }
 
+const IS = {
+  array: (x) => x?.data,
+  bool: (x) => typeof x === "boolean",
+  int: Number.isSafeInteger,
+  list: Array.isArray,
+  null: (x) => x === null,
+  number: Number.isFinite,
+  object: (x) => x && typeof x === "object" && !Array.isArray(x) && !x.data,
+  text: (x) => typeof x === "string",
+};
+
+/** Checks that a holder has members of the types that a text says: "name:type other:type|null". */
+export function members(holder, text) {
+  for (const [name, types] of text.split(" ").map((one) => one.split(":")))
+    need(
+      types.split("|").some((type) => IS[type](holder[name])),
+      name,
+    );
+}
+
+/** A number of buckets: a whole number, as text from 2^53 on. */
+export function sizeOf(x) {
+  need(IS.int(x) || /^\d{1,19}$/.test(x), "size");
+  const size = BigInt(x);
+  need(size > 0n && size < 1n << 62n, "a number of buckets");
+  return size;
+}
+
 export const numbers = (list, count, what) => {
   need(Array.isArray(list) && list.length === count && list.every(Number.isFinite), what);
   return list;
@@ -23,17 +51,18 @@ export const numbers = (list, count, what) => {
 /** Turns decimal texts into chances: words of 2^64, at least one and not all. */
 export function chances(holder, ...names) {
   for (const name of names) {
-    need(/^\d{1,20}$/.test(holder[name]), name);
+    need(IS.text(holder[name]) && /^\d{1,20}$/.test(holder[name]), name);
     holder[name] = BigInt(holder[name]);
     need(holder[name] > 0n && holder[name] < ALL, name);
   }
 }
 
+export function key(hex) {
+  need(IS.text(hex) && /^[0-9a-f]{32}$/.test(hex), "a key");
+  return keyOf(hex);
+}
+
 /** Turns hex texts into keys. */
 export function keys(holder, ...names) {
-  const one = (hex) => {
-    need(/^[0-9a-f]{32}$/.test(hex), "a key");
-    return keyOf(hex);
-  };
-  for (const name of names) holder[name] = Array.isArray(holder[name]) ? holder[name].map(one) : one(holder[name]);
+  for (const name of names) holder[name] = key(holder[name]);
 }

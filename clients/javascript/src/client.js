@@ -1,6 +1,6 @@
 /** A person's side of plans: what was answered, what is left of a lifetime, and sending. No clock is read. */
 import { Bundle } from "./bundle.js";
-import { asks, prepared, userOf } from "./encode.js";
+import { asked, prepared, userOf } from "./encode.js";
 import { hex, QUIET, Refused, ROUNDING, unhex, webCrypto } from "./words.js";
 
 const VERSION = 1;
@@ -37,8 +37,10 @@ export class Client {
       number = userOf(user, content.users);
     const draw = prepared(bundle, row, user);
     await this.#promise();
-    if (!asks(bundle, number)) return null;
-    await store.update((state) => charge(opened(state), content, number)); // durably, before anything is drawn
+    const questions = asked(content, number);
+    if (!questions.length) return null;
+    // durably, before anything is drawn
+    await store.update((state) => charge(opened(state), content, number, questions));
     const report = await store.update((state) => {
       const own = state.plans[content.plan].rounds[content.round];
       own.report ??= hex(draw(webCrypto));
@@ -141,14 +143,15 @@ function sums(state, but) {
   return [others.reduce((sum, p) => sum + p.epsilon, 0), others.reduce((sum, p) => sum + p.delta, 0)];
 }
 
-/** Charge a plan's whole cost once, and note that this round is about to be answered. */
-function charge(state, content, user) {
-  const { plan, round, head, epsilon, delta } = content,
-    known = state.plans[plan];
-  if (!known && state.lifetime) {
-    const spent = sums(state, plan);
-    [epsilon, delta].forEach((cost, i) => {
-      const most = state.lifetime[i],
+/** Charge a plan's whole cost once, and note that this round's questions are about to be answered. */
+function charge(state, content, user, questions) {
+  const { plan, round, head, epsilon, delta, trust, lifetime } = content,
+    whole = [epsilon, delta];
+  if (!state.plans[plan]) {
+    const spent = sums(state, plan),
+      own = state.lifetime ?? [Infinity, Infinity];
+    whole.forEach((cost, i) => {
+      const most = i ? own[1] : Math.min(own[0], lifetime ?? Infinity), // the publisher's is a wish
         left = most - spent[i];
       if (cost > left + most * ROUNDING)
         throw new Refused(
@@ -157,12 +160,17 @@ function charge(state, content, user) {
         );
     });
   }
-  const paid = (state.plans[plan] ??= { user: String(user), epsilon, delta, rounds: {} });
+  const same = ["epsilon", "delta", "rounds", "trust", "users", "dimension"].map((name) => content[name]).join();
+  const paid = (state.plans[plan] ??= { user: String(user), epsilon, delta, same, rounds: {} });
   if (paid.user !== String(user)) throw new Refused("round", "another number has answered this plan here already");
-  if (paid.epsilon !== epsilon || paid.delta !== delta) throw new Refused("round", "this plan's cost was changed");
-  const own = (paid.rounds[round] ??= { head, costs: content.costs });
+  if (paid.same !== same) throw new Refused("round", "this plan's cost was changed, or what it is about");
+  const sum = (name) => questions.reduce((all, question) => all + question[name], 0);
+  const costs = trust === "Local" ? [sum("epsilon"), sum("delta")] : whole; // the crowd's: such a plan has one round
+  const own = (paid.rounds[round] ??= { head, costs });
+  // what was charged may have come to nothing, and this may be a dearer bundle of the round
+  if (!own.report) own.costs = costs.map((cost, i) => Math.max(cost, own.costs[i]));
   if (own.head !== head) throw new Refused("round", "this round was published anew, with other answers before it");
   const most = (i) => Object.values(paid.rounds).reduce((sum, { costs }) => sum + costs[i], 0);
-  if ([epsilon, delta].some((whole, i) => most(i) > whole * (1 + ROUNDING)))
+  if (whole.some((limit, i) => most(i) > limit * (1 + ROUNDING)))
     throw new Refused("budget", "the plan's rounds cost more than the plan");
 }

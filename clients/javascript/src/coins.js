@@ -1,9 +1,7 @@
 /** The coins of one answer: what they send, and how much likelier for one row than for another, exactly. */
-import { chances, keys, need, whole } from "./check.js";
+import { chances, key, keys, need, whole } from "./check.js";
 import { rint } from "./rows.js";
 import { ALL, below, hashed, odd, word } from "./words.js";
-
-const HALF = 1n << 63n;
 
 /** k-ary response: the ratio is 1 + t / ((1 - t) u), u the least chance of a uniform symbol. */
 const responseRatio = ({ keep, symbols }) => {
@@ -17,7 +15,7 @@ const response = (most, names, symbolOf) => ({
     chances(level, "keep");
     if (names.length) keys(level, ...names);
     else need(level.symbols === level.size + 1, "symbols"); // a symbol beyond them would tell its bucket
-    if (names[0] === "row") whole(level.bits, 0, 24, "bits");
+    if (names[0] === "row") whole(level.bits, 0, 62, "bits");
     whole(level.symbols, 2, most, "symbols");
     return level.symbols;
   },
@@ -30,64 +28,13 @@ const response = (most, names, symbolOf) => ({
   },
 });
 
-/** A set of flags as bytes, the first in the lowest bit. */
-function packed(flags) {
-  const bytes = Array(Math.ceil(flags.length / 8)).fill(0);
-  flags.forEach((flag, i) => (bytes[i >> 3] |= (flag ? 1 : 0) << (i & 7)));
-  return bytes;
-}
-
-const unary = {
-  check(level) {
-    chances(level, "flip");
-    need(level.flip <= HALF, "flip");
-    whole(level.most, 1, level.size, "most");
-    return 256;
-  },
-  numbers: ({ size }) => Math.ceil(size / 8),
-  ratio: ({ flip }) => [ALL - flip, flip],
-  answer({ size, flip, most }, id, u, draw) {
-    const set = Array.from(draw(size), (word, i) => word < (BigInt(i) === id ? HALF : flip));
-    return packed(set.filter(Boolean).length > most ? set.map(() => false) : set);
-  },
-};
-
-const subset = {
-  check(level) {
-    chances(level, "keep");
-    whole(level.chosen, 1, level.size, "chosen");
-    return 256;
-  },
-  numbers: ({ size }) => Math.ceil((size + 1) / 8),
-  ratio({ size, chosen, keep }) {
-    const least = ALL / BigInt(size + 1),
-      k = BigInt(chosen),
-      most = (ALL + k - 1n) / k;
-    return [(ALL - keep) * least + keep * most, (ALL - keep) * least];
-  },
-  answer({ size, chosen, keep }, id, u, draw) {
-    const m = size + 1,
-      words = draw(m + 3);
-    const ranks = Array.from({ length: m }, (_, i) => i);
-    ranks.sort((i, j) => (words[i] < words[j] ? -1 : words[i] > words[j] ? 1 : i - j));
-    const set = ranks.slice(0, chosen).sort((i, j) => i - j);
-    const own = (id < 0n ? size : Number(id)) - set[below(words[m], chosen)];
-    const turn = words[m + 1] < keep ? own : below(words[m + 2], m);
-    const flags = Array(m).fill(false);
-    for (const i of set) flags[(i + turn + m) % m] = true;
-    return packed(flags);
-  },
-};
-
-/** Buckets to numbers. */
+/** Buckets to numbers; `rare-coins.js` adds its own. */
 export const COUNTS = {
   direct: response(2 ** 32 - 1, [], ({ size }, u, id) => (id < 0n ? size : Number(id))),
-  hashed: response(65536, ["low", "high", "shift"], (level, u, id) => (id < 0n ? -1 : hashed(level, u, id))),
+  hashed: response(2 ** 32 - 1, ["low", "high", "shift"], (level, u, id) => (id < 0n ? -1 : hashed(level, u, id))),
   signed: response(2, ["row"], ({ row, bits }, u, id) => {
     return id < 0n ? -1 : Number(odd((word(row, u) >> 40n) & ((1n << BigInt(bits)) - 1n) & id));
   }),
-  unary,
-  subset,
 };
 
 /** One of the 2 D codewords +-R'e_j, likelier if it is one of the k nearest to u. */
@@ -96,15 +43,16 @@ const codebook = {
     const { size, inside, bits, signs } = level;
     const log = Math.log2(whole(size, 128, 4096, "size"));
     need(Number.isInteger(log) && size > dimension && signs.length === (3 * size) / 64, "size");
-    need(bits === (size <= 256 ? 30 : 56) - Math.floor((3 * log + 1) / 2), "bits");
-    keys(level, "bucket", "nobody", "signs");
+    need(whole(bits, 0, 62, "bits") + 1.5 * log <= (size > 256 ? 62 : 30), "bits"); // what integers hold
+    keys(level, "bucket", "nobody");
+    level.signs = signs.map(key);
     chances(level, "near", "far");
     const k = BigInt(whole(inside, 1, size, "inside"));
-    need(level.near >= level.far && level.near * k + level.far * (2n * BigInt(size) - k) === ALL, "near");
+    need(level.near * k + level.far * (2n * BigInt(size) - k) === ALL, "near");
     return 2 * size;
   },
   numbers: () => 1,
-  ratio: ({ near, far }) => [near, far],
+  ratio: ({ near, far }) => (near > far ? [near, far] : [far, near]),
   answer(level, unit, u, draw) {
     const { size } = level,
       turned = turn(level, unit, u),

@@ -58,11 +58,9 @@ export function prepared({ content }, row, user) {
   };
 }
 
-/** Whether the round asks a user anything: under Local trust that is public. */
-export function asks({ content }, user) {
-  const u = BigInt(user);
-  return content.trust === "Shuffled" || content.questions.some(({ share }) => holds(share, u));
-}
+/** The questions that a round asks a user: under Local trust that is public, under Shuffled trust it may be any. */
+export const asked = ({ trust, questions }, user) =>
+  questions.filter(({ share }) => trust === "Shuffled" || holds(share, user));
 
 function reportOf(content, x, user, draw) {
   const shuffled = content.trust === "Shuffled";
@@ -70,7 +68,7 @@ function reportOf(content, x, user, draw) {
     const u = shuffled ? draw(1)[0] : user;
     return { asked: questions.find((q) => holds(content.questions[q].share, u)), u, bytes };
   });
-  if (!asks({ content }, user)) return null;
+  if (!asked(content, user).length) return null;
   const slots = new Map(),
     located = new Map();
   for (const part of parts.filter(({ asked }) => asked !== undefined).sort((a, b) => a.asked - b.asked)) {
@@ -97,8 +95,9 @@ function reportOf(content, x, user, draw) {
 function bodyOf({ vectors, channel, body_bytes, single }, ids, x, u, draw, shuffled) {
   const { put, bytes } = writer(body_bytes),
     named = shuffled && single;
-  const vector = vectors && shrink(vectorOf(vectors, x, ids[0]), vectors.l2, vectors.l1);
+  const [found, own] = vectors ? vectorOf(vectors, x, ids) : [null, ids];
+  const vector = found && shrink(found, vectors.l2, vectors.l1);
   if (named) put(0, u, 8);
-  CHANNELS[channel.kind].encode(channel, ids, vector, u, draw, put, named ? 8 : 0);
+  CHANNELS[channel.kind].encode(channel, own, vector, u, draw, put, named ? 8 : 0);
   return bytes;
 }

@@ -32,7 +32,8 @@ export function expBounds([n, d], precision) {
   return [low >> (q - precision), -(-high >> (q - precision))];
 }
 
-/** Whether a ratio [n, d] of chances is certain to be at most e^epsilon. */
-export function within([n, d], epsilon) {
-  return d << 256n >= expBounds(fraction(epsilon), 256n)[1] * n;
+/** Whether a ratio [n, d] of chances is certain to be at most e^(epsilon / parts). */
+export function within([n, d], epsilon, parts = 1) {
+  const [e, under] = fraction(epsilon);
+  return d << 256n >= expBounds([e, under * BigInt(parts)], 256n)[1] * n;
 }

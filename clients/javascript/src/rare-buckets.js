@@ -1,7 +1,12 @@
-/** Buckets of a few methods: a net tree's, and those of weighted-centers. */
-import { across, along, distance, KINDS, nearest } from "./buckets.js";
-import { clip } from "./rows.js";
+/** Buckets of some methods: those in trees and shells, and those of hash values. */
+import { along, direction, distance, FORMS, KINDS, locate, nearest, RULES } from "./buckets.js";
+import { need, whole } from "./check.js";
+import { clip, squares } from "./rows.js";
 import { word } from "./words.js";
+
+/** A'x (m), A (d, m). */
+const across = ({ data, shape: [, m] }, x) =>
+  Array.from({ length: m }, (_, i) => x.reduce((sum, xj, j) => sum + data[j * m + i] * xj, 0));
 
 const U64 = (x) => BigInt.asUintN(64, BigInt(x));
 
@@ -109,7 +114,65 @@ function netIds({ matrix, bits, radius, nets }, x) {
   return ids;
 }
 
+const beyond = (edges, far) => edges.filter((edge) => edge < far).length;
+
+function quadtreeIds({ subspace, order, cuts, top }, x) {
+  const { matrix, bits, sides } = subspace ?? {};
+  const seen = subspace ? across(matrix, x).map((y, j) => clip(Math.floor(y / 2 ** bits), -sides[j], sides[j])) : x;
+  const interval = cuts.map(({ data }, j) => data.filter((cut) => cut <= seen[j]).length);
+  const left = cuts.map((_, j) => order.filter((column) => column === j).length);
+  const ids = [0n];
+  for (const j of order) ids.push(2n * ids[ids.length - 1] + BigInt((interval[j] >> --left[j]) & 1));
+  return ids.slice(top);
+}
+
+function hashRule({ hash: { bits, width, keys } }) {
+  whole(bits, 0, 62, "bits of a hash");
+  need(BigInt(width) > 0n && Array.isArray(keys), "hash");
+}
+
+Object.assign(RULES, {
+  quadtree({ order, cuts }) {
+    const bits = cuts.map(({ shape: [n] }) => Math.log2(n + 1));
+    need(
+      order.every((j) => order.filter((other) => other === j).length <= bits[j]),
+      "order",
+    );
+  },
+  nets: ({ nets }) =>
+    nets.forEach(({ step, keys }) => need(step >= 1 && (keys === null || Array.isArray(keys)), "net")),
+  hashes: hashRule,
+  intervals: hashRule,
+  regions: hashRule,
+  created: hashRule,
+});
+
+Object.assign(FORMS, {
+  shells: "around:array middle:list edges:list",
+  distances: "centers:array edges:list",
+  quadtree: "subspace:object|null order:list cuts:list top:int",
+  last: "of:object",
+  spared: "of:object near:object bad:list",
+  nets: "matrix:array bits:int radius:int nets:list",
+  hashes: "hash:object bits:list",
+  intervals: "hash:object intervals:object",
+  regions: "hash:object intervals:object values:array chosen:array",
+  created: "hash:object values:array centers:array within:int",
+  assigned: "own:list centers:array ranks:array kept:array|null",
+});
+
 Object.assign(KINDS, {
+  shells: ({ around, middle, edges }, x) => {
+    const away = x.map((xj, j) => xj - middle[j]);
+    return [(edges.length + 1) * direction(around, away) + beyond(edges, squares(away))];
+  },
+  distances: ({ centers, edges }, x) => [beyond(edges, nearest(centers, x)[1])],
+  quadtree: quadtreeIds,
+  last: ({ of }, x) => locate(of, x).slice(-1),
+  spared: ({ of, near, bad }, x) => {
+    const spared = bad.includes(Number(locate(near, x)[0]));
+    return locate(of, x).map((id) => (spared ? -1 : id));
+  },
   nets: netIds,
   hashes: ({ hash, bits }, x) => {
     const value = valueOf(hash, x);

@@ -1,39 +1,43 @@
 /** Answers of several messages under Shuffled trust, and a Gaussian vector for every bucket. */
-import { answered, BYTES, CHANNELS, laidOut } from "./channels.js";
+import { answered, BYTES, CHANNELS, laidOut, sized } from "./channels.js";
 import { keys, need, number, whole } from "./check.js";
 import { deltaOf, gaussians } from "./noise.js";
-import { clip, squares } from "./rows.js";
+import { clip } from "./rows.js";
 import { below, hashed } from "./words.js";
 
 /** LDP-AVG: Gaussian noise for every bucket, and her vector in her own. */
 const gaussianVectors = {
   check(channel, question, sizes) {
-    const { levels, l2, sigma, shift, dimension, width } = channel;
-    if (channel.level_key !== null) keys(channel, "level_key");
-    need(levels.length === sizes.length && channel.dtype === "u4" && question.vectors, "levels");
-    laidOut(channel);
-    levels.forEach((level, i) => {
-      need(level.width === Number(sizes[i]) * dimension, "width");
-      number(level.longest, 1, 2 ** 62, "longest");
-    });
-    whole(shift, -64, 64, "shift");
+    const { levels, l2, l1, sigma, shift, dimension, width } = channel,
+      { vectors, epsilon } = question;
+    need(channel.dtype === "u4" && vectors && l1 === vectors.l1, "vectors");
+    laidOut(channel, question);
+    sized(levels, sizes);
+    for (const level of levels) {
+      need(level.width === level.size * dimension, "width");
+      number(level.longest, Number.MIN_VALUE, Number.MAX_VALUE, "longest");
+      need(/^[1-9]\d{0,39}$/.test(level.most), "most");
+      level.most = BigInt(level.most);
+    }
+    whole(shift, -64, 62, "shift");
     whole(channel.farthest, 1, 2 ** 31 - 1, "farthest");
-    number(sigma, 2 ** 21, 2 ** 24, "sigma");
+    number(sigma, 2 ** 22, 2 ** 56, "sigma");
     const together = channel.level_key ? 1 : levels.length;
     const mu = (2 * Math.sqrt(together) * l2 * 2 ** shift) / sigma;
-    need(deltaOf(question.alone, mu) <= question.delta * (1 + 1e-9), "its noise is too small for its epsilon");
+    need(deltaOf(epsilon, mu) <= question.delta * (1 + 1e-6), "its noise is too small for its epsilon");
     return 4 * width;
   },
   encode(channel, ids, vector, u, draw, put, start) {
     const { sigma, shift, farthest, levels } = channel;
     for (const i of answered(channel, u)) {
-      const { at, width, longest } = levels[i];
+      const { at, width, longest, most } = levels[i];
       const sums = gaussians(sigma, width, draw).map(Number);
       if (ids[i] >= 0n)
         vector.forEach((x, j) => (sums[Number(ids[i]) * vector.length + j] += Math.trunc(x * 2 ** shift)));
       let sent = sums.map((x) => clip(x, -farthest, farthest));
-      const norm = Math.sqrt(squares(sent));
-      if (norm > longest) sent = sent.map((x) => Math.trunc(x * ((longest * (1 - 2 ** -40)) / norm)));
+      const whole = sent.reduce((sum, x) => sum + BigInt(x) ** 2n, 0n);
+      const factor = (longest * (1 - 2 ** -40)) / Math.sqrt(Number(whole));
+      if (whole > most) sent = sent.map((x) => Math.trunc(x * factor));
       sent.forEach((x, j) => put(start + 4 * (at + j), x, 4));
     }
   },
@@ -43,11 +47,12 @@ const gaussianVectors = {
 const blanket = {
   check(channel, question, sizes) {
     const { levels, blankets, values } = channel;
-    need(levels.length === sizes.length && levels.length <= 65536, "levels");
+    need(!question.vectors, "vectors");
+    sized(levels, sizes);
     for (const level of levels) keys(level, "low", "high", "shift");
     for (const level of levels) level.symbols = values;
     whole(values, 2, 65536, "values");
-    whole(blankets, 1, 4096, "blankets");
+    whole(blankets, 1, 65536, "blankets");
     need(question.messages === levels.length * (1 + blankets), "messages");
     return 12;
   },
@@ -69,24 +74,26 @@ const blanket = {
 const shares = {
   check(channel, question, sizes) {
     const { levels, slots, shares: each, bits, width, dtype } = channel;
-    need(levels.length === sizes.length && width === (question.vectors?.dimension ?? 1), "levels");
+    need(width === (question.vectors?.dimension ?? 1), "width");
+    sized(levels, sizes);
     let next = 0;
-    for (const [i, level] of levels.entries()) {
-      need(level.at === next && level.size === sizes[i], "at");
-      next += level.places * width;
+    for (const level of levels) {
+      need(level.at === next, "at");
+      next += whole(level.places, 1, 65536, "places") * width;
       for (const [hash, symbols] of [
         [level.place, level.places],
         [level.sign, 2],
       ]) {
-        if (hash) keys(hash, "low", "high", "shift");
+        if (level.places === level.size) need(hash === null, "places");
+        else keys(hash, "low", "high", "shift");
         if (hash) hash.symbols = symbols;
       }
-      need(level.place ? level.sign : level.places === Number(level.size), "places");
     }
     need(slots === next, "slots");
-    need(whole(bits, 1, 62, "bits") <= 8 * BYTES[dtype], "dtype");
-    number(channel.sigma, 1, 2 ** 60, "sigma");
-    need(question.messages === slots * whole(each, 5, 512, "shares"), "messages");
+    need(dtype === (whole(bits, 2, 62, "bits") > 32 ? "u8" : "u4"), "dtype");
+    whole(channel.shift, -64, 62, "shift");
+    number(channel.sigma, Number.MIN_VALUE, 2 ** 56, "sigma");
+    need(question.messages === slots * whole(each, 2, 65536, "shares"), "messages");
     return 4 + BYTES[dtype];
   },
   encode({ levels, slots, shares: each, bits, width, dtype, shift, sigma }, ids, vector, u, draw, put) {

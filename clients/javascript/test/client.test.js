@@ -87,8 +87,9 @@ test("a round that shows another head than before is refused", { skip }, async (
 
 test("rounds of a plan are paid once, and cannot cost more than the plan", { skip }, async () => {
   const client = of(),
-    reports = new Set();
-  for (let round = 1; round <= 6; round++) reports.add(hex(await client.answer(await loaded(SIX, round), ROW)));
+    reports = new Set(),
+    longer = (content) => (content.rounds = 7);
+  for (let round = 1; round <= 6; round++) reports.add(hex(await client.answer(await loaded(SIX, round, longer), ROW)));
   assert.equal(reports.size, 6);
   assert.equal((await client.spent()).epsilon, 8);
   const seventh = await loaded(SIX, 6, (content) =>
@@ -97,13 +98,77 @@ test("rounds of a plan are paid once, and cannot cost more than the plan", { ski
   assert.match(await refusal(() => client.answer(seventh, ROW), "budget"), /rounds cost more/);
 });
 
-test("a plan whose cost was changed, or another number of the same person, is refused", { skip }, async () => {
+test("a round whose charge came to nothing is paid as dear as what is sent for it then", { skip }, async () => {
+  const client = of({ store: new Failing(2, false) });
+  await assert.rejects(async () => client.answer(await loaded(SIX, 1), ROW), /power/);
+  const dear = await loaded(SIX, 1, ({ questions, drawings }) => {
+    for (const question of questions) question.alone = question.epsilon = 8 / drawings.length;
+  });
+  await client.answer(dear, ROW);
+  const next = await loaded(SIX, 2);
+  assert.match(await refusal(() => client.answer(next, ROW), "budget"), /rounds cost more/);
+});
+
+test("a person pays for the questions that she is asked, and for no other ones", { skip }, async () => {
+  // two rounds, in each of which half of all are asked a question for all of the plan's epsilon
+  const half = (from) => (content) => {
+    content.rounds = 2;
+    if (from) Object.assign(content, { round: 2, head: "ab".repeat(32) });
+    for (const question of content.questions) question.share = { key: "00".repeat(16), from, to: from + 2 ** 52 };
+  };
+  const client = (user) => of({ user });
+  const rounds = [await loaded(ONE, 1, half(0)), await loaded(ONE, 1, half(2 ** 52))];
+  for (let user = 0; user < 20; user++) {
+    const own = client(user),
+      sent = [await own.answer(rounds[0], ROW), await own.answer(rounds[1], ROW)];
+    assert.equal(sent.filter((report) => report).length, 1);
+  }
+  const twice = await loaded(ONE, 1, (content) => {
+    half(1)(content);
+    for (const { share } of content.questions) Object.assign(share, { from: 0, to: 2 ** 53 });
+  });
+  const asked = client(0);
+  await asked.answer(await loaded(ONE, 1, (content) => (content.rounds = 2)), ROW);
+  assert.match(await refusal(() => asked.answer(twice, ROW), "budget"), /rounds cost more/);
+});
+
+test("a plan whose cost or form was changed, or another number of the same person, is refused", { skip }, async () => {
+  const client = of();
+  await client.answer(await loaded(SIX), ROW);
+  for (const [name, other] of [
+    ["epsilon", 9],
+    ["delta", 1e-9],
+    ["rounds", 7],
+    ["users", 10_000_000],
+  ]) {
+    const changed = await loaded(SIX, 2, (content) => (content[name] = other));
+    assert.match(await refusal(() => client.answer(changed, ROW), "round"), /cost was changed, or what it/);
+  }
+  const { plan, epsilon, delta, users } = (await loaded(ONE)).content;
+  const as = (content) => Object.assign(content, { plan, head: plan, epsilon, delta, users });
+  const one = of();
+  await one.answer(await loaded(ONE), ROW);
+  for (const [name, row] of [
+    ["shuffled", ROW], // another trust, and nothing else
+    ["local-counts", [0, 0, 0]], // another dimension
+  ]) {
+    const changed = await loaded(name, 1, as);
+    assert.match(await refusal(() => one.answer(changed, row), "round"), /cost was changed, or what it/);
+  }
   const store = new MemoryStore(),
     bundle = await loaded(ONE);
   await of({ store }).answer(bundle, ROW);
-  const dearer = await loaded(ONE, 1, (content) => (content.epsilon = 9));
-  assert.match(await refusal(() => of({ store }).answer(dearer, ROW), "round"), /cost was changed/);
   assert.match(await refusal(() => of({ store, user: 6 }).answer(bundle, ROW), "round"), /another number/);
+});
+
+test("a publisher's lifetime may make her own smaller, and never larger", { skip }, async () => {
+  const wish = (lifetime) => loaded(ONE, 1, (content) => (content.lifetime = lifetime));
+  assert.match(await refusal(async () => of().answer(await wish(7.9), ROW), "budget"), /epsilon 8, and 7.9 of 7.9/);
+  assert.match(await refusal(async () => of({ lifetime: 5 }).answer(await wish(100), ROW), "budget"), /and 5 of 5/);
+  assert.ok(await of({ lifetime: 8 }).answer(await wish(8), ROW));
+  const client = of();
+  await client.answer(await loaded(SIX), ROW);
+  assert.match(await refusal(async () => client.answer(await wish(10), ROW), "budget"), /and 2 of 10/);
 });
 
 test("a bundle too dear for the lifetime is refused before anything is drawn", { skip }, async () => {

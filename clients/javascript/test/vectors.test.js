@@ -52,9 +52,12 @@ test("a bundle that lies about its buckets tells nothing: what is no bucket, and
   const centers = { data: [1, NaN, 2 ** 60], shape: [3, 1] };
   const vectors = (more) => ({ kind: "offsets", dimension: 1, centers, ...more });
   assert.deepEqual(
-    [0n, 1n, 2n, 3n, -1n].map((id) => vectorOf(vectors(), [5], id)[0]),
+    [0n, 1n, 2n, 3n, -1n].map((id) => vectorOf(vectors(), [5], [id])[0][0]),
     [4, 0, 0, 0, 0],
   );
-  assert.deepEqual(vectorOf(vectors({ dimension: 2 }), [5], 0n), [0, 0]);
-  assert.deepEqual(vectorOf({ kind: "clipped", dimension: 1 }, [5], 0n), [0]);
+  assert.deepEqual(vectorOf(vectors({ dimension: 2 }), [5], [0n, 1n]), [
+    [0, 0],
+    [-1n, -1n],
+  ]);
+  assert.deepEqual(vectorOf({ kind: "clipped", dimension: 1 }, [5], [0n]), [[0], [-1n]]);
 });

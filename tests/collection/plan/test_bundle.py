@@ -231,7 +231,7 @@ class Dear:
     @property
     def events(self) -> tuple[Event, ...]:
         """Everything twice."""
-        return self.inner.events * 2
+        return (*self.inner.events, *self.inner.events)
 
 
 @final

@@ -18,8 +18,8 @@ from tests.collection.shuffled_plans import N, folder_of, multiset, released
 POINTS = {
     "while messages are scattered": ("Scattered.add", 3),
     "before messages are put in order": ("Scattered.shuffled", 1),
-    "while files are written": ("flush", 1),
-    "between two files": ("flush", 2),
+    "while files are written": ("release.flush", 1),
+    "between two files": ("release.flush", 2),
     "before scattered messages are removed": ("shutil.rmtree", 1),
     "before the folder appears": ("_publish", 1),
     "after the folder has appeared": ("sync", 2),
@@ -29,6 +29,8 @@ POINTS = {
 SCRIPT = """
 import os, signal, sys
 import cloister.collection.shuffler.shuffler as module
+from cloister.collection.shuffler import release
+module.release = release
 name, left = sys.argv[4], int(sys.argv[5])
 *path, last = name.split(".")
 at = module
@@ -42,7 +44,7 @@ def killing(*given, **more):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(*given, **more)
 setattr(at, last, killing)
-module.FILE, module.GROUP = 256, 128
+release.FILE, release.GROUP = 256, 128
 module.shuffle(*sys.argv[1:4])
 """
 

@@ -8,7 +8,7 @@ from typing import BinaryIO, final
 import attrs
 import numpy as np
 
-from cloister.collection.wire.batches import BatchForm, Parsed
+from cloister.collection.wire.batches import PREFIX, BatchForm, Parsed
 from cloister.collection.wire.columns import Packed
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 
@@ -80,7 +80,7 @@ def parsed(file: BinaryIO, form: BatchForm, size: int | None = None, begun: bool
         held += more
         found = form.parse(held, begun)
         yield found
-        if found.wrong is not None or not more:
+        if not more or (found.wrong is not None and found.left >= PREFIX):  # whole enough to say whose it is
             return
         begun, held = begun or found.end > 0, held[found.end :]
 

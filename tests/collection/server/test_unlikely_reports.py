@@ -1,0 +1,96 @@
+"""Liars whose reports no encoder explains: the server says so and releases nothing, unless it is told to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cloister.collection.client.encoder import PlanEncoder
+from cloister.collection.plan.plan import CollectionPlan
+from cloister.collection.plan.publish import publish
+from cloister.collection.server.aggregator import advance, decode
+from cloister.collection.wire import reports as wire
+from cloister.core.errors import Refused
+from cloister.core.randomness import NoiseRng
+from cloister.plugins.oracles.local.bits import packed
+from cloister.plugins.oracles.local.reports import Reports
+from cloister.run.request import Request
+from tests.in_process import cloister
+
+N, LIARS = 4000, 12
+DOUBT = "whatever the rows are: so far off comes by chance in less than one of 1,000,000,000 rounds"
+
+
+@pytest.fixture(scope="module")
+def plan() -> CollectionPlan:
+    return publish(
+        Request(
+            k=3, method="one-round", epsilon=2.0, bounds="-1:1", rows=N, seed=1,
+            components={"counts": "optimised-unary"}, options={"grid.side": 16},
+        ),
+        dimension=2,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, plan: CollectionPlan) -> Path:
+    """A plan, and the reports of N people of whom 12 send the largest sets that are taken, or none do."""
+    plan.write(tmp_path / "plan", "")
+    users, g = np.arange(N, dtype=np.uint64), np.random.default_rng(0)
+    rows = np.array([[-0.55, -0.55], [0.55, -0.55], [-0.55, 0.55]])[g.integers(0, 3, N)] + g.normal(0, 0.02, (N, 2))
+    made = PlanEncoder(plan, noise=NoiseRng.for_tests(1)).encode(rows, users).reports[0]
+    (part,) = plan.round().parts
+    (level,) = part.channel.asked.levels
+    lies = np.zeros((LIARS, level.size), bool)
+    lies[:, : level.most] = True
+    lied = made.answers.copy()
+    lied[:LIARS] = packed(lies)
+    for name, answers in (("honest", made.answers), ("lied", lied)):
+        (tmp_path / name).mkdir()
+        batch = wire.to_batch((Reports(users, answers, made.question),), users, wire.schema(plan.round(), plan.hash))
+        for number in range(2):
+            half = pa.Table.from_batches([batch.slice(number * N // 2, N // 2)])
+            pq.write_table(half, tmp_path / name / f"{number}.parquet")
+    return tmp_path
+
+
+@pytest.mark.parametrize("how", [{}, {"engine": "processes", "workers": 2}], ids=["serial", "processes"])
+def test_decode_releases_nothing_of_liars_whose_law_gives_them_away(
+    folder: Path, plan: CollectionPlan, how: dict[str, Any]
+) -> None:
+    with pytest.raises(Refused, match=f"buckets or more at once: .*{DOUBT}.*: nothing was released.*accept-shares"):
+        decode(plan, folder / "lied", **how)
+    assert decode(plan, folder / "honest", **how).intake.doubts == []
+
+
+def test_decode_says_what_it_doubts_where_it_is_told_to_go_on(folder: Path, plan: CollectionPlan) -> None:
+    done = decode(plan, folder / "lied", accept_shares=True)
+    (doubt,) = done.intake.doubts
+    assert done.result.details["reports"]["doubts"] == [doubt]
+    assert done.intake.accepted == N
+
+
+def test_withstanding_liars_does_not_stand_for_accepting_them(folder: Path, plan: CollectionPlan) -> None:
+    with pytest.raises(Refused, match=DOUBT):
+        decode(plan, folder / "lied", robust=0.01)
+    robust = decode(plan, folder / "lied", robust=0.01, accept_shares=True)
+    assert any(DOUBT in said for said in robust.intake.doubts)
+    assert robust.intake.withstands == 0.01
+
+
+def test_advance_publishes_nothing_of_them_and_the_programs_say_so_in_one_line(folder: Path) -> None:
+    with pytest.raises(Refused, match=DOUBT):
+        advance(folder / "plan", folder / "lied")
+    assert [path.name for path in (folder / "plan").iterdir() if path.name.startswith("round")] == []
+    done = cloister("decode", "plan", "lied", folder=folder)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    done = cloister("decode", "plan", "lied", "--accept-shares", "--json", folder=folder)
+    assert done.returncode == 0
+    assert "WARNING: question 1, level 1, " in done.stderr
+    assert json.loads(done.stdout)
