@@ -63,11 +63,7 @@ def _snaps(domain: Box | Ball) -> list[dict[str, Any]]:
             middle + np.array([0.5, 1.5, -0.5]) * domain.unit, middle + np.array([half, 0, 0])]  # fmt: skip
     found = domain.snap(np.array(rows))
     return [
-        {
-            "domain": described(domain, BundleArrays()),
-            "row": [float(x) for x in row],
-            "lattice": [int(x) for x in lattice],
-        }
+        {"domain": described(domain, BundleArrays()), "row": list(map(float, row)), "lattice": list(map(int, lattice))}
         for row, lattice in zip(rows, found, strict=True)
     ]
 
