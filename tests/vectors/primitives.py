@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from cloister.collection.wire.batches import BatchForm
-from cloister.core.bundling import described, integers, key
+from cloister.core.bundling import BundleArrays, described, integers, key
 from cloister.core.domains import Ball, Box
 from cloister.core.randomness import PublicRng
 from cloister.plugins.oracles.local.exact_probability import below
