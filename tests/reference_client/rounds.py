@@ -14,7 +14,7 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
-from cloister.plugins.populations.arrays import BundleArrays as Rows
+from cloister.plugins.populations.arrays import Arrays as Rows
 from cloister.run.request import Request, prepare
 from tests.reference_client.arrays import opened
 

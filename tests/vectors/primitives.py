@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from cloister.collection.wire.batches import BatchForm
-from cloister.core.bundling import described, integers, key
+from cloister.core.bundling import BundleArrays, described, integers, key
 from cloister.core.domains import Ball, Box
 from cloister.core.randomness import PublicRng
 from cloister.plugins.oracles.local.exact_probability import below
@@ -63,7 +63,7 @@ def _snaps(domain: Box | Ball) -> list[dict[str, Any]]:
             middle + np.array([0.5, 1.5, -0.5]) * domain.unit, middle + np.array([half, 0, 0])]  # fmt: skip
     found = domain.snap(np.array(rows))
     return [
-        {"domain": described(domain, Arrays()), "row": [float(x) for x in row], "lattice": [int(x) for x in lattice]}
+        {"domain": described(domain, BundleArrays()), "row": list(map(float, row)), "lattice": list(map(int, lattice))}
         for row, lattice in zip(rows, found, strict=True)
     ]
 

@@ -30,8 +30,8 @@ from cloister.core.questions import Round
 
 
 def unlikely(round: Round[Any], summaries: Sequence[Any]) -> list[str]:
-    """What no honest reports explain, in words; the least likely of each law, and the least likely first. Args:
-    summaries (one per question)."""
+    """Describe, in words, each law that the reports of a round break: its least likely number; the least likely law
+    first. Args: summaries (one per question)."""
     laws = [
         (f"question {j + 1}", law)
         for j, (part, summary) in enumerate(zip(round.parts, summaries, strict=True))

@@ -31,7 +31,7 @@ from typing import TypeAlias
 Plain: TypeAlias = bool | int | float | str | bytes | None
 
 SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-"""How three characters are written."""
+"""Escapes of the three control characters that have short ones."""
 
 
 def plain(value: Plain) -> str:

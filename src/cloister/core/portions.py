@@ -24,8 +24,11 @@ half for ``shares``, one for ``laws``."""
 @final
 @attrs.frozen
 class Portion:
-    """How many came. Args: what (in words), found, among (how many could have), planned (probability of each; the
-    least, if it is not known exactly), most (the largest; None: as planned)."""
+    """A number of reports that chance may or may not explain.
+
+    Args: what (in words), found, among (how many could have), planned (probability of each; the least, if it is not
+        known exactly), most (the largest; None: as planned).
+    """
 
     what: str
     found: int
@@ -35,7 +38,7 @@ class Portion:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Of the probability of each."""
+        """Least and largest probability that one report is counted."""
         return self.planned, self.planned if self.most is None else self.most
 
     def log_chance(self) -> float:
@@ -52,7 +55,8 @@ class Portion:
 @final
 @attrs.frozen
 class ReportLaw:
-    """Numbers of one kind. Args: portions (all that can be doubted), of (how many numbers of that kind there are)."""
+    """Numbers of reports that one proof bounds. Args: portions (all that can be doubted), of (how many numbers of that
+    kind there are)."""
 
     portions: tuple[Portion, ...]
     of: int
@@ -66,5 +70,5 @@ class ReportLaw:
         return cls(tuple(portions), len(found))
 
     def at(self, where: str) -> ReportLaw:
-        """The same, of numbers that are somewhere."""
+        """The same law, with the place of its numbers before their names: "level 2, ..."."""
         return ReportLaw(tuple(attrs.evolve(one, what=f"{where}, {one.what}") for one in self.portions), self.of)

@@ -15,7 +15,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.phones.people import Numbers, rows
 
 PIECES = 80
-"""The crowd reports in so many batches."""
+"""Number of batches in which the crowd reports."""
 
 
 @final

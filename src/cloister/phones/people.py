@@ -23,7 +23,7 @@ SPREAD = 0.6
 """Standard deviation of each column within a group."""
 
 LONGEST = 12.0
-"""Both columns lie between 0 and so many hours, by what is public."""
+"""Public bound of both columns: each lies between 0 and so many hours."""
 
 
 def plan_of(people: int, epsilon: float) -> CollectionPlan:

@@ -62,13 +62,14 @@ class ReportPart:
 @final
 @attrs.frozen
 class Read:
-    """What a part was when it was read. Args: reports (their number), numbers (sum of their users, modulo 2^64)."""
+    """Fingerprint of a part, which shows whether its files changed between two readings. Args: reports (their number),
+    numbers (sum of their users, modulo 2^64)."""
 
     reports: int = 0
     numbers: int = 0
 
     def more(self, users: Ids) -> Read:
-        """With those of more users."""
+        """The fingerprint with the reports of these users (n,) added."""
         return Read(self.reports + len(users), (self.numbers + int(users.sum())) % 2**64)
 
 
@@ -137,7 +138,7 @@ class Partition:
 
 
 def among(numbers: UserSet | None, users: Ids, within: Bools) -> Bools:
-    """Which users (n,), of whom the plan has some, are in a set."""
+    """Which users (n,) are in a set of numbers; None: the empty set. Args: within (which of them the plan has)."""
     found = np.zeros(len(users), bool)
     if numbers is not None:
         found[within] = numbers.has(users[within])

@@ -131,7 +131,5 @@ class ReportCounter(Sieve):
 
 def _joined(held: list[tuple[str, Block]]) -> tuple[Block, Origin]:
     """One block of several, and a function from its rows to their files."""
-    ends = np.cumsum([len(block) for _, block in held])
-    return Block.joined([block for _, block in held]), lambda row: held[int(np.searchsorted(ends, row, side="right"))][
-        0
-    ]
+    ends, (names, blocks) = np.cumsum([len(block) for _, block in held]), zip(*held, strict=True)
+    return Block.joined(list(blocks)), lambda row: names[int(np.searchsorted(ends, row, side="right"))]

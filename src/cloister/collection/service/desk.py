@@ -1,4 +1,4 @@
-"""What is done with a request's bytes, whatever they came by: parsed, checked, kept, and answered by a number.
+"""What a collector does with the bytes of a request: it parses, checks and keeps the reports, and answers by a status.
 
 A request is refused whole (``Turned``) if its form is wrong anywhere. Otherwise each report counts by itself, and a
 user's first one counts. Whether an answer is one that an encoder sends is for whoever decodes: who may use a number can
@@ -33,11 +33,11 @@ LOOK = 1.0
 """Seconds between two looks into the plan's folder."""
 
 AT_ONCE = 16
-"""Most tickets that are checked in between; more of them are a thread's work."""
+"""Most tickets of a request that are checked on the event loop; more of them are checked in a thread."""
 
 SHORT = 2**16
-"""Bytes of a request that is read in between; longer ones are read one at a time, apart, since many tiny batches in one
-take a second."""
+"""Largest request, in bytes, that is parsed on the event loop. Longer ones are parsed in a thread, one at a time: many
+tiny batches in one take a second."""
 
 _STATUS = {"duplicate": 409, "out of range": 400, "ticket": 401}
 

@@ -26,12 +26,11 @@ _PUBLIC = re.compile(r"plan\.json|README\.txt|round-[1-9][0-9]*\.json|bundle-[1-
 @final
 @attrs.frozen(eq=False)
 class OpenRound:
-    """The open round of a plan. Args: plan (its hash), users (planned), rounds (of the plan), form (of the round's
-    reports), earlier (stamps of the closed rounds, hex), next (file that will stand there when this one is closed)."""
+    """The open round of a plan. Args: plan (its hash), users (planned), form (of the round's reports), earlier
+    (stamps of the closed rounds, hex), next (file that will stand there when this one is closed)."""
 
     plan: str
     users: int
-    rounds: int
     form: BatchForm
     earlier: frozenset[str]
     next: Path
@@ -46,7 +45,7 @@ def open_round(folder: Path, tickets: bool) -> OpenRound | None:
     plan, number = transcript.plan, transcript.index + 1
     form = form_of(transcript.head, transcript.round(), tickets)
     earlier = frozenset(head[: 2 * STAMP] for head in transcript.heads[:-1])
-    return OpenRound(plan.hash, plan.rows, plan.length, form, earlier, folder / name(number))
+    return OpenRound(plan.hash, plan.rows, form, earlier, folder / name(number))
 
 
 def check_trust(plan: CollectionPlan, shuffle: bool) -> None:

@@ -52,12 +52,11 @@ class AnswerSlot:
 @attrs.frozen
 class Body:
     """What one question's answer is. Args: kind (of its reports, or messages), many (messages; 1 under Local trust),
-    start (its first byte in an answer), room (bytes of the slot from there), share (of the users who are asked)."""
+    start (its first byte in an answer), share (of the users who are asked)."""
 
     kind: ReportType
     many: int
     start: int
-    room: int
     share: Share | None
 
     @property
@@ -158,7 +157,7 @@ def layout_of(round: Round[Any]) -> AnswerLayout:
         room = max(many[j] * kinds[j].body.bytes for j in questions)
         slots.append(AnswerSlot(tuple(sorted(questions)), at, head + room))
         for j in questions:
-            bodies[j] = Body(kinds[j], many[j], at + head, room, round.parts[j].user_share)
+            bodies[j] = Body(kinds[j], many[j], at + head, round.parts[j].user_share)
         at += head + room
     return AnswerLayout(tuple(slots), tuple(bodies[j] for j in range(len(kinds))), at, numbered)
 
