@@ -59,7 +59,12 @@ if (import.meta.url === `file://${process.argv[1]}`) {
   const { minify } = await import("terser");
   mkdirSync(here("dist"), { recursive: true });
   for (const [file, text] of Object.entries(chunks())) {
-    const options = { module: true, ecma: 2022, compress: { passes: 3 }, format: { preamble: banner(text) } };
+    const options = {
+      module: true,
+      ecma: 2022,
+      compress: { passes: 3, hoist_funs: true, unsafe_arrows: true },
+      format: { preamble: banner(text) },
+    };
     const { code } = await minify(text, options);
     writeFileSync(here(`dist/${file}`), `${code}\n`);
     console.log(`dist/${file}: ${Buffer.byteLength(code) + 1} bytes`);

@@ -89,10 +89,10 @@ const FAULTS = [
   ["client.js", "if (!own.report) own.costs =", "if (false) own.costs =", "a dear bundle at the price of a cheap one"],
   ["client.js", "own.report ??= hex", "own.report = hex", "drawn anew each time"],
   ["client.js", "if (own.head !== head)", "if (false)", "two versions of one round"],
-  ["client.js", "if (paid.user !== String(user))", "if (false)", "a person with two numbers"],
+  ["client.js", "if (paid && paid.user !== String(user))", "if (false)", "a person with two numbers"],
   ["client.js", "most(i) > limit * (1 + ROUNDING)", "false", "rounds that cost more than the plan"],
   ["client.js", "if (cost > left + most * ROUNDING)", "if (false)", "a lifetime that bounds nothing"],
-  ["client.js", "if (!state.plans[plan])", "if (false)", "a lifetime that is not looked at"],
+  ["client.js", "if (!before)", "if (false)", "a lifetime that is not looked at"],
   ["client.js", "if (given.some((now, i) => now > old[i]))", "if (false)", "a lifetime that is raised"],
   [
     "client.js",

@@ -1,6 +1,6 @@
 /** Which bucket a lattice row is in, and which vector is added up there. Kinds: `docs/reference/format.md`. */
 import { members, need, sizeOf, whole } from "./check.js";
-import { clip, squares } from "./rows.js";
+import { squares } from "./rows.js";
 
 const NONE = -1n;
 
@@ -41,13 +41,6 @@ export function direction(around, x) {
   return 2 * best + minus;
 }
 
-function columnIds({ sides, depth }, x) {
-  return sides.flatMap((side, j) => {
-    const code = clip(Math.floor(((x[j] + side) * 65536) / (2 * side)), 0, 65535);
-    return Array.from({ length: depth }, (_, level) => code >> (12 - 4 * level));
-  });
-}
-
 /** The usual kinds, to which `rare-buckets.js` adds its own: (bucketing, lattice row) -> an id per level. */
 export const KINDS = {
   one: () => [0],
@@ -63,7 +56,6 @@ export const KINDS = {
     const [at, far] = nearest(centers, x);
     return [within !== null && far > within * within ? -1 : at];
   },
-  columns: columnIds,
 };
 
 /** Their members beside `sizes`; `of` and `near` are other bucketings. */
@@ -73,7 +65,6 @@ export const FORMS = {
   directions: "around:array",
   signs: "around:array",
   centers: "centers:array within:int|null",
-  columns: "sides:list depth:int",
 };
 /** What else a kind must be. */
 export const RULES = {};

@@ -2,16 +2,15 @@
 import { checkBuckets, checkDepth, checkVectors } from "./buckets.js";
 import { CHANNELS, MOST_EPSILON } from "./channels.js";
 import { key, keys, members, need, number, numbers, whole } from "./check.js";
-import { hex, QUIET, Refused, ROUNDING, system, unhex } from "./words.js";
+import { DOMAINS } from "./rows.js";
+import { hex, HIDDEN, QUIET, Refused, ROUNDING, system, unhex } from "./words.js";
 
 const FORMAT = 1;
 const RARE = new RegExp(
   '"(shells|distances|quadtree|last|spared|nets|hashes|intervals|regions|created|assigned|unary|subset|' +
-    'privunit|duchi|gaussian-vectors|blanket|shares)"',
+    'privunit|duchi|gaussian-vectors|blanket|shares|graded|reframed|columns)"(?!:)', // a name has a colon
 );
 const TYPES = { i4: Int32Array, i8: BigInt64Array, f8: Float64Array };
-// what could pass for lines of this client, or hide them
-const HIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 const SINES = "427a6507e910807d46cc244d4bcf41eedb31740e465979fdf4d83c83b428e7a7"; // another table would tell of a row
 const isText = (x) => typeof x === "string";
 const CROWD = "That is what the plan says of the shuffled messages: this device cannot check it.";
@@ -33,7 +32,7 @@ export class Bundle {
     const from = getter(source, fetch),
       json = await from(".json"),
       name = await digest(json);
-    if (sha256 && name !== sha256.toLowerCase()) refuse("it is not the one that was announced: its name does not fit");
+    if (sha256 && name !== sha256.toLowerCase()) refuse("it is not the one that was announced");
     const content = parsed(json);
     if (RARE.test(JSON.stringify(content))) await import("./rare.js");
     if (content.bundle !== FORMAT)
@@ -71,7 +70,8 @@ function refuse(why) {
 /** Ending -> bytes. */
 function getter(source, fetch) {
   if (typeof source === "function") return async (ending) => bytesOf(await source(ending));
-  if (source?.json) return async (ending) => bytesOf(source[ending.slice(1)]);
+  if (!source) throw new Refused("input", "a bundle needs a source: a url or its files");
+  if (source.json) return async (ending) => bytesOf(source[ending.slice(1)]);
   return async (ending) => {
     const answer = await fetch(String(source).replace(/\.json$/, ending), QUIET);
     if (!answer.ok) throw new Refused("server", `the bundle could not be read: status ${answer.status}`);
@@ -102,7 +102,7 @@ function parsed(json) {
       return value;
     });
   } catch {}
-  if (!content || typeof content !== "object") refuse("it is not JSON: it was cut short or changed on its way");
+  if (!content || typeof content !== "object") refuse("it is not JSON: it was cut short or changed");
   // a colon for every name, but for the whole, which has none
   need(finite && text.replace(/"(?:[^"\\]|\\.)*"/g, "").split(":").length === names, "a member twice, or no number");
   return content;
@@ -179,20 +179,9 @@ function cost({ epsilon, delta }) {
 }
 
 function checkDomain(domain, d, depth = 1) {
-  const { kind, middle, unit, lower, upper, sides, max_norm, offset, scale } = domain;
+  const { kind, middle, unit, lower, upper, sides, max_norm } = domain;
   checkDepth(depth);
-  if (kind === "reframed") {
-    numbers(offset, d, "offset");
-    need(
-      numbers(scale, d, "scale").every((x) => x !== 0),
-      "scale",
-    );
-    return checkDomain(domain.then, d, depth + 1);
-  }
-  if (kind === "graded") {
-    domain.columns.forEach((j) => whole(j, 0, d - 1, "columns"));
-    return checkDomain(domain.others, d, depth + 1);
-  }
+  if (DOMAINS[kind]) return DOMAINS[kind].check(domain, d, (inner) => checkDomain(inner, d, depth + 1));
   need(kind === "box" || kind === "ball", `a domain of the kind '${kind}', which this client does not know`);
   numbers(middle, d, "middle");
   number(unit, 2 ** -1000, 2 ** 1000, "unit");

@@ -1,7 +1,7 @@
 /** A person's side of plans: what was answered, what is left of a lifetime, and sending. No clock is read. */
 import { Bundle } from "./bundle.js";
 import { asked, prepared, userOf } from "./encode.js";
-import { hex, QUIET, Refused, ROUNDING, unhex, webCrypto } from "./words.js";
+import { hex, HIDDEN, QUIET, Refused, ROUNDING, unhex, webCrypto } from "./words.js";
 
 const VERSION = 1;
 const TRIES = 6;
@@ -19,15 +19,20 @@ export class Client {
    *   epsilon and delta ever, over all plans: kept by the store, lowered at will, never raised), plan (hash: another
    *   one is refused), ticket (64 bytes), fetch, pause (seconds -> promise)
    */
-  constructor({ url, user, store, lifetime, lifetimeDelta, fetch, pause = wait, ...options }) {
-    if (!store) throw new Refused("input", "a client needs a store that remembers what was sent");
+  constructor({ url, user, store, lifetime, lifetimeDelta, ticket, fetch, pause = wait, ...options } = {}) {
+    if (!store) throw new Refused("input", "a client needs a store");
     if (lifetime !== undefined && !(lifetime > 0 && lifetime < Infinity))
-      throw new Refused("input", "a lifetime is the most epsilon that a person may ever spend: a number above 0");
+      throw new Refused("input", "a lifetime is an epsilon above 0");
     if (lifetimeDelta !== undefined && !(lifetimeDelta >= 0 && lifetimeDelta < 1))
       throw new Refused("input", "a lifetime's delta is a probability below 1");
-    this.#base = url && new URL(String(url).replace(/\/?$/, "/"), globalThis.location?.href);
+    if (ticket !== undefined && !(ticket instanceof Uint8Array && ticket.length === 64))
+      throw new Refused("input", "a ticket is 64 bytes, a Uint8Array");
+    try {
+      this.#base = url && new URL(String(url).replace(/\/?$/, "/"), globalThis.location?.href);
+    } catch {} // said where it is needed
     this.#lifetime = [lifetime, lifetimeDelta];
-    this.#options = { user, store, pause, fetch: fetch ?? ((...request) => globalThis.fetch(...request)), ...options };
+    fetch ??= (...request) => globalThis.fetch(...request);
+    this.#options = { user: userOf(user, Number.MAX_SAFE_INTEGER), store, ticket, pause, fetch, ...options };
   }
 
   /** The report of this round: charged once, drawn once, and remembered before it is handed back. Null: not asked. */
@@ -38,9 +43,9 @@ export class Client {
     const draw = prepared(bundle, row, user);
     await this.#promise();
     const questions = asked(content, number);
-    if (!questions.length) return null;
     // durably, before anything is drawn
     await store.update((state) => charge(opened(state), content, number, questions));
+    if (!questions.length) return null;
     const report = await store.update((state) => {
       const own = state.plans[content.plan].rounds[content.round];
       own.report ??= hex(draw(webCrypto));
@@ -51,16 +56,24 @@ export class Client {
 
   /** Send a report until it is acknowledged: "accepted", or "duplicate" if it was there before. */
   async send(report) {
-    const { ticket, fetch, pause } = this.#options;
+    const { user, store, ticket, fetch, pause } = this.#options,
+      url = this.#at("reports");
+    await store.update((state) => {
+      const stamp = hex(report.subarray(1, 9)); // of the round's head
+      for (const [plan, { rounds }] of Object.entries(opened(state).plans))
+        if (Object.values(rounds).some(({ head }) => head.startsWith(stamp))) paidOf(state, plan, user);
+    });
+    if (new DataView(report.buffer, report.byteOffset).getBigUint64(10, true) !== user)
+      throw new Refused("round", "this report is another number's");
     const body = ticket ? Uint8Array.of(0xc3, ...report.subarray(1), ...ticket) : report;
     const headers = { "content-type": "application/octet-stream" };
     const request = { ...QUIET, method: "POST", body, headers };
     for (let turn = 1; ; turn++) {
-      const answer = await fetch(new URL("reports", this.#base), request).catch(() => null);
+      const answer = await fetch(url, request).catch(() => null);
       if (answer?.ok) return "accepted";
       if (answer?.status === 409) return "duplicate";
       if (answer && answer.status < 500 && answer.status !== 429)
-        throw new Refused("server", `the report was refused: status ${answer.status}`);
+        throw new Refused("server", `the report was refused: status ${answer.status}${await reasons(answer)}`);
       if (turn === TRIES) throw new Refused("server", "the collector cannot be reached: the report is kept, try later");
       const asked = Number(answer?.headers.get("retry-after") ?? NaN);
       await pause(Math.min(asked >= 0 ? asked : 2 ** (turn - 1), LONGEST));
@@ -69,12 +82,12 @@ export class Client {
 
   /** Answer the collector's open round, if it was not answered: {status, round, report}. */
   async answerOpenRound(row) {
-    const { plan, store } = this.#options,
+    const { plan, user, store } = this.#options,
       open = await this.#json("round");
     if (plan && open.plan !== plan) throw new Refused("bundle", "the collector has another plan: nothing was sent");
     const { round } = open;
     if (!open.open) return { status: "closed", round };
-    const before = await store.update((state) => opened(state).plans[open.plan]?.rounds[round]);
+    const before = await store.update((state) => paidOf(opened(state), open.plan, user)?.rounds[round]);
     if (before?.sent && before.head === open.head) return { status: "sent", round, report: unhex(before.report) };
     const bundle = await this.bundle(open);
     const report = await this.answer(bundle, row);
@@ -86,8 +99,9 @@ export class Client {
 
   /** The bundle of an announced round, checked against its announcement. */
   async bundle({ bundle: path, sha256, plan, round, head }) {
+    if (!path) throw new Refused("server", "the collector has no bundle of this round");
     const { fetch } = this.#options,
-      url = new URL(String(path).replace(/^\/+/, ""), this.#base);
+      url = this.#at(String(path).replace(/^\/+/, ""));
     const bundle = await Bundle.load(url, { sha256, plan, fetch }),
       { content } = bundle;
     if (content.round !== round || content.head !== head)
@@ -105,8 +119,13 @@ export class Client {
     });
   }
 
+  #at(path) {
+    if (!this.#base) throw new Refused("input", "a client needs the url of its collector");
+    return new URL(path, this.#base);
+  }
+
   async #json(path) {
-    const answer = await this.#options.fetch(new URL(path, this.#base), QUIET).catch(() => null);
+    const answer = await this.#options.fetch(this.#at(path), QUIET).catch(() => null);
     if (!answer?.ok) throw new Refused("server", "the collector cannot be reached, or has no round: try later");
     return answer.json();
   }
@@ -135,6 +154,27 @@ function opened(state) {
   return state;
 }
 
+/** What a plan has in the state, if anything, which must be this user's. */
+function paidOf(state, plan, user) {
+  const paid = state.plans[plan];
+  if (paid && paid.user !== String(user))
+    throw new Refused("round", "another number has answered this plan here already");
+  return paid;
+}
+
+/** Why a collector refuses a report, in its words, on one line. */
+async function reasons(answer) {
+  try {
+    const { why, refused } = await answer.json();
+    return `: ${String(why ?? Object.keys(refused))
+      .split(HIDDEN)
+      .join(" ")
+      .slice(0, 200)}`;
+  } catch {
+    return "";
+  }
+}
+
 /** Epsilon and delta of all plans but one. */
 function sums(state, but) {
   const others = Object.entries(state.plans)
@@ -143,11 +183,13 @@ function sums(state, but) {
   return [others.reduce((sum, p) => sum + p.epsilon, 0), others.reduce((sum, p) => sum + p.delta, 0)];
 }
 
-/** Charge a plan's whole cost once, and note that this round's questions are about to be answered. */
+/** Charge a plan's whole cost once, and note that this round's questions, if any, are about to be answered. */
 function charge(state, content, user, questions) {
   const { plan, round, head, epsilon, delta, trust, lifetime } = content,
     whole = [epsilon, delta];
-  if (!state.plans[plan]) {
+  const before = paidOf(state, plan, user);
+  if (!questions.length) return;
+  if (!before) {
     const spent = sums(state, plan),
       own = state.lifetime ?? [Infinity, Infinity];
     whole.forEach((cost, i) => {
@@ -162,7 +204,6 @@ function charge(state, content, user, questions) {
   }
   const same = ["epsilon", "delta", "rounds", "trust", "users", "dimension"].map((name) => content[name]).join();
   const paid = (state.plans[plan] ??= { user: String(user), epsilon, delta, same, rounds: {} });
-  if (paid.user !== String(user)) throw new Refused("round", "another number has answered this plan here already");
   if (paid.same !== same) throw new Refused("round", "this plan's cost was changed, or what it is about");
   const sum = (name) => questions.reduce((all, question) => all + question[name], 0);
   const costs = trust === "Local" ? [sum("epsilon"), sum("delta")] : whole; // the crowd's: such a plan has one round

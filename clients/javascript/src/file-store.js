@@ -40,7 +40,14 @@ function stateOf(path) {
 /** Make a file with this process's number, whole at once. Returns whether there was none. */
 function made(path) {
   const own = `${path}.${process.pid}.${randomBytes(8).toString("hex")}`;
-  fs.writeFileSync(own, String(process.pid), { mode: 0o600 });
+  try {
+    fs.writeFileSync(own, String(process.pid), { mode: 0o600 });
+  } catch ({ code }) {
+    throw new Refused(
+      "state",
+      `nothing can be remembered in ${path.replace(/\.lock.*$/, "")}: is its folder there? (${code})`,
+    );
+  }
   try {
     fs.linkSync(own, path);
     return true;

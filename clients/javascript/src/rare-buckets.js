@@ -131,6 +131,13 @@ function hashRule({ hash: { bits, width, keys } }) {
   need(BigInt(width) > 0n && Array.isArray(keys), "hash");
 }
 
+function columnIds({ sides, depth }, x) {
+  return sides.flatMap((side, j) => {
+    const code = clip(Math.floor(((x[j] + side) * 65536) / (2 * side)), 0, 65535);
+    return Array.from({ length: depth }, (_, level) => code >> (12 - 4 * level));
+  });
+}
+
 Object.assign(RULES, {
   quadtree({ order, cuts }) {
     const bits = cuts.map(({ shape: [n] }) => Math.log2(n + 1));
@@ -148,6 +155,7 @@ Object.assign(RULES, {
 });
 
 Object.assign(FORMS, {
+  columns: "sides:list depth:int",
   shells: "around:array middle:list edges:list",
   distances: "centers:array edges:list",
   quadtree: "subspace:object|null order:list cuts:list top:int",
@@ -162,6 +170,7 @@ Object.assign(FORMS, {
 });
 
 Object.assign(KINDS, {
+  columns: columnIds,
   shells: ({ around, middle, edges }, x) => {
     const away = x.map((xj, j) => xj - middle[j]);
     return [(edges.length + 1) * direction(around, away) + beyond(edges, squares(away))];

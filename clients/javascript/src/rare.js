@@ -2,3 +2,4 @@
 import "./rare-buckets.js";
 import "./rare-channels.js";
 import "./rare-coins.js";
+import "./rare-domains.js";

@@ -12,20 +12,14 @@ export function squares(v) {
   return sum < 2 ** 53 ? sum : Number(v.reduce((s, x) => s + BigInt(x) ** 2n, 0n));
 }
 
+/** Kinds of domains that `rare-domains.js` adds: {check: (domain, d, of the inner one), snap: (domain, row)}. */
+export const DOMAINS = {};
+
 /** A row (d) of finite numbers as a lattice point (d) of the domain. */
 export function snap(domain, row) {
-  const { middle, unit } = domain;
-  if (domain.kind === "reframed")
-    return snap(
-      domain.then,
-      row.map((x, j) => (x - domain.offset[j]) / domain.scale[j]),
-    );
-  if (domain.kind === "graded") {
-    const points = snap(domain.others, row);
-    for (const j of domain.columns) points[j] = grade(row[j]);
-    return points;
-  }
-  if (domain.kind === "box") {
+  const { kind, middle, unit } = domain;
+  if (DOMAINS[kind]) return DOMAINS[kind].snap(domain, row);
+  if (kind === "box") {
     const { lower, upper, sides } = domain;
     return row.map((x, j) => clip(rint((clip(x, lower[j], upper[j]) - middle[j]) * (1 / unit)), -sides[j], sides[j]));
   }
@@ -36,13 +30,6 @@ export function snap(domain, row) {
     inside.map((x) => rint(x * factor)),
     domain.max_norm,
   );
-}
-
-/** Which of 2^15 steps of a number's magnitude, the first bits of its mantissa, and its sign. */
-function grade(x) {
-  const bits = new BigInt64Array(new Float64Array([Math.abs(x)]).buffer)[0] >> 44n;
-  const size = clip(Number(bits) - (1023 - 64) * 256, 0, 32767);
-  return x < 0 ? -1 - size : size;
 }
 
 /** An integer vector, scaled onto its L2 and L1 bounds if it is beyond them, and truncated towards zero. */

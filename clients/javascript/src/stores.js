@@ -21,6 +21,8 @@ export class MemoryStore {
   }
 }
 
+const forgetful = (why) => new Refused("state", `nothing can be remembered here: ${why}`);
+
 /** In a browser. Tabs wait for one another. */
 export class IndexedDBStore {
   #name;
@@ -48,7 +50,7 @@ export class IndexedDBStore {
           }
         };
         change.oncomplete = () => done(result);
-        change.onabort = () => failed(error ?? new Refused("state", `nothing can be remembered here: ${change.error}`));
+        change.onabort = () => failed(error ?? forgetful(change.error));
       });
     } finally {
       db.close();
@@ -60,7 +62,7 @@ export class IndexedDBStore {
       const open = indexedDB.open(this.#name, 1);
       open.onupgradeneeded = () => open.result.createObjectStore("state");
       open.onsuccess = () => done(open.result);
-      open.onerror = () => failed(new Refused("state", `nothing can be remembered here: ${open.error}`));
+      open.onerror = () => failed(forgetful(open.error));
     });
   }
 }

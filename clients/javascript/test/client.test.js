@@ -296,6 +296,73 @@ test("a ticket goes with the report", { skip }, async () => {
   assert.equal(sent[0].body, `c3${hex(report).slice(2)}${hex(ticket)}`);
 });
 
+test("a store that another number has used refuses, in every way that leads to the collector", { skip }, async () => {
+  const store = new MemoryStore(),
+    { sent, options } = collector(SIX);
+  const eleven = of({ ...options, store, user: 11 }),
+    twelve = of({ ...options, store, user: 12 });
+  const { report } = await eleven.answerOpenRound(ROW),
+    before = await content(store);
+  const own = client.encode(await loaded(SIX), ROW, 12); // without the store
+  for (const run of [
+    () => twelve.answerOpenRound(ROW),
+    async () => twelve.answer(await loaded(SIX), ROW),
+    async () => twelve.answer(await loaded(SIX, 2), ROW),
+    () => twelve.send(report),
+    () => twelve.send(own),
+  ])
+    assert.equal(await refusal(run, "round"), "another number has answered this plan here already");
+  const nothing = ({ questions }) =>
+    questions.forEach((question) => (question.share = { key: "00".repeat(16), from: 0, to: 1 }));
+  assert.equal(await of().answer(await loaded(SIX, 1, nothing), ROW), null);
+  assert.match(
+    await refusal(async () => twelve.answer(await loaded(SIX, 1, nothing), ROW), "round"),
+    /another number has/,
+  );
+  assert.match(await refusal(() => of({ ...options, user: 12 }).send(report), "round"), /another number's/);
+  assert.equal(sent.length, 1);
+  assert.deepEqual(await content(store), before);
+  for (const same of ["11", "011", 11n])
+    assert.equal((await of({ ...options, store, user: same }).answerOpenRound(ROW)).status, "sent");
+});
+
+test("a ticket that is not 64 bytes is refused before anything is charged", () => {
+  for (const ticket of [new Uint8Array(63), new Uint8Array(0), new Uint16Array(64), "ab".repeat(32), "", null])
+    assert.throws(() => of({ ticket }), { name: "Refused", kind: "input", message: /64 bytes/ });
+});
+
+test("a refused report says why, as the collector does, on one line", { skip }, async () => {
+  const said = async (content, status) => {
+    const answer = new Response(content, { status });
+    return refusal(() => of(collector(ONE, [answer]).options).answerOpenRound(ROW), "server");
+  };
+  const why = { accepted: 0, refused: { form: 1 }, why: "refused: it is no report\nof this plan\u202e" };
+  assert.match(await said(JSON.stringify(why), 400), /status 400: refused: it is no report of this plan $/);
+  assert.match(await said('{"accepted":0,"refused":{"ticket":1}}', 401), /status 401: ticket$/);
+  for (const odd of ["<html>", "null", "{}", '{"why":{"toString":1}}', '{"refused":null}'])
+    assert.match(await said(odd, 401), /status 401$/);
+  assert.ok((await said(JSON.stringify({ why: "x".repeat(1e5) }), 400)).length < 300);
+});
+
+test("a collector without the round's bundle, or none at all, is said", { skip }, async () => {
+  const { sent, options } = collector(ONE),
+    fetch = async () => Response.json({ plan: "ab", head: "ab", round: 1, open: true, bundle: null, sha256: null });
+  const store = new MemoryStore(),
+    without = of({ ...options, store, fetch });
+  assert.match(await refusal(() => without.answerOpenRound(ROW), "server"), /has no bundle of this round/);
+  assert.deepEqual((await content(store)).plans, {});
+  assert.equal(sent.length, 0);
+  for (const url of [undefined, "nowhere"])
+    for (const run of [
+      () => of({ url }).answerOpenRound(ROW),
+      async () => of({ url }).send(await of().answer(await loaded(ONE), ROW)),
+    ])
+      assert.match(await refusal(run, "input"), /needs the url of its collector/);
+  await refusal(async () => new Client(), "input");
+  await refusal(async () => new Client({ store }), "input");
+  assert.match(await refusal(() => client.Bundle.load(), "input"), /needs a source/);
+});
+
 test("no clock is read", { skip }, async () => {
   const { now } = Date;
   Date.now = () => assert.fail("a clock was read");

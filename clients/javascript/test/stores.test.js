@@ -44,6 +44,15 @@ test("a file is readable by its owner only, written whole, and leaves nothing be
   assert.deepEqual(JSON.parse(readFileSync(path, "utf8")), { a: 1 });
 });
 
+test("a file in a folder that is not there is refused in words", async (t) => {
+  const path = join(folder(t), "missing", "state");
+  assert.ok(
+    (await refusal(() => new FileStore(path).update(() => 1), "state")).includes(
+      `nothing can be remembered in ${path}: is its folder there? (ENOENT)`,
+    ),
+  );
+});
+
 test("a damaged file is refused, and left as it is", async (t) => {
   const path = join(folder(t), "state");
   writeFileSync(path, '{"a":');
