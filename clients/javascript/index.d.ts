@@ -82,7 +82,7 @@ export declare class IndexedDBStore implements Store {
 }
 
 export interface ClientOptions {
-  /** Of the collector. */
+  /** Of the collector; `answer` and `spent` do without it. */
   url?: string | URL;
   /** The person's number in the plan. One store is one person. */
   user: number | bigint | string;
@@ -93,7 +93,7 @@ export interface ClientOptions {
   lifetimeDelta?: number;
   /** The hash of the only plan that is answered. */
   plan?: string;
-  /** 64 bytes that a collector with tickets wants. */
+  /** 64 bytes that a collector with tickets wants; others are refused at once. */
   ticket?: Uint8Array;
   fetch?: typeof fetch;
   /** Waits so many seconds between two tries. */
@@ -111,14 +111,14 @@ export declare class Client {
   /** The report of a round, drawn once. Null if nothing is asked of her. */
   answer(bundle: Bundle, row: Row): Promise<Uint8Array | null>;
 
-  /** Send a report until the collector has it. */
+  /** Send a report of this user until the collector has it; another number's is refused. */
   send(report: Uint8Array): Promise<"accepted" | "duplicate">;
 
   /** Answer the collector's open round, if that was not done. */
   answerOpenRound(row: Row): Promise<Answer>;
 
   /** The bundle of a round that the collector announced. */
-  bundle(announced: { bundle: string; sha256?: string; plan: string; round: number; head: string }): Promise<Bundle>;
+  bundle(announced: { bundle: string | null; sha256?: string; plan: string; round: number; head: string }): Promise<Bundle>;
 
   /** What was spent over all plans, and what is left of the lifetime: [epsilon, delta], null without one. */
   spent(): Promise<{ epsilon: number; delta: number; left: [number, number] | null }>;
