@@ -118,7 +118,13 @@ export declare class Client {
   answerOpenRound(row: Row): Promise<Answer>;
 
   /** The bundle of a round that the collector announced. */
-  bundle(announced: { bundle: string | null; sha256?: string; plan: string; round: number; head: string }): Promise<Bundle>;
+  bundle(announced: {
+    bundle: string | null;
+    sha256?: string | null;
+    plan: string;
+    round: number;
+    head: string;
+  }): Promise<Bundle>;
 
   /** What was spent over all plans, and what is left of the lifetime: [epsilon, delta], null without one. */
   spent(): Promise<{ epsilon: number; delta: number; left: [number, number] | null }>;
