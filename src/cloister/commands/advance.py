@@ -132,6 +132,7 @@ def _standing(transcript: Any) -> dict[str, Any]:
     return {
         "plan": plan.hash, "head": transcript.head, "epsilon": plan.total.epsilon, "delta": plan.total.delta,
         "users": plan.rows,
-        "open": None if transcript.done else transcript.index + 1, "bytes per user": sum(one["asked"] * one["bytes"] for one in rounds),
+        "open": None if transcript.done else transcript.index + 1,
+        "bytes per user": sum(one["asked"] * one["bytes"] for one in rounds),
         "rounds": rounds,
     }  # fmt: skip
