@@ -11,6 +11,7 @@ import pytest
 
 from cloister.accounting.composition import Spent
 from cloister.collection.client.encoder import PlanEncoder, State, encode, transcript_of
+from cloister.collection.plan.costs import sent_bytes
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
 from cloister.collection.plan.transcript import Transcript
@@ -86,7 +87,7 @@ def test_the_schedule_adds_up_to_the_budget(plan: CollectionPlan) -> None:
     assert sum(planned) == pytest.approx(EPSILON, rel=1e-9)
     text = words(plan, rounds)
     assert f"All {ROUNDS} rounds together cost a person who answers each of them epsilon = 9 at delta = 0" in text
-    assert f"Over {ROUNDS} rounds a person sends {plan.size.total:.4g} bytes on average" in text
+    assert f"Over {ROUNDS} rounds a person sends {sum(map(sent_bytes, rounds)):.4g} bytes on average" in text
     assert all(f"round {number}: 100.0% of the users are asked" in text for number in range(1, ROUNDS + 1))
 
 
@@ -102,6 +103,7 @@ def test_bytes_per_round_are_what_is_sent(tmp_path: Path, plan: CollectionPlan) 
     up_to(tmp_path, plan, 1)
     encoder = PlanEncoder(transcript_of(tmp_path / "plan"), noise=NoiseRng.for_tests(1))
     sent = encoder.encode(ROWS, USERS)
+    assert sent_bytes(plan.rounds()[1]) == len(encoder.encode(ROWS[:1], USERS[:1]).to_bytes())
     step = plan.schedule[1]
     assert sent.records.shape[1] == step.size.answers + step.size.stamps
     assert (step.size.user, step.asked) == (8.0, 1.0)

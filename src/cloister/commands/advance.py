@@ -99,7 +99,7 @@ def rounds(plan: PlanFolder, as_json: AsJson = False) -> None:
     for one in standing["rounds"]:
         asked = f"{one['asked']:.1%}"
         table.add_row(
-            str(one["round"]), one["state"], asked, plain(_counted(one["mechanisms"])), f"{one['bytes']:.4g}",
+            str(one["round"]), one["state"], asked, plain(_counted(one["mechanisms"])), f"{one['bytes']:,}",
             f"{one['reports']:,}", f"{one['published']:,}",
         )  # fmt: skip
     print_table(table, console())
@@ -112,17 +112,19 @@ def _counted(mechanisms: list[str]) -> str:
 
 def _standing(transcript: Any) -> dict[str, Any]:
     """The state of a plan's rounds as plain data."""
-    from cloister.collection.plan.costs import Step
+    from cloister.collection.plan.costs import Step, sent_bytes
 
     plan = transcript.plan
     rounds = list[dict[str, Any]]()
-    for number, step in enumerate(plan.schedule or [Step.of(round) for round in plan.rounds()]):
+    asked = plan.rounds()
+    steps = plan.schedule or [Step.of(round) for round in asked]
+    for number, (step, round_) in enumerate(zip(steps, asked, strict=True)):
         closed = transcript.closed[number] if number < transcript.index else None
         state = "closed" if closed is not None else "open" if number == transcript.index else "to come"
         rounds.append(
             {
                 "round": number + 1, "state": state, "asked": step.asked, "users": round(step.asked * plan.rows),
-                "mechanisms": [event["mechanism"] for event in step.events], "bytes": step.size.total / step.asked,
+                "mechanisms": [event["mechanism"] for event in step.events], "bytes": sent_bytes(round_),
                 "reports": 0 if closed is None else closed.reports["accepted"],
                 "published": 0 if closed is None else len(closed.content) + 1,
             }
@@ -130,5 +132,7 @@ def _standing(transcript: Any) -> dict[str, Any]:
     return {
         "plan": plan.hash, "head": transcript.head, "epsilon": plan.total.epsilon, "delta": plan.total.delta,
         "users": plan.rows,
-        "open": None if transcript.done else transcript.index + 1, "bytes per user": plan.size.total, "rounds": rounds,
+        "open": None if transcript.done else transcript.index + 1,
+        "bytes per user": sum(one["asked"] * one["bytes"] for one in rounds),
+        "rounds": rounds,
     }  # fmt: skip

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cloister.commands.common import PlanFolder, plain, say, seconds, show
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
     from cloister.collection.service.desk import Desk
@@ -48,7 +48,6 @@ def serve(
     """Collect reports over HTTP: what is acknowledged is on the disk. Runs until it is told to end."""
     from cloister.collection.service.app import collector
     from cloister.collection.service.limits import Limits
-    from cloister.collection.service.published import PublicFiles
     from cloister.collection.service.running import certificate, check_plain, listening, serve as run
     from cloister.collection.service.tickets import Issuer
 
@@ -72,11 +71,8 @@ def serve(
             say(f"WARNING: {desk.damaged:,} batches of earlier reports in {out} are damaged: they do not count")
 
         opened = desk.opened
-        if opened is not None and PublicFiles(plan).bundle(opened.form.round)["bundle"] is None:
-            say(
-                f"WARNING: there is no bundle of round {opened.form.round} in {plain(str(plan))}: devices without "
-                f"Python cannot answer. 'cloister bundle' makes it"
-            )
+        if opened is not None and (wrong := _bundle_lacks(plan, opened.form.round)):
+            say(f"WARNING: {wrong}")
 
         def started(address: str) -> None:
             told({"event": "listening", "address": address, "plan": desk.plan.hash, "reports": desk.reports})
@@ -86,6 +82,27 @@ def serve(
     told({"event": "end", "accepted": desk.counts.accepted, "reports": desk.reports, "refused": refused})
     if not as_json:
         show("".join(f"{line}\n" for line in desk.counts.lines()) + _ended(desk, out))
+
+
+def _bundle_lacks(plan: Path, number: int) -> str | None:
+    """Why devices without Python cannot answer a round, or should not; None if its bundle is what the plan says."""
+    from cloister.collection.plan.bundle import Bundle
+    from cloister.collection.service.published import PublicFiles
+
+    folder = plain(str(plan))
+    if PublicFiles(plan).bundle(number)["bundle"] is None:
+        return (
+            f"there is no bundle of round {number} in {folder}: devices without Python cannot answer. 'cloister "
+            f"bundle' makes it"
+        )
+    try:
+        Bundle.read(plan, number).check(plan)
+    except CloisterError:
+        return (
+            f"bundle-{number} in {folder} is not what this plan says: devices without Python are given it all the "
+            f"same. 'cloister bundle {folder} --check' says what is wrong"
+        )
+    return None
 
 
 def _ended(desk: Desk, out: Path) -> str:

@@ -16,6 +16,7 @@ from cloister.accounting.composition import Spent
 from cloister.accounting.total import Total
 from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.bundle import Bundle, addable, bundle_of
+from cloister.collection.plan.costs import sent_bytes
 from cloister.collection.plan.plan import CollectionPlan, read
 from cloister.collection.plan.publish import publish, words
 from cloister.collection.wire.answers import layout_of
@@ -92,6 +93,8 @@ def test_it_says_what_the_plan_promises_and_how_long_an_answer_is(plan: Collecti
     assert (facts["epsilon"], facts["delta"]) == (plan.total.epsilon, plan.total.delta)
     assert all(f"  {line}\n" in page for line in facts["words"])
     layout = layout_of(round)
+    assert sent_bytes(round) == 18 + facts["answer_bytes"]
+    assert f"{sent_bytes(round):,} bytes" in page
     assert facts["answer_bytes"] == layout.bytes == sum(one["bytes"] for one in facts["drawings"])
     assert sorted(j for one in facts["drawings"] for j in one["questions"]) == list(range(len(round.parts)))
     assert [one["body_bytes"] for one in facts["questions"]] == [body.bytes for body in layout.bodies]

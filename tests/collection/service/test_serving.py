@@ -24,8 +24,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.aggregator import decode
+from cloister.collection.service.app import collector
 from cloister.collection.service.segments import LOCK
 from cloister.collection.wire.batches import BatchForm
+from cloister.core.errors import InvalidInput
 from tests.collection.service.collectors import (
     OCTETS,
     USERS,
@@ -319,6 +321,37 @@ def test_a_plan_without_its_bundle_is_collected_and_its_lack_is_said(folder: Pat
     with collecting(folder) as process:
         assert process.end() == 0
     assert "'cloister bundle' makes it" in process.stderr
+
+
+@pytest.mark.parametrize("seed", [None, 2])
+def test_a_bundle_that_is_altered_or_another_plan_s_is_said(folder: Path, seed: int | None) -> None:
+    path = folder / "plan" / "bundle-1.json"
+    if seed is None:
+        path.write_bytes(path.read_bytes().replace(b'"round":1', b'"round":1 '))
+    else:
+        plan_in(folder / "other", seed=seed)
+        for name in ("bundle-1.json", "bundle-1.bin"):
+            (folder / "plan" / name).write_bytes((folder / "other" / name).read_bytes())
+    with collecting(folder) as process:
+        assert process.end() == 0
+    (said,) = (line for line in process.stderr.splitlines() if line.startswith("WARNING"))
+    assert "bundle-1 in plan is not what this plan says" in said
+    assert "'cloister bundle plan --check'" in said
+
+
+def test_a_bundle_as_it_should_be_is_not_warned_of(folder: Path) -> None:
+    with collecting(folder) as process:
+        assert process.end() == 0
+    assert "WARNING" not in process.stderr
+
+
+@pytest.mark.parametrize("out", ["plan", "plan/reports", ".", "link/reports"])
+def test_reports_in_the_plan_s_folder_or_around_it_are_refused_before_anything_is_made(folder: Path, out: str) -> None:
+    (folder / "link").symlink_to("plan")
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(InvalidInput, match="holds the plan's folder, or is in it"):
+        collector(folder / "plan", folder / out)
+    assert sorted(folder.rglob("*")) == before
 
 
 def test_a_port_that_is_taken_is_said_in_one_line(folder: Path) -> None:

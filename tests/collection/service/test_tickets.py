@@ -77,9 +77,9 @@ def test_what_is_no_key_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 def test_the_two_keys_are_not_taken_for_one_another(key: Path) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput, match=r"collectors take the other half of the pair, the file that ends in \.pub"):
         Issuer.read(key)
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput, match="the public half of a pair, which checks tickets"):
         read_key(key.with_suffix(".pub"))
 
 
@@ -89,7 +89,7 @@ def test_a_file_of_tickets_is_whole_or_not_there(tmp_path: Path, key: Path, issu
     content = path.read_bytes()
     assert path.stat().st_mode & 0o777 == 0o600
     assert issuer.valid(PLAN, [(5 + i, content[64 * i : 64 * i + 64]) for i in range(3)]) == [True] * 3
-    with pytest.raises(InvalidInput, match="cannot write"):
+    with pytest.raises(InvalidInput, match="is there already, and is not replaced"):
         write(path, [])
     assert path.read_bytes() == content
 

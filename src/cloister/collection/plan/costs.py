@@ -12,6 +12,8 @@ from typing import Any, final
 import attrs
 
 from cloister.collection.plan.anonymity import QUESTION_BYTES
+from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.batches import PREFIX
 from cloister.collection.wire.columns import report_types
 from cloister.core.budget import Event, Share
 from cloister.core.questions import Round
@@ -93,6 +95,12 @@ class Step:
     def fits(self, round: Round[Any]) -> bool:
         """Whether a round has the planned privacy cost and asks the planned share of the users."""
         return self.events == tuple(_plain(event) for event in round.events) and self.asked == asked_share(round)
+
+
+def sent_bytes(round: Round[Any]) -> int:
+    """Bytes of every report of a round as it is sent, alone: stamp, round and user number, and an answer, which is as
+    long for all (``wire.batches``)."""
+    return PREFIX + int(USER_BYTES) + layout_of(round).bytes
 
 
 def asked_share(round: Round[Any]) -> float:

@@ -14,10 +14,11 @@ from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
 from cloister.collection.plan.anonymity import Crowd
 from cloister.collection.plan.bundle_folder import missing
-from cloister.collection.plan.costs import Size, Step
+from cloister.collection.plan.costs import Size, Step, sent_bytes
 from cloister.collection.plan.liars import Harm
 from cloister.collection.plan.plan import TRUSTS, CollectionPlan, Outlook, loud
 from cloister.collection.plan.promise import promise
+from cloister.collection.wire.answers import layout_of
 from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
@@ -85,7 +86,8 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
         f"A plan to find {plan.k} centres of {plan.rows:,} people's rows, of {plan.dimension} columns ({columns}), by "
         f"{plan.method['name']}.",
         "", "What a person is promised:", *_indented(promise(plan, rounds)),
-        "", "What to expect:", *_indented(expectation(plan).splitlines()), *_indented(_sizes(plan).splitlines()),
+        "", "What to expect:", *_indented(expectation(plan).splitlines()),
+        *_indented(_sizes(plan, rounds).splitlines()),
         "", "What people who lie can do:", *_indented(harm(plan, rounds).lines(plan.k)),
     ]  # fmt: skip
     if found := (*plan.warnings, *without_bundle(plan)):
@@ -105,21 +107,24 @@ def harm(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> Harm:
     return Harm.of(rounds, plan.k, plan.domain.diameter / 2)
 
 
-def _sizes(plan: CollectionPlan) -> str:
+def _sizes(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     """How many bytes a user sends, for people."""
-    s = plan.size
+    each = [sent_bytes(round) for round in rounds]
     if plan.length == 1:
+        answer = layout_of(rounds[0]).bytes
         return (
-            f"A report has {s.answers:.4g} bytes of answer, {s.user:.4g} of user number and {s.stamps:.4g} that say "
-            f"which question it answers, on average: {s.total:.4g}."
+            f"A report is {each[0]:,} bytes as it is sent: {answer:,} of answer, and {each[0] - answer} that say of "
+            f"which plan, round and user it is."
         )
-    rounds = "\n".join(
-        f"  round {number}: {step.asked:.1%} of the users are asked, {step.size.total / step.asked:.4g} bytes each"
-        for number, step in enumerate(plan.schedule, 1)
+    asked = [step.asked for step in plan.schedule]
+    mean = sum(share * sent for share, sent in zip(asked, each, strict=True))
+    said = "\n".join(
+        f"  round {number}: {share:.1%} of the users are asked, {sent:,} bytes each"
+        for number, (share, sent) in enumerate(zip(asked, each, strict=True), 1)
     )
     return (
-        f"Over {plan.length} rounds a person sends {s.total:.4g} bytes on average, as far as answers do not change "
-        f"that:\n{rounds}"
+        f"Over {plan.length} rounds a person sends {mean:.4g} bytes on average, as far as answers do not change "
+        f"that:\n{said}"
     )
 
 

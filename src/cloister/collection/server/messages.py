@@ -12,7 +12,7 @@ import numpy as np
 from cloister.collection.intake.refusals import SHUFFLED, Intake
 from cloister.collection.intake.sent import SentFiles, Sieve, isolated
 from cloister.collection.wire.columns import plan_of
-from cloister.collection.wire.listing import Unusable
+from cloister.collection.wire.listing import Unusable, is_bytes
 from cloister.collection.wire.messages import Messages, from_batch, schema, shuffle_of, widest
 from cloister.core.encoding import Progress, absorb, keep_memory, merge_summaries
 from cloister.core.errors import InvalidInput
@@ -125,6 +125,11 @@ def _whole(files: Sequence[str], plan: str) -> None:
     found = dict[int, str]()
     name = count = None
     for path in files:
+        if is_bytes(path):
+            raise InvalidInput(
+                f"'{path}' holds messages as devices send them: run 'cloister shuffle' on them first, on the "
+                f"shuffler's machine, and give what it releases"
+            )
         metadata = _metadata(path)
         place = shuffle_of(metadata.metadata or {})
         if place is None or plan_of(metadata) is None:

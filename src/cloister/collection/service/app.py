@@ -63,6 +63,7 @@ def collector(
     app = Starlette(
         routes=[
             Route("/reports", pages.reports, methods=["POST"]),
+            Route("/reports", pages.only_posted),
             Route("/round", pages.round),
             Route("/health", pages.health),
             Route("/metrics", pages.metrics),
@@ -108,6 +109,11 @@ class _Pages:
         finally:
             desk.counts.held -= taken
         return JSONResponse({"accepted": kept.accepted, "refused": kept.refused}, kept.status)
+
+    async def only_posted(self, request: Request) -> Response:
+        """Nobody is given reports."""
+        said = "reports are sent here, by POST: nobody is given any\n"
+        return Response(said, 405, {"allow": "POST"}, media_type="text/plain")
 
     async def round(self, request: Request) -> Response:
         """The open round."""

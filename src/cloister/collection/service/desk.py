@@ -22,7 +22,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.service.committing import Committer, DiskFailed
 from cloister.collection.service.counts import REASONS, ServiceCounts
 from cloister.collection.service.limits import DEFAULT, Limits, Rates, retry_after
-from cloister.collection.service.published import OpenRound, check_trust, open_round
+from cloister.collection.service.published import OpenRound, check_apart, check_trust, open_round
 from cloister.collection.service.segments import Segments, collecting
 from cloister.collection.service.tickets import Issuer
 from cloister.collection.wire.batches import BATCH, PREFIX, REPORT, TICKETED, Parsed
@@ -87,6 +87,7 @@ class Desk:
     ) -> None:  # fmt: skip
         self.plan = CollectionPlan.read(plan)
         check_trust(self.plan, shuffle)
+        check_apart(plan, out)
         self.opened = open_round(plan, issuer is not None)
         if self.opened is None:
             raise Refused("all rounds of this plan are closed: there is nothing to collect")

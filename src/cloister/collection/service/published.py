@@ -18,7 +18,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript, name
 from cloister.collection.wire.answers import form_of
 from cloister.collection.wire.batches import STAMP, BatchForm
-from cloister.core.errors import Refused
+from cloister.core.errors import InvalidInput, Refused
 
 _PUBLIC = re.compile(r"plan\.json|README\.txt|round-[1-9][0-9]*\.json|bundle-[1-9][0-9]*\.(?:json|bin)")
 
@@ -56,6 +56,17 @@ def check_trust(plan: CollectionPlan, shuffle: bool) -> None:
         raise Refused(
             "this plan has trust Shuffled: only its shuffler may see who sent what. Collect on the shuffler's machine, "
             "with --shuffle"
+        )
+
+
+def check_apart(plan: Path, out: Path) -> None:
+    """Raises: InvalidInput: the folder of a plan, which is given to everybody, and that of reports are one, or one of
+    them is inside the other."""
+    public, kept = plan.resolve(), out.resolve()
+    if public.is_relative_to(kept) or kept.is_relative_to(public):
+        raise InvalidInput(
+            f"{out} holds the plan's folder, or is in it: reports are kept apart from what everybody is given. Choose "
+            f"another --out, beside {plan}"
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
@@ -46,7 +47,8 @@ class Issuer:
     @classmethod
     def read(cls, path: Path) -> Issuer:
         """Read what ``new_key`` wrote for everybody. Raises: InvalidInput: it holds no such key."""
-        key = _loaded(path, load_pem_public_key)
+        other = "the issuer's own key: collectors take the other half of the pair, the file that ends in .pub"
+        key = _loaded(path, load_pem_public_key, _private_key, other)
         if not isinstance(key, Ed25519PublicKey):
             raise InvalidInput(f"{path} holds no public key of an issuer: give the file that ends in .pub")
         return cls(key)
@@ -91,7 +93,8 @@ def new_key(path: Path) -> Path:
 
 def read_key(path: Path) -> Ed25519PrivateKey:
     """An issuer's own key. Raises: InvalidInput: the file holds none."""
-    key = _loaded(path, lambda content: load_pem_private_key(content, None))
+    other = "the public half of a pair, which checks tickets: the other half signs them, the issuer's own key"
+    key = _loaded(path, _private_key, load_pem_public_key, other)
     if not isinstance(key, Ed25519PrivateKey):
         raise InvalidInput(f"{path} holds no key of an issuer: 'cloister tickets new-key' makes one")
     return key
@@ -107,6 +110,8 @@ def write(path: Path, tickets: Iterable[bytes]) -> None:
     """Write tickets one after the other, for the owner alone; a file is there whole or not at all. Raises:
     InvalidInput: it is there already, or cannot be written."""
     with writing(path):
+        if os.path.lexists(path):
+            raise InvalidInput(f"{path} is there already, and is not replaced: choose another --out, or remove it")
         file = private(path)
         try:
             with file:
@@ -118,7 +123,12 @@ def write(path: Path, tickets: Iterable[bytes]) -> None:
             raise
 
 
-def _loaded(path: Path, load: Any) -> Any:
+def _private_key(content: bytes) -> Any:
+    return load_pem_private_key(content, None)
+
+
+def _loaded(path: Path, load: Any, other: Any, what: str) -> Any:
+    """The key in a file. Args: load (reads it), other (reads the other half of a pair), what (that is, in words)."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_KEY_BYTES)
@@ -127,4 +137,7 @@ def _loaded(path: Path, load: Any) -> Any:
     try:
         return load(content)
     except (ValueError, TypeError):  # TypeError: it has a password
+        with suppress(ValueError, TypeError):
+            if isinstance(other(content), (Ed25519PrivateKey, Ed25519PublicKey)):
+                raise InvalidInput(f"{path} holds {what}") from None
         raise InvalidInput(f"{path} holds no key: give a PEM file of 'cloister tickets new-key'") from None
