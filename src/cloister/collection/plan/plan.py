@@ -222,7 +222,7 @@ class CollectionPlan:
         """Read what ``write`` wrote. Raises: InvalidInput: there is no plan. Damaged: it is not as it was published."""
         again = "is not a plan of cloister, or it is damaged: get it again from whoever published it"
         if Path(folder).is_file():
-            raise InvalidInput(f"{folder} is a file: a plan is a folder with {FILE} in it, so give that folder")
+            raise InvalidInput(f"cannot read the plan {folder}: it is a file, and a plan is a folder with {FILE} in it")
         return canonical_json.read(
             Path(folder) / FILE, "plan", MAX_PLAN_BYTES, lambda content: cls.from_dict(parsed(content)), again
         )
