@@ -87,7 +87,7 @@ def planned(dimension: int, changes: dict[str, Any]) -> CollectionPlan:
 
 @pytest.mark.parametrize("built", ["src", "dist"])
 def test_its_own_tests_pass(built: str) -> None:
-    assert "# fail 0" in node("--test", "test/", CLIENT=built)
+    assert "# fail 0" in node("--test", "--test-reporter=tap", CLIENT=built)
 
 
 @pytest.mark.parametrize("name", [*PLANS, *HEAVY])
