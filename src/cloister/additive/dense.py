@@ -6,6 +6,7 @@ add up to the other levels after the merge. The noise is drawn for the whole tab
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn, final
 
 import attrs
@@ -81,6 +82,16 @@ class TensorChannel(AdditiveChannel):
     def absorb(self, report: Totals) -> Totals:
         self.refuse_other(report.vector, np.int64, sum(self.counted) * self.width)
         return report
+
+    def totalled(self, levels: Sequence[tuple[Ints, Ints]], rows: int) -> Totals:
+        found = list[Ints]()
+        for (ids, values), size in zip(levels, self.counted, strict=True):
+            if len(ids) and not (ids.min() >= 0 and ids.max() < size):
+                raise Refused(f"totals for '{self.mechanism}' are of buckets that there are not")
+            level = np.zeros((size, *self.one), np.int64)
+            level[ids] = values
+            found.append(level.ravel())
+        return self.absorb(Totals(np.concatenate(found)))
 
     def refuse_other(self, vector: AnyArray, kind: type[np.generic], size: int) -> None:
         """Raises: Refused unless a report has this many numbers of this kind."""

@@ -7,6 +7,7 @@ numbers, so that parties who pool their rows release what a curator of all rows 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, final
 
 import attrs
@@ -92,6 +93,9 @@ class RingChannel:
         report = self.tensor.encode(items, users, rng)
         rows = len(items.buckets if isinstance(items, BucketedVectors) else items)
         return RingVector(to_words(self.tensor.scaled(report)), rows)
+
+    def totalled(self, levels: Sequence[tuple[Ints, Ints]], rows: int) -> RingVector:
+        return self.absorb(RingVector(to_words(self.tensor.scaled(self.tensor.totalled(levels, rows))), rows))
 
     def absorb(self, report: RingVector) -> RingVector:
         self.tensor.refuse_other(report.vector, np.uint64, self.size)

@@ -20,6 +20,7 @@ together have exactly one noise each, as if one process had drawn them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NoReturn, final
 
 import attrs
@@ -108,6 +109,9 @@ class SparseChannel(AdditiveChannel):
         if not report.possible(self.counted, self.one):
             raise Refused(f"a report of '{self.mechanism}' lists ids or totals that no encoder sends")
         return SparsePieces((report,))
+
+    def totalled(self, levels: Sequence[tuple[Ints, Ints]], rows: int) -> SparsePieces:
+        return self.absorb(SparseTotals.of([LevelTotals(ids, values) for ids, values in levels]))
 
     def decode(self, summary: SparsePieces, rng: NoiseRng) -> LazyTable:
         return LazyTable(self, summary.total().levels, rng)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from cloister.core.clustering import Coreset, Problem, Released
@@ -11,7 +12,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.gains import Gain
 from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.types import Bools, Floats, Ids
+from cloister.core.types import Bools, Floats, Ids, Ints
 
 
 @runtime_checkable
@@ -107,6 +108,24 @@ class MultiMessageChannel(Protocol):
     def pooled(self, items: Any, users: Ids, rng: NoiseRng) -> Any:
         """The ideal functionality: one draw from the law of the summary that ``absorb`` makes of these users' shuffled
         messages. If the noise of a sum can be drawn at once too, the summary may leave it to ``decode``."""
+        ...
+
+
+@runtime_checkable
+class TakesTotals(Protocol):
+    """A channel whose summary is exact totals: an engine may add up the rows in place of ``encode`` and ``absorb``.
+
+    Laws: ``totalled`` of the totals of any rows is what ``absorb`` makes of their report.
+    """
+
+    def totalled(self, levels: Sequence[tuple[Ints, Ints]], rows: int) -> Any:
+        """A summary of so many rows, in a bucket or not.
+
+        Args: levels, the occupied buckets of each level that is counted (of a nested space the deepest alone): ids
+            (m,), ascending, and counts (m,) or sums of vectors (m, dimension).
+
+        Raises: Refused: there is no such bucket.
+        """
         ...
 
 

@@ -16,7 +16,7 @@ each party, acts on the plan before anything could be counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, final
 
 import attrs
@@ -26,6 +26,7 @@ from cloister.accounting.budgeting import budget_of
 from cloister.accounting.total import Total
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Currency
+from cloister.core.bundling import BundleArrays
 from cloister.core.clustering import Problem
 from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.lattice import CAP
@@ -63,6 +64,9 @@ class Everybody:
 
     def locate(self, rows: Ints) -> Ints:
         return np.zeros((len(rows), 1), np.int64)
+
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
+        return {"kind": "one", "sizes": [1]}
 
 
 def shares(budget: Budget) -> tuple[Budget, Budget]:

@@ -1,0 +1,15 @@
+"""The engines that were tried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cloister.sql.dialect import Dialect
+from cloister.sql.duckdb import DUCKDB
+
+DIALECTS = {"duckdb": DUCKDB}
+"""By Ibis' name of the backend."""
+
+
+def dialect_of(backend: Any) -> Dialect:
+    return DIALECTS.get(backend.name, Dialect())

@@ -1,0 +1,51 @@
+"""A table on its way to an answer: every step names what it computes, so that nothing is computed twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, Self, TypeAlias, final
+
+import attrs
+
+from cloister.sql.arithmetic import Expr
+
+Fence: TypeAlias = Callable[[Any], Any]
+"""From a table to the same one, that an engine does not merge with what is made of it."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Stage:
+    """Rows in an engine, with what was computed of them so far.
+
+    Args:
+        table: of Ibis.
+        row: names of the columns (d,) that hold the rows, as doubles.
+        fence: keeps a step a step.
+        names: of columns that are still to be made.
+    """
+
+    table: Any
+    row: tuple[str, ...]
+    fence: Fence
+    names: Any = attrs.field(factory=count, repr=False)
+
+    @property
+    def x(self) -> list[Expr]:
+        """The rows' numbers (d,)."""
+        return [self.table[name] for name in self.row]
+
+    def add(self, *computed: Expr) -> tuple[Self, list[str]]:
+        """The same with new columns, and their names."""
+        made = [f"v{next(self.names)}" for _ in computed]
+        table = self.table.mutate(**dict(zip(made, computed, strict=True)))
+        return attrs.evolve(self, table=self.fence(table)), made
+
+    def moved(self, row: Sequence[Expr]) -> Self:
+        """The same with other numbers as its rows."""
+        stage, made = self.add(*row)
+        return attrs.evolve(stage, row=tuple(made))
+
+    def __getitem__(self, name: str) -> Expr:
+        return self.table[name]

@@ -1,0 +1,17 @@
+"""Engines for tests of SQL, started once a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("ibis")
+
+from tests.sql.engines import ENGINES, TestEngine, started
+
+
+@pytest.fixture(scope="session", params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Iterator[TestEngine]:
+    with started(request.param) as found:
+        yield found
