@@ -26,7 +26,8 @@ def test_the_nearest_centre_and_sums_around_it(engine: TestEngine, within: int |
     asked = (count, near), (vector_sum, near.offsets()), (vector_sum, Rows.of(near, domain))
     table = engine.put("rows", pa.table({f"x{j}": ROWS[:, j] for j in range(3)}))
     told = list[str]()
-    found = answers(SqlTable(table, "*", "drop", told=told.append), domain, *asked)
+    with SqlTable(table, "*", "drop", told=told.append) as population:
+        found = answers(population, domain, *asked)
     wanted = answers(Arrays(ROWS, missing="drop"), domain, *asked)
     assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
     assert told == []
