@@ -57,6 +57,7 @@ class SqlTable:
         progress: told how many rows of a round are done, all at once.
         materialise: whether the columns in use are first copied to a temporary table of the session, which all rounds
             read, and ``close`` drops.
+        guarded: whether somebody else makes sure that rows do not change while a run lasts: hashes are not compared.
         told: called with what its holder should know.
 
     Attributes: columns, selection, dimension, has_users: as of ``Files``.
@@ -69,13 +70,14 @@ class SqlTable:
         progress: Progress | None = None, users: str | None = None, categories: Mapping[str, Any] | None = None,
         bounded: Sequence[str] | None = None, threads: int | None = None,
         told: Callable[[str], None] | None = None, materialise: bool = False,
+        guarded: bool = False,
     ) -> None:  # fmt: skip
         self._missing: Missing = as_missing(missing)
         self._progress, self._told = progress, told
         self._users, self.has_users = users, users is not None
         self.selection = select(table_columns(table), columns, categories, bounded, users)
         self.columns = self.selection.features
-        self._database = Database(table, materialise)
+        self._database = Database(table, materialise, guarded)
         self._given, self._features = featured(table, self.selection, self._database.dialect.fence)
         self._rows: Any = None
         self._kept = False
@@ -126,6 +128,16 @@ class SqlTable:
         """Raises: InvalidInput: the engine fails, or the rows are not what they were."""
         refuse_all(self.has_users and not self._kept)
         fit(round.domain, self.columns)
+        summaries = self.answered(round)
+        left = [i for i in range(len(round.parts)) if i not in summaries]
+        if left:
+            summaries |= dict(zip(left, self._streamed(round, left, rng), strict=True))
+        if self._progress is not None:
+            self._progress(self.people)
+        return tuple(summaries[i] for i in range(len(round.parts)))
+
+    def answered(self, round: Round[Any]) -> dict[int, Any]:
+        """The summaries of the questions that have a form in SQL, by their numbers. Raises: as ``gather``."""
         summaries = dict[int, Any]()
         for numbers in _by_cells(round):
             compiled = self._compiled(round, [round.parts[i] for i in numbers])
@@ -135,12 +147,7 @@ class SqlTable:
             for i, levels in zip(numbers, totals, strict=True):
                 channel = cast(TakesTotals, round.parts[i].channel)
                 summaries[i] = channel.totalled([(level.ids, level.values) for level in levels], self.people)
-        left = [i for i in range(len(round.parts)) if i not in summaries]
-        if left:
-            summaries |= dict(zip(left, self._streamed(round, left, rng), strict=True))
-        if self._progress is not None:
-            self._progress(self.people)
-        return tuple(summaries[i] for i in range(len(round.parts)))
+        return summaries
 
     def close(self) -> None:
         """End the snapshot, or drop the copy of the rows; the next round begins another, of the same rows."""
