@@ -59,12 +59,16 @@ class Dialect:
             that changed are found. Cells that are equal have one hash. None where the engine has none.
         materialise: the answer to an expression as a table that only this session sees and nobody changes, and what
             drops it.
+        double: a column as doubles; NULL, NaN or infinity for what a double has no room for.
         fence: keeps a step a step where an engine would write a computed column out wherever it is used.
+        answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
     """
 
     begin: Callable[[Any], End | None] = lambda backend: None
     hashed: Callable[[Sequence[Expr]], Expr] | None = None
     materialise: Callable[[Any, Any], tuple[Any, End]] = temporary_table
+    double: Callable[[Expr], Expr] = lambda column: column.cast("float64")
     fence: Fence = lambda table: table
+    answer: Callable[[Any], Any] | None = None
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)

@@ -9,6 +9,7 @@ import ibis.expr.operations as ops
 
 from cloister.core.columns import Kind, Selection, TableColumn
 from cloister.sql.arithmetic import number
+from cloister.sql.dialect import Dialect
 from cloister.sql.stage import Fence, Stage
 
 LARGEST = sys.float_info.max
@@ -35,10 +36,10 @@ def _kind(kind: Any) -> Kind:
     return "text" if kind.is_string() else "other"
 
 
-def featured(table: Any, chosen: Selection, fence: Fence) -> tuple[Any, tuple[str, ...]]:
+def featured(table: Any, chosen: Selection, dialect: Dialect) -> tuple[Any, tuple[str, ...]]:
     """The features of all rows, as doubles or NULL, and the names of their columns."""
-    features = {f"c{j}": table[name].cast("float64") for j, name in enumerate(chosen.used)}
-    return fence(table.select(**features)), tuple(features)
+    features = {f"c{j}": dialect.double(table[name]) for j, name in enumerate(chosen.used)}
+    return dialect.fence(table.select(**features)), tuple(features)
 
 
 def usable(table: Any, features: tuple[str, ...]) -> Any:
