@@ -12,6 +12,10 @@ ANSWER = 2**16
 """Rows that are fetched at once."""
 
 
+class EngineFailed(InvalidInput):
+    """An engine did not answer. Its own message may quote a row and goes no further."""
+
+
 @final
 class Database:
     """The engine that a table of Ibis is in. Args: table."""
@@ -32,7 +36,7 @@ class Database:
             self._open = self._guarded(lambda: self.dialect.begin(self.backend))
 
     def answer(self, expression: Any) -> Any:
-        """An Arrow table. Raises: InvalidInput: the engine failed; nothing was answered."""
+        """An Arrow table. Raises: EngineFailed; nothing was answered."""
         return self._guarded(lambda: self.dialect.stream(expression, ANSWER).read_all())
 
     def batches(self, expression: Any, size: int) -> Iterator[Any]:
@@ -53,7 +57,7 @@ class Database:
         except CloisterError:
             raise
         except Exception as error:  # a driver's message may quote a row
-            raise InvalidInput(
+            raise EngineFailed(
                 f"{self.name} could not answer ({type(error).__name__}): nothing was answered, and no part of an "
                 f"answer is kept"
             ) from None

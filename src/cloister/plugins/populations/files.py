@@ -191,6 +191,11 @@ class Files:
         """The files, in order."""
         return [file.path for file in self._files]
 
+    def unchanged(self) -> None:
+        """Raises: InvalidInput unless every file is what it was."""
+        for file in self._files:
+            file.unchanged()
+
     def beside(self, kept: Sequence[str]) -> Iterator[tuple[Floats, list[Any]]]:
         """All rows for their holder's own use, a bounded number at a time, with the cells of other columns as they are:
         Arrow's arrays, or NumPy's.
@@ -230,8 +235,7 @@ class Files:
     def _over_all(self, parts: Iterator[Part], fn: Callable[[Part], Done[V]], merge: Callable[[V, V], V]) -> V:
         """One pass: the merged values of all parts."""
         total = map_merge(parts, fn, partial(_joined, merge=merge), self._run)
-        for file in self._files:  # one that was read long ago may have changed since
-            file.unchanged()
+        self.unchanged()  # one that was read long ago may have changed since
         return total.value
 
     def _run(self, fn: Callable[[Part], Done[V]], parts: Iterable[Part]) -> Iterator[Done[V]]:
