@@ -136,7 +136,7 @@ class Files:
             self._owners = self._owned(self._missing)
             self._people = sum(owners.rows for owners in self._owners.values())
         refuse_unfit(self._people, most_rows)
-        refuse_too_many(sum(file.rows for file in self._files))
+        refuse_too_many(self.rows)
 
     @property
     def people(self) -> int:
@@ -190,6 +190,11 @@ class Files:
     def paths(self) -> list[str]:
         """The files, in order."""
         return [file.path for file in self._files]
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are, as files say that do; -1 or less while nobody knows."""
+        return sum(file.rows for file in self._files)
 
     def unchanged(self) -> None:
         """Raises: InvalidInput unless every file is what it was."""

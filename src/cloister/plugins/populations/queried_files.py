@@ -117,8 +117,8 @@ class QueriedFiles:
             return self._files.gather(round, rng)
         with self._same_files():
             summaries = self._table.answered(round, queries)
-        if self._progress is not None:
-            self._progress(self._table.people)
+            if self._progress is not None:
+                self._progress(self._files.rows)
         return tuple(summaries[i] for i in range(len(round.parts)))
 
     def close(self) -> None:
@@ -146,6 +146,7 @@ class QueriedFiles:
         try:
             yield
         except EngineFailed:
+            self._table.close()
             self._files.unchanged()
             for start, rows in self._files.chunks():
                 refuse_too_many(start + len(rows))
