@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cloister.sql.dialect import Dialect
+import ibis
+
+from cloister.sql.arithmetic import Expr
+from cloister.sql.dialect import Dialect, as_text
 
 
 def _begun(backend: Any) -> bool:
@@ -21,4 +24,12 @@ def _batches(expression: Any, size: int) -> Any:
     return backend.con.sql(backend.compile(expression)).to_arrow_reader(size)
 
 
-DUCKDB = Dialect(begin=_begun, end=_ended, stream=_batches)
+ENCODE: Any = ibis.udf.scalar.builtin(name="encode", signature=(("string",), "binary"))(lambda text: None)
+DECODE: Any = ibis.udf.scalar.builtin(name="decode", signature=(("binary",), "string"))(lambda data: None)
+
+
+def _text(column: Expr) -> Expr:
+    return DECODE(ENCODE(as_text(column)))
+
+
+DUCKDB = Dialect(begin=_begun, end=_ended, text=_text, stream=_batches)

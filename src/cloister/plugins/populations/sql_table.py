@@ -69,7 +69,7 @@ class SqlTable:
         self.selection = select(table_columns(table), columns, categories, bounded, users)
         self.columns = self.selection.features
         self._database = Database(table)
-        self._rows, self._features = featured(table, self.selection, self._database.dialect.fence)
+        self._rows, self._features = featured(table, self.selection, self._database.dialect)
         self._kept = False
         self._people: int | None = None
 
