@@ -48,7 +48,7 @@ NUMBERS: dict[str, pa.Array] = {
 def features(population: SqlTable) -> np.ndarray:
     """The rows that can be used, as the engine gives them."""
     with population:
-        return np.concatenate([rows.copy() for _, rows in population._batches()])
+        return np.concatenate([rows.copy() for _, rows in population._batches(True)])
 
 
 def ordered(rows: np.ndarray) -> list[tuple[float, ...]]:

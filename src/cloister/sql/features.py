@@ -10,6 +10,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import ibis.expr.operations as ops
+
 from cloister.core.columns import Kind, Selection, TableColumn
 from cloister.sql.arithmetic import Expr, number
 from cloister.sql.categories import one_hot
@@ -26,6 +28,12 @@ twice, DuckDB where there is no fraction (as in HUGEINT)."""
 def table_columns(table: Any) -> list[TableColumn]:
     """The columns of a table, by their declared types."""
     return [TableColumn(name, _kind(kind)) for name, kind in table.schema().items()]
+
+
+def table_name(table: Any) -> str:
+    """What the engine calls a table; empty for the answer to a query."""
+    found = table.op()
+    return str(found.name) if isinstance(found, ops.DatabaseTable) else ""
 
 
 def _kind(kind: Any) -> Kind:
