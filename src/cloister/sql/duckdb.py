@@ -21,4 +21,14 @@ def _batches(expression: Any, size: int) -> Any:
     return backend.con.sql(backend.compile(expression)).to_arrow_reader(size)
 
 
-DUCKDB = Dialect(begin=_begun, end=_ended, stream=_batches)
+def _tables(backend: Any) -> list[str]:
+    found = backend.con.sql("SELECT table_name FROM information_schema.tables").fetchall()
+    return [name for (name,) in found]
+
+
+def settings(threads: int | None) -> dict[str, Any]:
+    """How a database's file is opened. Args: threads, of the engine; None: as many as it likes."""
+    return {} if threads is None else {"threads": threads}
+
+
+DUCKDB = Dialect(begin=_begun, end=_ended, stream=_batches, tables=_tables)

@@ -51,6 +51,7 @@ class SqlTable:
         columns, missing, categories, bounded: as of ``Files``.
         progress: told how many rows of a round are done, all at once.
         told: called with what its holder should know.
+        owned: whether the connection is this object's, which ends it in ``close``.
 
     Attributes: columns, selection, dimension, has_users: as of ``Files``.
 
@@ -61,10 +62,10 @@ class SqlTable:
         self, table: Any, columns: Sequence[str | int] | str | None = None, missing: Missing = "refuse",
         progress: Progress | None = None, users: str | None = None, categories: Mapping[str, Any] | None = None,
         bounded: Sequence[str] | None = None, threads: int | None = None,
-        told: Callable[[str], None] | None = None,
+        told: Callable[[str], None] | None = None, owned: bool = False,
     ) -> None:  # fmt: skip
         self._missing: Missing = as_missing(missing)
-        self._progress, self._told = progress, told
+        self._progress, self._told, self._owned = progress, told, owned
         self._users, self.has_users = users, users is not None
         self.selection = select(table_columns(table), columns, categories, bounded, users)
         self.columns = self.selection.features
@@ -84,6 +85,8 @@ class SqlTable:
             to be dropped.
         """
         whole = usable(self._rows, self._features)
+        if self._progress is not None:
+            self._progress(0)  # the engine does not tell how far it is: the bar moves until it is done
         self._database.begin()
         found = self._database.answer(self._rows.aggregate(rows=self._rows.count(), used=whole.sum()))
         rows, usable_rows = (int(found[name][0].as_py() or 0) for name in ("rows", "used"))
@@ -135,8 +138,12 @@ class SqlTable:
         return tuple(summaries[i] for i in range(len(round.parts)))
 
     def close(self) -> None:
-        """End the snapshot."""
-        self._database.close()
+        """End the snapshot, and the connection if it is this object's."""
+        try:
+            self._database.close()
+        finally:
+            if self._owned:
+                self._database.backend.disconnect()
 
     def __enter__(self) -> Self:
         return self
