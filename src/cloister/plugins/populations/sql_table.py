@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Self, cast
+from typing import Any, Self, cast, final
 
 import attrs
 import numpy as np
@@ -16,6 +16,7 @@ from cloister.core.lattice import CAP
 from cloister.core.marks import mark_of
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats
 from cloister.plugins.populations.reading import (
     Missing,
@@ -29,7 +30,7 @@ from cloister.plugins.populations.reading import (
 )
 from cloister.sql.bundles import Described, NotCompiled
 from cloister.sql.database import Database
-from cloister.sql.features import featured, table_columns, usable, used
+from cloister.sql.features import featured, table_columns, table_name, usable, used
 from cloister.sql.lattices import snapped
 from cloister.sql.questions import Compiled, Grouped
 from cloister.sql.stage import Stage
@@ -46,10 +47,16 @@ class SqlTable:
     buckets come back. What has no form in SQL, or one too long, is located here, over batches of rows that the engine
     streams; ``told`` is called with a line that says so.
 
+    All rounds are of the same rows: they are asked in one snapshot if the engine has any, and how many rows there are,
+    and the sum of their hashes, are compared with what ``check`` saw in every round's own query, which finds what
+    changed all the same (a view over files, say). An engine that can do neither is refused, unless rows are copied.
+
     Args:
         table: of Ibis, or an expression that is one.
         columns, missing, categories, bounded: as of ``Files``.
         progress: told how many rows of a round are done, all at once.
+        materialise: whether the columns in use are first copied to a temporary table of the session, which all rounds
+            read, and ``close`` drops.
         told: called with what its holder should know.
         owned: whether the connection is this object's, which ends it in ``close``.
 
@@ -62,17 +69,21 @@ class SqlTable:
         self, table: Any, columns: Sequence[str | int] | str | None = None, missing: Missing = "refuse",
         progress: Progress | None = None, users: str | None = None, categories: Mapping[str, Any] | None = None,
         bounded: Sequence[str] | None = None, threads: int | None = None,
-        told: Callable[[str], None] | None = None, owned: bool = False,
+        told: Callable[[str], None] | None = None, materialise: bool = False, owned: bool = False,
     ) -> None:  # fmt: skip
         self._missing: Missing = as_missing(missing)
         self._progress, self._told, self._owned = progress, told, owned
         self._users, self.has_users = users, users is not None
         self.selection = select(table_columns(table), columns, categories, bounded, users)
         self.columns = self.selection.features
-        self._database = Database(table)
-        self._rows, self._features = featured(table, self.selection, self._database.dialect.fence)
+        self._database = Database(table, materialise)
+        self._given, self._features = featured(table, self.selection, self._database.dialect.fence)
+        self._rows: Any = None
         self._kept = False
-        self._people: int | None = None
+        self._seen: Seen | None = None
+        self._described = {"the engine": [self._database.name], "the table": table_name(table)} | {
+            "the columns, or their types": [f"{name} {table.schema()[name]}" for name in self.selection.used]
+        }
 
     @property
     def dimension(self) -> int:
@@ -84,33 +95,31 @@ class SqlTable:
         Raises: InvalidInput: the engine fails, there are no rows, too many, or missing or infinite cells that were not
             to be dropped.
         """
-        whole = usable(self._rows, self._features)
         if self._progress is not None:
             self._progress(0)  # the engine does not tell how far it is: the bar moves until it is done
-        self._database.begin()
-        found = self._database.answer(self._rows.aggregate(rows=self._rows.count(), used=whole.sum()))
-        rows, usable_rows = (int(found[name][0].as_py() or 0) for name in ("rows", "used"))
+        rows, found = self._counted()
         refuse_too_many(rows)
-        if self._missing == "refuse" and usable_rows < rows:
+        if self._missing == "refuse" and found.rows < rows:
             refuse_missing()
-        refuse_unfit(usable_rows, most_rows)
-        self._people = usable_rows
+        refuse_unfit(found.rows, most_rows)
+        self._seen = found
 
     @property
     def people(self) -> int:
         """How many rows can be used."""
-        if self._people is None:
-            missing, self._missing = self._missing, "drop"
-            try:
-                self.check()
-            finally:
-                self._missing = missing
-        assert self._people is not None
-        return self._people
+        return self._known.rows
+
+    @property
+    def _known(self) -> Seen:
+        """What is seen of the rows in every round."""
+        if self._seen is None:
+            self._seen = self._counted()[1]
+        return self._seen
 
     def marks(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again: ``core.marks``."""
-        return {"the number of rows": mark_of(key, [self.people])}
+        values = self._described | {"the number of rows": [self._known.rows], "the rows": [self._known.mark or 0]}
+        return {name: mark_of(key, some) for name, some in values.items()}
 
     def keep(self, most: int, rng: PublicRng) -> None:
         """Read at most so many rows of each user from now on."""
@@ -120,7 +129,6 @@ class SqlTable:
         """Raises: InvalidInput: the engine fails, or the rows are not what they were."""
         refuse_all(self.has_users and not self._kept)
         fit(round.domain, self.columns)
-        self._database.begin()
         summaries = dict[int, Any]()
         for numbers in _by_cells(round):
             compiled = self._compiled(round, [round.parts[i] for i in numbers])
@@ -138,7 +146,9 @@ class SqlTable:
         return tuple(summaries[i] for i in range(len(round.parts)))
 
     def close(self) -> None:
-        """End the snapshot, and the connection if it is this object's."""
+        """End the snapshot, or drop the copy of the rows, and end the connection if it is this object's; the next round
+        of another's begins a new one, of the same rows."""
+        self._rows = None
         try:
             self._database.close()
         finally:
@@ -153,7 +163,37 @@ class SqlTable:
 
     @property
     def _usable(self) -> Stage:
-        return used(self._rows, self._features, self._database.dialect.fence)
+        stage = used(self._begun(), self._features, self._database.dialect.fence)
+        watched = self._hashed(stage.table) if self._database.watched else {}
+        return attrs.evolve(stage, table=stage.table.mutate(**watched))
+
+    def _begun(self) -> Any:
+        """All rows as features, in their snapshot or copied."""
+        if self._rows is None:
+            self._rows = self._database.begin(self._given)
+        return self._rows
+
+    def _hashed(self, table: Any) -> dict[str, Any]:
+        """The column of rows' hashes, where the engine has any."""
+        hashed = self._database.dialect.hashed
+        return {} if hashed is None else {MARK: hashed([table[name] for name in self._features])}
+
+    def _counted(self) -> tuple[int, Seen]:
+        """How many rows there are, and what is seen of those that can be used."""
+        rows = self._begun()
+        whole, hashes = usable(rows, self._features), self._hashed(rows)
+        marks = {name: hashed.sum(where=whole) for name, hashed in hashes.items()}
+        answer = self._database.answer(rows.aggregate(rows=rows.count(), used=whole.sum(), **marks))
+        found = {name: int(answer[name][0].as_py() or 0) for name in answer.column_names}
+        return found["rows"], Seen(found["used"], found.get(MARK))
+
+    def _recognise(self, rows: int, mark: int) -> None:
+        """Raises: InvalidInput unless these are the rows that were seen before. Args: mark, the sum of their hashes."""
+        if not Seen(rows, mark if self._database.watched else None).same(self._known):
+            raise InvalidInput(
+                "the rows are not what they were when this run began: nothing of this round is answered; copy them "
+                "first with --materialise (materialise=True), or leave the table alone while a run lasts"
+            )
 
     def _compiled(self, round: Round[Any], parts: list[OpenedQuestion]) -> Compiled | None:
         """The queries of questions about one bucketing; None where there are none."""
@@ -168,13 +208,10 @@ class SqlTable:
             return None
 
     def _grouped(self, compiled: Compiled) -> list[Grouped]:
-        found = [Grouped.of(self._database.answer(query)) for query in compiled.queries(None)]
+        queries = compiled.queries(MARK if self._database.watched else None)
+        found = [Grouped.of(self._database.answer(query)) for query in queries]
         for each in found:
-            self._people = int(each.rows.sum()) if self._people is None else self._people
-            if int(each.rows.sum()) != self._people:
-                raise InvalidInput(
-                    "the table is not what it was when this run began: take a snapshot with --materialise"
-                )
+            self._recognise(int(each.rows.sum()), int(each.marks.sum()))
         return found
 
     def _streamed(self, round: Round[Any], numbers: list[int], rng: NoiseRng) -> tuple[Any, ...]:
@@ -185,18 +222,40 @@ class SqlTable:
             start, rows = batch
             return summarise_rows(some, rows, user_numbers(start, len(rows)), rng.child("chunk", start))
 
-        return map_merge(self._batches(), summary, merge_summaries)
+        numbered = round.trust not in (Central, Aggregated)
+        return map_merge(self._batches(numbered), summary, merge_summaries)
 
-    def _batches(self) -> Iterator[tuple[int, Floats]]:
-        """The usable rows, each batch with the position of its first; at least one, which may be empty."""
-        start, stage = 0, self._usable
-        ordered = stage.table.order_by([stage.table[name] for name in stage.row])
-        for batch in self._database.batches(ordered, chunk_rows(self.dimension)):
+    def _batches(self, numbered: bool) -> Iterator[tuple[int, Floats]]:
+        """The usable rows, each batch with the position of its first; at least one, which may be empty.
+
+        Args: numbered, whether a row's position belongs to it: rows then come in the order of their columns.
+        """
+        start, mark, stage = 0, 0, self._usable
+        columns = [*stage.row, *([MARK] if self._database.watched else [])]
+        table = stage.table.select(*columns)
+        if numbered:
+            table = table.order_by([table[name] for name in stage.row])
+        for batch in self._database.batches(table, chunk_rows(self.dimension)):
             rows = np.column_stack([batch.column(name).to_numpy() for name in stage.row])
+            mark += int(batch.column(MARK).to_numpy().sum()) if self._database.watched else 0
             yield start, rows
             start += len(rows)
         if not start:
             yield 0, np.empty((0, self.dimension))
+        self._recognise(start, mark)
+
+
+@final
+@attrs.frozen
+class Seen:
+    """What is seen of rows at once. Args: rows (how many can be used), mark (the sum of their hashes, if known)."""
+
+    rows: int
+    mark: int | None
+
+    def same(self, other: Seen) -> bool:
+        """Whether they may be the rows of another, as far as is known of these."""
+        return self.rows == other.rows and self.mark in (None, other.mark)
 
 
 def _by_cells(round: Round[Any]) -> list[list[int]]:
