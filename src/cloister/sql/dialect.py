@@ -63,6 +63,7 @@ class Dialect:
         fence: keeps a step a step where an engine would write a computed column out wherever it is used.
         answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
+        why: what a failure of the engine means, in words of our own (a driver's may quote a row); None if unknown.
     """
 
     begin: Callable[[Any], End | None] = lambda backend: None
@@ -72,3 +73,4 @@ class Dialect:
     fence: Fence = lambda table: table
     answer: Callable[[Any], Any] | None = None
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)
+    why: Callable[[Exception], str | None] = lambda error: None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from decimal import Decimal
 from typing import Any
 
@@ -24,6 +24,31 @@ that smaller numbers than this are put on the lattice where 0 is."""
 REPEATABLE = ("repeatable read", "serializable")
 """Levels of isolation at which all questions of a transaction see the same rows."""
 
+FAILURES = {
+    "08": "the connection is lost",
+    "25P02": "the transaction that the connection is in has failed: roll it back",
+    "25P03": "it closed the connection, which waited for longer than its idle_in_transaction_session_timeout",
+    "25P04": "it closed the connection, whose transaction took longer than its transaction_timeout",
+    "40001": "it is a standby, and what it was told to write contradicts this snapshot",
+    "42501": "its role may not read it: GRANT SELECT on the table, and USAGE on its schema",
+    "42703": "there is no such column",
+    "42P01": "there is no such table",
+    "53100": "its disk is full",
+    "53200": "it has not enough memory",
+    "54": "the query is too long for it",
+    "55P03": "somebody has locked the table for longer than its lock_timeout",
+    "57014": "the query was cancelled, by somebody or by its statement_timeout",
+    "57P": "the connection is lost: the server stopped, or somebody closed it",
+}
+"""What a failure means, by the SQLSTATE that it begins with. What the server says of it may quote a row."""
+
+
+def _why(error: Exception) -> str | None:
+    code = getattr(error, "sqlstate", None)
+    if code is None:
+        return FAILURES["08"] if type(error).__name__ == "OperationalError" else None
+    return next((meaning for start, meaning in FAILURES.items() if code.startswith(start)), None)
+
 
 def _begun(backend: Any) -> End:
     """Raises: InvalidInput: the connection is in a transaction that is no snapshot."""
@@ -39,7 +64,13 @@ def _begun(backend: Any) -> End:
                 "with ISOLATION LEVEL REPEATABLE READ"
             )
         con.execute("SET TRANSACTION READ ONLY")
-        end: End = stack.pop_all().close
+        begun = stack.pop_all()
+
+    def end() -> None:
+        with suppress(Exception):
+            con.execute("SELECT 1")  # by which a connection that is lost is known: nothing is left to end
+        begun.close()
+
     return end
 
 
@@ -58,11 +89,11 @@ def _not_tiny(x: Expr) -> Expr:
 
 
 def _fenced(table: Any) -> Any:
-    """Ibis keeps what is on both sides of a limit apart, and writes nothing for this one: see ``_statement``."""
+    """Ibis keeps what is on both sides of a limit apart, and writes nothing for this one: see ``statement``."""
     return table.limit(None)
 
 
-def _statement(expression: Any) -> str:
+def statement(expression: Any) -> str:
     """In SQL. A subquery with an offset is computed by itself, each of its columns once."""
     backend = expression.get_backend()
     query = backend.compiler.to_sqlglot(expression)
@@ -86,10 +117,12 @@ def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.Rec
     """Args: cursor, the name of one in the server, which holds the rows that were not fetched; empty for none."""
     con, schema = expression.get_backend().con, expression.schema().to_pyarrow()
     with con.transaction(), con.cursor(cursor, binary=True) as rows:
-        rows.execute(_statement(expression))
+        rows.execute(statement(expression))
         while some := rows.fetchmany(size):
             columns = zip(zip(*some, strict=True), schema, strict=True)
             yield pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in columns], schema=schema)
 
 
-POSTGRES = Dialect(begin=_begun, hashed=chained, double=_double, fence=_fenced, answer=_answer, stream=_batches)
+POSTGRES = Dialect(
+    begin=_begun, hashed=chained, double=_double, fence=_fenced, answer=_answer, stream=_batches, why=_why
+)
