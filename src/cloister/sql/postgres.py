@@ -17,9 +17,8 @@ from cloister.core.errors import InvalidInput
 from cloister.sql.arithmetic import Expr, number
 from cloister.sql.dialect import Dialect, End, chained
 
-SMALLEST = 1e-200
-"""PostgreSQL fails where a product of two numbers is too small for a double. No domain's radius is below 1e-100, so
-that smaller numbers than this are put on the lattice where 0 is."""
+LEAST = Decimal(2) ** -1075
+"""The nearest double of this decimal is 0."""
 
 REPEATABLE = ("repeatable read", "serializable")
 """Levels of isolation at which all questions of a transaction see the same rows."""
@@ -75,17 +74,15 @@ def _begun(backend: Any) -> End:
 
 
 def _double(column: Expr) -> Expr:
-    """NaN and infinity as NULL, as is what a double has no room for; numbers next to 0 as 0."""
-    if column.type().is_boolean():
+    """NaN, infinity and what a double has no room for become NULL, where PostgreSQL fails."""
+    kind = column.type()
+    if kind.is_boolean():
         return column.cast("int32").cast("float64")
-    if not column.type().is_decimal():
-        return _not_tiny(column.cast("float64"))
-    most, least = (ibis.literal(Decimal(value)) for value in (sys.float_info.max, SMALLEST))
-    return ibis.cases((column.between(-least, least), number(0)), (column.between(-most, most), column.cast("float64")))
-
-
-def _not_tiny(x: Expr) -> Expr:
-    return ibis.ifelse(x.between(number(-SMALLEST), number(SMALLEST)), number(0), x)
+    if not (kind.is_decimal() or kind.is_string()):
+        return column.cast("float64")
+    exact = column.cast("decimal")
+    least, most = (ibis.literal(value) for value in (LEAST, Decimal(sys.float_info.max)))
+    return ibis.cases((exact.between(-least, least), number(0)), (exact.between(-most, most), exact.cast("float64")))
 
 
 def _fenced(table: Any) -> Any:
