@@ -16,7 +16,7 @@ from typing import Any
 import ibis
 
 from cloister.sql.arithmetic import Expr
-from cloister.sql.dialect import HASHES, Dialect, End
+from cloister.sql.dialect import HASHES, Dialect, End, as_text
 
 MEMORY = "512MB"
 """Of a database that is opened here: what DuckDB keeps of tables, groups and sorted rows; the rest goes to a file."""
@@ -73,4 +73,12 @@ def _batches(expression: Any, size: int) -> Any:
     return backend.con.sql(backend.compile(expression)).to_arrow_reader(size)
 
 
-DUCKDB = Dialect(begin=_begun, hashed=_hashed, stream=_batches)
+ENCODE: Any = ibis.udf.scalar.builtin(name="encode", signature=(("string",), "binary"))(lambda text: None)
+DECODE: Any = ibis.udf.scalar.builtin(name="decode", signature=(("binary",), "string"))(lambda data: None)
+
+
+def _text(column: Expr) -> Expr:
+    return DECODE(ENCODE(as_text(column)))
+
+
+DUCKDB = Dialect(begin=_begun, hashed=_hashed, text=_text, stream=_batches)
