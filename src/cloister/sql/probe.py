@@ -2,7 +2,7 @@
 
 Rounds are exact if doubles are those of IEEE 754, with every operation rounded once, and integers have 64 bits, their
 sums too. An engine that computes in decimals, single precision or fused operations, or adds integers up in doubles, is
-refused, whatever its documentation says. On DuckDB it takes 40 ms.
+refused, whatever its documentation says. On DuckDB that takes 40 ms.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
-from cloister.sql.arithmetic import Expr, clipped, floored, number, rounded, selected, truncated, where_below
+from cloister.sql.arithmetic import Expr, floored, number, rounded, selected, truncated, where_below
 from cloister.sql.dialect import HASHES, Dialect
 from cloister.sql.features import usable
 
@@ -139,8 +139,8 @@ def _trials(t: Any) -> list[tuple[str, Expr, AnyArray]]:
         ("doubles as integers of 64 bits", t.whole.cast("int64"), WHOLE.astype(int)),
         ("integers as doubles", (t.n & (2**52 - 1)).cast("float64"), (LONG & (2**52 - 1)).astype(float)),
         ("bits of integers", t.n & (2**40 - 1), LONG & (2**40 - 1)),
-        ("clipped doubles", clipped(t.tie, t.b, t.a), np.maximum(np.minimum(TIES, A), B)),
-        ("least doubles", ibis.least(t.tie, t.b, t.a), np.minimum(np.minimum(TIES, A), B)),
+        ("the least of doubles", ibis.least(t.tie, t.b, t.a), np.minimum(np.minimum(TIES, A), B)),
+        ("the greatest of doubles", ibis.greatest(t.tie, t.b, t.a), np.maximum(np.maximum(TIES, A), B)),
         ("cases", where_below(t.tie, cuts, choices.tolist()), choices[np.searchsorted(cuts, TIES, "right")]),
         ("choices", selected(t.n & 3, doubles), doubles[LONG & 3]),
         ("missing and infinite cells", usable(t, ("cell",)).cast("int64"), FINITE.astype(int)),
