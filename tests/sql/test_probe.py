@@ -37,7 +37,7 @@ WRONG = {
     "the other least": (r"\bLEAST\(", "GREATEST(", "the least of doubles"),
     "negative cells are missing": (r"BETWEEN .*? AND", "BETWEEN 0 AND", "missing and infinite cells"),
     "infinity is a number": (r"BETWEEN (.*?) AND .*?\)", r"BETWEEN \1 AND 'Infinity'", "missing and infinite cells"),
-    "nothing is a number": (r', FALSE\) AS BIGINT', ', TRUE) AS BIGINT', "missing and infinite cells"),
+    "nothing is a number": (r', FALSE\) THEN', ', TRUE) THEN', "missing and infinite cells"),
     "constants in single precision": (r"CAST\('0\.1' AS DOUBLE\)", "0.1::FLOAT", "choices"),
     "sums in doubles": (r"\bSUM\((.*?)\) AS", r"SUM(\1::DOUBLE)::HUGEINT AS", "sums of integers"),
     "sums that are doubles": (r"\bSUM\((.*?)\) AS", r"SUM(\1)::DOUBLE AS", "sums of integers"),
