@@ -112,9 +112,12 @@ def begun(con: Any, level: str) -> Iterator[None]:
     """A transaction of the connection's owner, who has written to it."""
     con.execute(f"BEGIN ISOLATION LEVEL {level}")
     con.execute("INSERT INTO rows VALUES (0.1, 0.2)")
-    yield
-    assert status(con) == "INTRANS"
-    con.execute("COMMIT")
+    try:
+        yield
+        assert status(con) == "INTRANS"
+        con.execute("COMMIT")
+    finally:
+        con.rollback()
 
 
 def test_a_transaction_of_the_connection_that_is_a_snapshot_is_used_and_left_to_its_owner(
