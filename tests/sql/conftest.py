@@ -11,7 +11,11 @@ pytest.importorskip("ibis")
 from tests.sql.engines import ENGINES, TestEngine, started
 
 
-@pytest.fixture(scope="session", params=ENGINES)
+MARKS = {"pyspark": pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")}
+"""PySpark closes a socket by forgetting it."""
+
+
+@pytest.fixture(scope="session", params=[pytest.param(name, marks=MARKS.get(name, ())) for name in ENGINES])
 def engine(request: pytest.FixtureRequest) -> Iterator[TestEngine]:
     with started(request.param) as found:
         yield found

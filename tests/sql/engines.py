@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import ibis
 import pyarrow as pa
 
+from tests.sql.spark import Spark, session
+
 
 class TestEngine(Protocol):
     """An engine that runs on this machine for as long as a test needs it."""
@@ -38,8 +40,11 @@ class DuckDB:
 @contextmanager
 def started(name: str) -> Iterator[TestEngine]:
     """An engine of this name; it ends with the block."""
-    assert name == "duckdb"
-    yield DuckDB()
+    if name == "pyspark":
+        with session() as running:
+            yield Spark(running)
+    else:
+        yield DuckDB()
 
 
-ENGINES = ("duckdb",)
+ENGINES = ("duckdb", "pyspark")

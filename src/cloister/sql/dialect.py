@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -38,6 +39,17 @@ def _run(backend: Any, statement: str) -> None:
     backend.raw_sql(statement)
 
 
+def builtin(name: str, arguments: Sequence[Expr], kind: str) -> Expr:
+    """A function that the engine has and Ibis does not know, of any number of arguments. Args: kind, of its value."""
+
+    def function(*arguments: Any) -> Any: ...
+
+    named = [Parameter(f"a{j}", Parameter.POSITIONAL_OR_KEYWORD) for j in range(len(arguments))]
+    function.__signature__ = Signature(named)  # type: ignore[attr-defined]  # how Ibis is told of many arguments
+    kinds = tuple(argument.type() for argument in arguments)
+    return ibis.udf.scalar.builtin(function, name=name, signature=(kinds, kind))(*arguments)
+
+
 def chained(cells: Sequence[Expr]) -> Expr:
     """A row's hash, by the engine's hash of each cell."""
     found = ibis.literal(0, "int64")
@@ -60,6 +72,7 @@ class Dialect:
         materialise: the answer to an expression as a table that only this session sees and nobody changes, and what
             drops it.
         fence: keeps a step a step where an engine would write a computed column out wherever it is used.
+        answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
     """
 
@@ -67,4 +80,5 @@ class Dialect:
     hashed: Callable[[Sequence[Expr]], Expr] | None = None
     materialise: Callable[[Any, Any], tuple[Any, End]] = temporary_table
     fence: Fence = lambda table: table
+    answer: Callable[[Any], Any] | None = None
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)

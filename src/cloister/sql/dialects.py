@@ -6,8 +6,9 @@ from typing import Any
 
 from cloister.sql.dialect import Dialect
 from cloister.sql.duckdb import DUCKDB
+from cloister.sql.spark import SPARK
 
-DIALECTS = {"duckdb": DUCKDB}
+DIALECTS = {"duckdb": DUCKDB, "pyspark": SPARK}
 """By Ibis' name of the backend."""
 
 
