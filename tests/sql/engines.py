@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import ibis
 import pyarrow as pa
 
+from tests.sql.postgres import Postgres, server
 from tests.sql.spark import Spark, session
 
 
@@ -20,6 +21,14 @@ class TestEngine(Protocol):
 
     def put(self, name: str, table: pa.Table) -> Any:
         """A table of Ibis with these columns and rows."""
+        ...
+
+    def cut(self, table: Any) -> None:
+        """What runs on this table's connection now fails, and perhaps all that comes. From another thread."""
+        ...
+
+    def again(self, name: str) -> Any:
+        """The table as it is, through a connection that works."""
         ...
 
 
@@ -36,15 +45,24 @@ class DuckDB:
         self.backend.con.unregister("given")
         return self.backend.table(name)
 
+    def cut(self, table: Any) -> None:
+        self.backend.con.interrupt()
+
+    def again(self, name: str) -> Any:
+        return self.backend.table(name)
+
 
 @contextmanager
 def started(name: str) -> Iterator[TestEngine]:
     """An engine of this name; it ends with the block."""
-    if name == "pyspark":
+    if name == "postgres":
+        with server() as running:
+            yield Postgres(running)
+    elif name == "pyspark":
         with session() as running:
             yield Spark(running)
     else:
         yield DuckDB()
 
 
-ENGINES = ("duckdb", "pyspark")
+ENGINES = ("duckdb", "postgres", "pyspark")

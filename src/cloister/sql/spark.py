@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import ibis
 import ibis.expr.operations as ops
 
 from cloister.sql.arithmetic import Expr
