@@ -12,6 +12,8 @@ from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import ibis
+
 from cloister.sql.arithmetic import Expr
 from cloister.sql.dialect import HASHES, Dialect, End, as_text, builtin
 
