@@ -15,7 +15,7 @@ from ibis.util import gen_name
 
 from cloister.core.errors import InvalidInput
 from cloister.sql.arithmetic import Expr, number
-from cloister.sql.dialect import Dialect, End, chained
+from cloister.sql.dialect import Dialect, End, weighed
 
 LEAST = Decimal(2) ** -1075
 """The nearest double of this decimal is 0."""
@@ -121,5 +121,5 @@ def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.Rec
 
 
 POSTGRES = Dialect(
-    begin=_begun, hashed=chained, double=_double, fence=_fenced, answer=_answer, stream=_batches, why=_why
+    begin=_begun, hashed=weighed, double=_double, fence=_fenced, answer=_answer, stream=_batches, why=_why
 )
