@@ -64,7 +64,8 @@ class Database:
 
     def answer(self, expression: Any) -> Any:
         """An Arrow table. Raises: EngineFailed: nothing was answered."""
-        return self._asked(lambda: self.dialect.stream(expression, ANSWER).read_all())
+        whole = self.dialect.answer or (lambda asked: self.dialect.stream(asked, ANSWER).read_all())
+        return self._asked(lambda: whole(expression))
 
     def batches(self, expression: Any, size: int) -> Iterator[Any]:
         """Arrow batches of at most so many rows. Raises: as ``answer``."""
@@ -94,7 +95,7 @@ class Database:
         except CloisterError:
             raise
         except Exception as error:  # a driver's message may quote a row
+            why = self.dialect.why(error) or type(error).__name__
             raise EngineFailed(
-                f"{self.name} could not answer ({type(error).__name__}): nothing was answered, and no part of an "
-                f"answer is kept"
+                f"{self.name} could not answer ({why}): nothing was answered, and no part of an answer is kept"
             ) from None
