@@ -10,6 +10,8 @@ pytest.importorskip("ibis")
 
 from tests.sql.engines import ENGINES, TestEngine, started
 
+MARKS = {"pyspark": pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")}
+"""PySpark closes a socket by forgetting it."""
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[TestEngine]:
@@ -17,7 +19,7 @@ def postgres() -> Iterator[TestEngine]:
         yield found
 
 
-@pytest.fixture(scope="session", params=ENGINES)
+@pytest.fixture(scope="session", params=[pytest.param(name, marks=MARKS.get(name, ())) for name in ENGINES])
 def engine(request: pytest.FixtureRequest) -> Iterator[TestEngine]:
     if request.param == "postgres":
         yield request.getfixturevalue("postgres")

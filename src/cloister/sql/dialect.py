@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -37,6 +38,17 @@ def temporary_table(backend: Any, expression: Any) -> tuple[Any, End]:
 def _run(backend: Any, statement: str) -> None:
     """A statement that answers nothing."""
     backend.raw_sql(statement)
+
+
+def builtin(name: str, arguments: Sequence[Expr], kind: str) -> Expr:
+    """A function that the engine has and Ibis does not know, of any number of arguments. Args: kind, of its value."""
+
+    def function(*arguments: Any) -> Any: ...
+
+    named = [Parameter(f"a{j}", Parameter.POSITIONAL_OR_KEYWORD) for j in range(len(arguments))]
+    function.__signature__ = Signature(named)  # type: ignore[attr-defined]  # how Ibis is told of many arguments
+    kinds = tuple(argument.type() for argument in arguments)
+    return ibis.udf.scalar.builtin(function, name=name, signature=(kinds, kind))(*arguments)
 
 
 def chained(cells: Sequence[Expr]) -> Expr:
