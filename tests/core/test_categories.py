@@ -45,6 +45,7 @@ def test_whatever_the_cells_are_a_row_is_in_the_box_by_itself_and_has_one_featur
     ("cells", "text"),
     [
         ((3, 3.0, "3", "3.0", "3.", np.int8(3), np.float32(3), decimal.Decimal("3.00")), "3"),
+        ((0, "-0.0", decimal.Decimal("0E-10"), decimal.Decimal("-0.0")), "0"),
         ((True, "True", "true", "TRUE", np.bool_(True)), "true"),
         ((0, "0", -0.0, "-0.0", "0.0"), "0"),
         (("03",), "03"), (("A",), "A"), (("a",), "a"), (("1e3",), "1e3"), ((2.5,), "2.5"),

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, final
 
@@ -82,6 +83,8 @@ REMEMBERED = 2**16
 def _missing(cell: Any) -> bool:
     if isinstance(cell, Real):
         return not math.isfinite(cell)
+    if isinstance(cell, Decimal):
+        return not cell.is_finite()
     return cell is None or type(cell).__name__ in ("NAType", "NaTType")
 
 
@@ -93,7 +96,7 @@ def canonical(value: Any) -> str:
         return str(int(value))
     if isinstance(value, Real) and math.isfinite(value) and float(value).is_integer():
         return str(int(float(value)))
-    text = str(value)
+    text = format(value, "f") if isinstance(value, Decimal) else str(value)  # '0E-10' is 0.0000000000
     if text.lower() in ("true", "false"):
         return text.lower()
     whole = WHOLE.fullmatch(text)

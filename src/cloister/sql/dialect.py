@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, final
 
 import attrs
 import ibis
+import ibis.expr.datatypes as dt
 import ibis.expr.operations as ops
 import sqlglot as sg
 
@@ -46,6 +47,11 @@ def chained(cells: Sequence[Expr]) -> Expr:
     return found
 
 
+def as_text(column: Expr) -> Expr:
+    """A column cast to text, also one of which Ibis says that it is text: it may be an enumeration."""
+    return column.cast(dt.String(nullable=False))
+
+
 @final
 @attrs.frozen(eq=False)
 class Dialect:
@@ -59,6 +65,8 @@ class Dialect:
             that changed are found. Cells that are equal have one hash. None where the engine has none.
         materialise: the answer to an expression as a table that only this session sees and nobody changes, and what
             drops it.
+        double: numbers, booleans or their texts as doubles, correctly rounded; NULL for what no double holds.
+        text: a column's text, whose equality is that of its characters, whatever the column's collation.
         fence: keeps a step a step where an engine would write a computed column out wherever it is used.
         tables: names of the tables that are there, for an error that names near ones.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
@@ -67,6 +75,8 @@ class Dialect:
     begin: Callable[[Any], End | None] = lambda backend: None
     hashed: Callable[[Sequence[Expr]], Expr] | None = None
     materialise: Callable[[Any, Any], tuple[Any, End]] = temporary_table
+    double: Callable[[Expr], Expr] = lambda column: column.cast("float64")
+    text: Callable[[Expr], Expr] = as_text
     fence: Fence = lambda table: table
     tables: Callable[[Any], Sequence[str]] = lambda backend: backend.list_tables()
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)

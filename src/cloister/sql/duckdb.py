@@ -12,7 +12,7 @@ from typing import Any
 import ibis
 
 from cloister.sql.arithmetic import Expr
-from cloister.sql.dialect import HASHES, Dialect, End
+from cloister.sql.dialect import HASHES, Dialect, End, as_text
 
 
 def _begun(backend: Any) -> End:
@@ -55,4 +55,12 @@ def settings(threads: int | None) -> dict[str, Any]:
     return {} if threads is None else {"threads": threads}
 
 
-DUCKDB = Dialect(begin=_begun, hashed=_hashed, tables=_tables, stream=_batches)
+ENCODE: Any = ibis.udf.scalar.builtin(name="encode", signature=(("string",), "binary"))(lambda text: None)
+DECODE: Any = ibis.udf.scalar.builtin(name="decode", signature=(("binary",), "string"))(lambda data: None)
+
+
+def _text(column: Expr) -> Expr:
+    return DECODE(ENCODE(as_text(column)))
+
+
+DUCKDB = Dialect(begin=_begun, hashed=_hashed, text=_text, tables=_tables, stream=_batches)

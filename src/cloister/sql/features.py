@@ -1,17 +1,28 @@
-"""Columns of a table as features: doubles, and NULL where a cell is missing or not finite."""
+"""Columns of a table as features: doubles, and NULL where a cell is missing or not finite.
+
+What a cell is as a number follows from its declared type: integers, floats, decimals and booleans (0, 1), with one
+correct rounding. Values of a category become features of 0 and 1 by ``sql.categories``.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import ibis.expr.operations as ops
 
 from cloister.core.columns import Kind, Selection, TableColumn
-from cloister.sql.arithmetic import number
+from cloister.sql.arithmetic import Expr, number
+from cloister.sql.categories import one_hot
+from cloister.sql.dialect import Dialect
 from cloister.sql.stage import Fence, Stage
 
 LARGEST = sys.float_info.max
+
+DIGITS = 15
+"""Decimals of so many digits are quotients of two whole doubles, and engines divide those. Of longer ones some round
+twice, DuckDB where there is no fraction (as in HUGEINT)."""
 
 
 def table_columns(table: Any) -> list[TableColumn]:
@@ -26,19 +37,43 @@ def table_name(table: Any) -> str:
 
 
 def _kind(kind: Any) -> Kind:
+    if kind.is_null():
+        return "untyped"
     if kind.is_boolean():
         return "booleans"
     if kind.is_numeric():
         return "numbers"
-    if kind.is_temporal():
+    if kind.is_temporal() or kind.is_interval():
         return "dates"
     return "text" if kind.is_string() else "other"
 
 
-def featured(table: Any, chosen: Selection, fence: Fence) -> tuple[Any, tuple[str, ...]]:
-    """The features of all rows, as doubles or NULL, and the names of their columns."""
-    features = {f"c{j}": table[name].cast("float64") for j, name in enumerate(chosen.used)}
-    return fence(table.select(**features)), tuple(features)
+def featured(
+    table: Any, chosen: Selection, dialect: Dialect, beside: Mapping[str, Expr] | None = None
+) -> tuple[Any, tuple[str, ...]]:
+    """The features of all rows, as doubles or NULL, and the names of their columns.
+
+    Args: beside, more columns of the answer, by names that are no feature's.
+    """
+    features = features_of(table, chosen, dialect)
+    return dialect.fence(table.select(**features, **(beside or {}))), tuple(features)
+
+
+def features_of(table: Any, chosen: Selection, dialect: Dialect) -> dict[str, Expr]:
+    """The features of a row, called c0, c1, ..., as doubles or NULL."""
+    found = list[Expr]()
+    for name in chosen.used:
+        category = chosen.category(name)
+        found += [_number(table[name], dialect)] if category is None else one_hot(table[name], category, dialect.text)
+    return {f"c{j}": feature for j, feature in enumerate(found)}
+
+
+def _number(column: Expr, dialect: Dialect) -> Expr:
+    """A column as doubles."""
+    kind = column.type()
+    if kind.is_decimal() and (kind.precision or 0) > DIGITS:
+        column = column.cast("string")
+    return dialect.double(column)
 
 
 def usable(table: Any, features: tuple[str, ...]) -> Any:

@@ -77,7 +77,7 @@ class SqlTable:
         self.selection = select(table_columns(table), columns, categories, bounded, users)
         self.columns = self.selection.features
         self._database = Database(table, materialise)
-        self._given, self._features = featured(table, self.selection, self._database.dialect.fence)
+        self._given, self._features = featured(table, self.selection, self._database.dialect)
         self._rows: Any = None
         self._kept = False
         self._seen: Seen | None = None
