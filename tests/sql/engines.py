@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import ibis
 import pyarrow as pa
 
+from tests.sql.postgres import Postgres, server
+
 
 class TestEngine(Protocol):
     """An engine that runs on this machine for as long as a test needs it."""
@@ -18,6 +20,14 @@ class TestEngine(Protocol):
 
     def put(self, name: str, table: pa.Table) -> Any:
         """A table of Ibis with these columns and rows."""
+        ...
+
+    def cut(self, table: Any) -> None:
+        """What runs on this table's connection now fails, and perhaps all that comes. From another thread."""
+        ...
+
+    def again(self, name: str) -> Any:
+        """The table as it is, through a connection that works."""
         ...
 
 
@@ -34,12 +44,21 @@ class DuckDB:
         self.backend.con.unregister("given")
         return self.backend.table(name)
 
+    def cut(self, table: Any) -> None:
+        self.backend.con.interrupt()
+
+    def again(self, name: str) -> Any:
+        return self.backend.table(name)
+
 
 @contextmanager
 def started(name: str) -> Iterator[TestEngine]:
     """An engine of this name; it ends with the block."""
-    assert name == "duckdb"
-    yield DuckDB()
+    if name == "postgres":
+        with server() as running:
+            yield Postgres(running)
+    else:
+        yield DuckDB()
 
 
-ENGINES = ("duckdb",)
+ENGINES = ("duckdb", "postgres")

@@ -14,6 +14,10 @@ ANSWER = 2**16
 """Rows that are fetched at once."""
 
 
+class EngineFailed(InvalidInput):
+    """The engine that rows are in could not do what it was asked."""
+
+
 @final
 class Database:
     """The engine that a table of Ibis is in.
@@ -21,18 +25,19 @@ class Database:
     Args:
         table: of Ibis.
         materialise: whether questions are asked of a copy of the rows, a temporary table.
+        guarded: whether somebody else makes sure that rows do not change while a run lasts.
 
     Attributes:
         name: Ibis' name of the engine.
         watched: whether rows may change while a run lasts, so that their hashes are compared in every round.
     """
 
-    def __init__(self, table: Any, materialise: bool = False) -> None:
+    def __init__(self, table: Any, materialise: bool = False, guarded: bool = False) -> None:
         self.backend = table.get_backend()
         self.dialect = dialect_of(self.backend)
         self.name = str(self.backend.name)
-        self.watched = not materialise and self.dialect.hashed is not None
-        self._materialise = materialise
+        self.watched = self.dialect.hashed is not None and not (materialise or guarded)
+        self._materialise, self._guarded = materialise, guarded
         self._tried = False
         self._ends = list[End]()
 
@@ -42,14 +47,14 @@ class Database:
         Raises: InvalidInput: the engine's arithmetic is not what rounds need, or rows could change unseen.
         """
         if not self._tried:
-            tried(self)
+            tried(self.name, self.dialect, self.backend, self.answer)
             self._tried = True
         if self._materialise:
             return self._copied(rows)
-        end = self._guarded(lambda: self.dialect.begin(self.backend))
+        end = self._asked(lambda: self.dialect.begin(self.backend))
         if end is not None:
             self._ends.append(end)
-        elif self.dialect.hashed is None:
+        elif self.dialect.hashed is None and not self._guarded:
             raise InvalidInput(
                 f"{self.name} gives no snapshot that is known here, and no hash of rows, so that rows could change "
                 f"between rounds unseen: copy them first with --materialise (materialise=True)"
@@ -57,38 +62,39 @@ class Database:
         return rows
 
     def answer(self, expression: Any) -> Any:
-        """An Arrow table. Raises: InvalidInput: the engine failed; nothing was answered."""
-        return self._guarded(lambda: self.dialect.stream(expression, ANSWER).read_all())
+        """An Arrow table. Raises: EngineFailed: nothing was answered."""
+        whole = self.dialect.answer or (lambda asked: self.dialect.stream(asked, ANSWER).read_all())
+        return self._asked(lambda: whole(expression))
 
     def batches(self, expression: Any, size: int) -> Iterator[Any]:
         """Arrow batches of at most so many rows. Raises: as ``answer``."""
-        batches = self._guarded(lambda: iter(self.dialect.stream(expression, size)))
-        while (batch := self._guarded(lambda: next(batches, None))) is not None:
+        batches = self._asked(lambda: iter(self.dialect.stream(expression, size)))
+        while (batch := self._asked(lambda: next(batches, None))) is not None:
             yield batch
 
     def close(self) -> None:
         """End the snapshot, or drop the copy. The connection is its owner's."""
         while self._ends:
-            self._guarded(self._ends.pop())
+            self._asked(self._ends.pop())
 
     def _copied(self, rows: Any) -> Any:
         try:
             table, drop = self.dialect.materialise(self.backend, rows)
         except Exception as error:  # a driver's message may quote a row
-            raise InvalidInput(
+            raise EngineFailed(
                 f"{self.name} could not copy the rows to a temporary table ({type(error).__name__}): --materialise "
                 f"needs the right to make one, and room for it"
             ) from None
         self._ends.append(drop)
         return table
 
-    def _guarded(self, asked: Any) -> Any:
+    def _asked(self, asked: Any) -> Any:
         try:
             return asked()
         except CloisterError:
             raise
         except Exception as error:  # a driver's message may quote a row
-            raise InvalidInput(
+            raise EngineFailed(
                 f"{self.name} could not answer ({type(error).__name__}): nothing was answered, and no part of an "
                 f"answer is kept"
             ) from None

@@ -6,8 +6,9 @@ from typing import Any
 
 from cloister.sql.dialect import Dialect
 from cloister.sql.duckdb import DUCKDB
+from cloister.sql.postgres import POSTGRES
 
-DIALECTS = {"duckdb": DUCKDB}
+DIALECTS = {"duckdb": DUCKDB, "postgres": POSTGRES}
 """By Ibis' name of the backend."""
 
 

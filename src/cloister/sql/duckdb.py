@@ -5,14 +5,42 @@ A row's hash adds 0.05 s to a round over 20 million rows of 8 columns.
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Sequence
+from functools import cache
 from inspect import Parameter, Signature
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import ibis
 
 from cloister.sql.arithmetic import Expr
 from cloister.sql.dialect import HASHES, Dialect, End, as_text
+
+MEMORY = "512MB"
+"""Of a database that is opened here: what DuckDB keeps of tables, groups and sorted rows; the rest goes to a file."""
+
+
+def settings(threads: int | None = None) -> dict[str, Any]:
+    """Of a connection to a database that is opened here, for one run.
+
+    It takes bounded memory, spills to a private folder that is removed with this process, and downloads nothing.
+
+    Args: threads, by default one per core.
+    """
+    return {
+        "memory_limit": MEMORY,
+        "temp_directory": os.path.join(_folder().name, secrets.token_hex(8)),
+        "autoinstall_known_extensions": False,
+        "preserve_insertion_order": False,
+    } | ({} if threads is None else {"threads": threads})
+
+
+@cache
+def _folder() -> TemporaryDirectory[str]:
+    """A folder that nobody else can look into."""
+    return TemporaryDirectory(prefix="cloister-")
 
 
 def _begun(backend: Any) -> End:
@@ -45,22 +73,17 @@ def _batches(expression: Any, size: int) -> Any:
     return backend.con.sql(backend.compile(expression)).to_arrow_reader(size)
 
 
-def _tables(backend: Any) -> list[str]:
-    found = backend.con.sql("SELECT table_name FROM information_schema.tables").fetchall()
-    return [name for (name,) in found]
-
-
-def settings(threads: int | None) -> dict[str, Any]:
-    """How a database's file is opened. Args: threads, of the engine; None: as many as it likes."""
-    return {} if threads is None else {"threads": threads}
-
-
 ENCODE: Any = ibis.udf.scalar.builtin(name="encode", signature=(("string",), "binary"))(lambda text: None)
 DECODE: Any = ibis.udf.scalar.builtin(name="decode", signature=(("binary",), "string"))(lambda data: None)
 
 
 def _text(column: Expr) -> Expr:
     return DECODE(ENCODE(as_text(column)))
+
+
+def _tables(backend: Any) -> list[str]:
+    found = backend.con.sql("SELECT table_name FROM information_schema.tables").fetchall()
+    return [name for (name,) in found]
 
 
 DUCKDB = Dialect(begin=_begun, hashed=_hashed, text=_text, tables=_tables, stream=_batches)

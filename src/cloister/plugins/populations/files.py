@@ -136,7 +136,7 @@ class Files:
             self._owners = self._owned(self._missing)
             self._people = sum(owners.rows for owners in self._owners.values())
         refuse_unfit(self._people, most_rows)
-        refuse_too_many(sum(file.rows for file in self._files))
+        refuse_too_many(self.rows)
 
     @property
     def people(self) -> int:
@@ -191,6 +191,16 @@ class Files:
         """The files, in order."""
         return [file.path for file in self._files]
 
+    @property
+    def rows(self) -> int:
+        """How many rows there are, as files say that do; -1 or less while nobody knows."""
+        return sum(file.rows for file in self._files)
+
+    def unchanged(self) -> None:
+        """Raises: InvalidInput unless every file is what it was."""
+        for file in self._files:
+            file.unchanged()
+
     def beside(self, kept: Sequence[str]) -> Iterator[tuple[Floats, list[Any]]]:
         """All rows for their holder's own use, a bounded number at a time, with the cells of other columns as they are:
         Arrow's arrays, or NumPy's.
@@ -230,8 +240,7 @@ class Files:
     def _over_all(self, parts: Iterator[Part], fn: Callable[[Part], Done[V]], merge: Callable[[V, V], V]) -> V:
         """One pass: the merged values of all parts."""
         total = map_merge(parts, fn, partial(_joined, merge=merge), self._run)
-        for file in self._files:  # one that was read long ago may have changed since
-            file.unchanged()
+        self.unchanged()  # one that was read long ago may have changed since
         return total.value
 
     def _run(self, fn: Callable[[Part], Done[V]], parts: Iterable[Part]) -> Iterator[Done[V]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Self, cast, final
+from typing import Any, Self, TypeAlias, cast, final
 
 import attrs
 import numpy as np
@@ -14,7 +14,7 @@ from cloister.core.encoding import Progress, chunk_rows, map_merge, merge_summar
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
 from cloister.core.marks import mark_of
-from cloister.core.questions import OpenedQuestion, Round
+from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats
@@ -34,6 +34,9 @@ from cloister.sql.features import featured, table_columns, table_name, usable, u
 from cloister.sql.lattices import snapped
 from cloister.sql.questions import Compiled, Grouped
 from cloister.sql.stage import Stage
+
+Queries: TypeAlias = list[tuple[list[int], Compiled]]
+"""Numbers of a round's questions about one bucketing, with their queries."""
 
 MARK = "mark"
 """The column of rows' hashes."""
@@ -57,6 +60,7 @@ class SqlTable:
         progress: told how many rows of a round are done, all at once.
         materialise: whether the columns in use are first copied to a temporary table of the session, which all rounds
             read, and ``close`` drops.
+        guarded: whether somebody else makes sure that rows do not change while a run lasts: hashes are not compared.
         told: called with what its holder should know.
         owned: whether the connection is this object's, which ends it in ``close``.
 
@@ -69,14 +73,15 @@ class SqlTable:
         self, table: Any, columns: Sequence[str | int] | str | None = None, missing: Missing = "refuse",
         progress: Progress | None = None, users: str | None = None, categories: Mapping[str, Any] | None = None,
         bounded: Sequence[str] | None = None, threads: int | None = None,
-        told: Callable[[str], None] | None = None, materialise: bool = False, owned: bool = False,
+        told: Callable[[str], None] | None = None, materialise: bool = False,
+        guarded: bool = False, owned: bool = False,
     ) -> None:  # fmt: skip
         self._missing: Missing = as_missing(missing)
         self._progress, self._told, self._owned = progress, told, owned
         self._users, self.has_users = users, users is not None
         self.selection = select(table_columns(table), columns, categories, bounded, users)
         self.columns = self.selection.features
-        self._database = Database(table, materialise)
+        self._database = Database(table, materialise, guarded)
         self._given, self._features = featured(table, self.selection, self._database.dialect)
         self._rows: Any = None
         self._kept = False
@@ -129,21 +134,34 @@ class SqlTable:
         """Raises: InvalidInput: the engine fails, or the rows are not what they were."""
         refuse_all(self.has_users and not self._kept)
         fit(round.domain, self.columns)
-        summaries = dict[int, Any]()
-        for numbers in _by_cells(round):
-            compiled = self._compiled(round, [round.parts[i] for i in numbers])
-            if compiled is None:
-                continue
-            totals = compiled.totals(self._grouped(compiled))
-            for i, levels in zip(numbers, totals, strict=True):
-                channel = cast(TakesTotals, round.parts[i].channel)
-                summaries[i] = channel.totalled([(level.ids, level.values) for level in levels], self.people)
+        found = [(numbers, self._compiled(round, numbers)) for numbers in _by_cells(round)]
+        summaries = self.answered(round, [(numbers, query) for numbers, query in found if query is not None])
         left = [i for i in range(len(round.parts)) if i not in summaries]
         if left:
             summaries |= dict(zip(left, self._streamed(round, left, rng), strict=True))
         if self._progress is not None:
             self._progress(self.people)
         return tuple(summaries[i] for i in range(len(round.parts)))
+
+    def compiled(self, round: Round[Any]) -> Queries | None:
+        """All of a round's questions as queries; None if some of them have no form in SQL."""
+        found = Queries()
+        for numbers in _by_cells(round):
+            query = self._compiled(round, numbers)
+            if query is None:
+                return None
+            found.append((numbers, query))
+        return found
+
+    def answered(self, round: Round[Any], queries: Queries) -> dict[int, Any]:
+        """The summaries of a round's questions, by their number. Raises: as ``gather``."""
+        summaries = dict[int, Any]()
+        for numbers, query in queries:
+            totals = query.totals(self._grouped(query))
+            for i, levels in zip(numbers, totals, strict=True):
+                channel = cast(TakesTotals, round.parts[i].channel)
+                summaries[i] = channel.totalled([(level.ids, level.values) for level in levels], self.people)
+        return summaries
 
     def close(self) -> None:
         """End the snapshot, or drop the copy of the rows, and end the connection if it is this object's; the next round
@@ -195,8 +213,9 @@ class SqlTable:
                 "first with --materialise (materialise=True), or leave the table alone while a run lasts"
             )
 
-    def _compiled(self, round: Round[Any], parts: list[OpenedQuestion]) -> Compiled | None:
+    def _compiled(self, round: Round[Any], numbers: list[int]) -> Compiled | None:
         """The queries of questions about one bucketing; None where there are none."""
+        parts = [round.parts[i] for i in numbers]
         if not all(isinstance(part.channel, TakesTotals) and part.user_share is None for part in parts):
             return None
         known = Described()
@@ -204,7 +223,7 @@ class SqlTable:
             return Compiled.of(snapped(self._usable, known.of(round.domain)), parts, known)
         except NotCompiled as error:
             if self._told is not None:
-                self._told(f"{error}: rows are located in Python, in batches that {self._database.name} streams")
+                self._told(f"{error}: rows are located in Python, a batch at a time")
             return None
 
     def _grouped(self, compiled: Compiled) -> list[Grouped]:

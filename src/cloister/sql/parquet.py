@@ -1,0 +1,76 @@
+"""Parquet files as a table of DuckDB, which runs in this process and keeps nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, final
+
+import ibis
+
+from cloister.core.errors import InvalidInput
+
+Columns: TypeAlias = Mapping[str, str | None]
+"""Names of columns, each with the SQL type that it is turned into; None for its own."""
+
+MEMORY = "512MiB"
+"""What DuckDB may take; beyond, it spills to a folder of its own."""
+
+
+@final
+class ParquetTable:
+    """A connection to a DuckDB of our own, in memory, and Parquet files as a view in it.
+
+    Args:
+        groups: absolute paths of files; those of one group have the same columns of the same types, in any order.
+        columns: which of them the view has.
+        threads: how many work on a query.
+
+    Attributes: table: of Ibis.
+
+    Raises: InvalidInput: DuckDB has no way to be told the name of some file.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[str]], columns: Columns, threads: int) -> None:
+        self._folder = tempfile.mkdtemp(prefix="cloister-")
+        try:
+            self._backend = ibis.duckdb.connect(
+                threads=threads, memory_limit=MEMORY, temp_directory=self._folder,
+                autoinstall_known_extensions=False, autoload_known_extensions=False, temp_file_encryption=True,
+                enable_external_file_cache=False,
+            )  # fmt: skip
+            self._backend.raw_sql(f"CREATE TEMP VIEW rows AS {' UNION ALL '.join(_read(g, columns) for g in groups)}")
+            self.table: Any = self._backend.table("rows")
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if hasattr(self, "_backend"):
+            self._backend.disconnect()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _read(paths: Sequence[str], columns: Columns) -> str:
+    chosen = ", ".join(
+        _name(name) if kind is None else f"CAST({_name(name)} AS {kind}) AS {_name(name)}"
+        for name, kind in columns.items()
+    )
+    files = ", ".join(f"'{_pattern(path)}'" for path in paths)
+    return f"SELECT {chosen} FROM read_parquet([{files}], hive_partitioning = false)"
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _pattern(path: str) -> str:
+    """The pattern that this file alone has: DuckDB takes every path for one."""
+    special = any(sign in path for sign in "*?[")
+    if special and os.sep == "/" and "\\" in path:
+        raise InvalidInput(
+            f"'{path}': engine 'duckdb' cannot read files of such names: rename it, or leave --engine out"
+        )
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in path).replace("'", "''")
