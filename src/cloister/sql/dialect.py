@@ -72,6 +72,7 @@ class Dialect:
         answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
         tables: names of the tables that are there, for an error that names near ones.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
+        why: what a failure of the engine means, in words of our own (a driver's may quote a row); None if unknown.
     """
 
     begin: Callable[[Any], End | None] = lambda backend: None
@@ -84,3 +85,4 @@ class Dialect:
     answer: Callable[[Any], Any] | None = None
     tables: Callable[[Any], Sequence[str]] = lambda backend: backend.list_tables()
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)
+    why: Callable[[Exception], str | None] = lambda error: None
