@@ -36,6 +36,9 @@ SLOW = re.compile(
 LONG = re.compile(
     r"pay_for\[.*-deep-(empty|one row)\]"  # beside many rows: the levels and their noise are the same
     r"|cut_off_goes_on_and_loses_no_run\[(with --out-2|without-9)\]"  # beside the other signal, either way
+    r"|finds_the_buckets_and_vectors_of_every_round\[.*-Shuffled\]"  # beside Local: the oracles alone differ
+    r"|its_own_tests_pass\[src\]"  # beside dist, which one of these tests compares with src
+    r"|authors_law_conform\[EvenSums-(one_row_moves|nested|what_it_costs|merging|two_questions)"  # beside EvenCounts
     r"|in_which_it_stands\[docs/notebooks/"  # the site's build runs them, too
 )
 """Cases that are ``long``, where their neighbours are not, and why those are enough for every day."""

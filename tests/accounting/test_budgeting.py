@@ -235,7 +235,9 @@ def test_a_run_of_any_oracles_of_a_shuffler_spends_its_budget(method: str, trust
 
 
 def spends_its_budget(method: str, trust: str, most: int) -> None:
-    for components, dimension in itertools.product(fillings(method, trust, most), (2, 5)):
+    """The first oracles in two columns too, where some slots are not asked."""
+    given = list(fillings(method, trust, most))
+    for components, dimension in [(given[0], 2), *((components, 5) for components in given)]:
         made, found = forecast_of(dimension, method, components, 1_000_000 if trust == "Shuffled" else 100_000)
         if made is None:
             continue

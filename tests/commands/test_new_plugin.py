@@ -16,7 +16,6 @@ from cloister.commands import new_plugin
 from tests.in_process import cloister
 from tests.outside import environment
 
-
 OF_NAMES = "registry or command_line"
 """Some of the kit: what CI runs in full of the examples, whose lines under another name are what is written."""
 
