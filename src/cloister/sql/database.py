@@ -29,6 +29,7 @@ class Database:
 
     Attributes:
         name: Ibis' name of the engine.
+        copies: as ``materialise``.
         watched: whether rows may change while a run lasts, so that their hashes are compared in every round.
     """
 
@@ -37,7 +38,7 @@ class Database:
         self.dialect = dialect_of(self.backend)
         self.name = str(self.backend.name)
         self.watched = self.dialect.hashed is not None and not (materialise or guarded)
-        self._materialise, self._guarded = materialise, guarded
+        self.copies, self._guarded = materialise, guarded
         self._tried = False
         self._ends = list[End]()
 
@@ -49,7 +50,7 @@ class Database:
         if not self._tried:
             tried(self.name, self.dialect, self.backend, self.answer)
             self._tried = True
-        if self._materialise:
+        if self.copies:
             return self._copied(rows)
         end = self._asked(lambda: self.dialect.begin(self.backend))
         if end is not None:
@@ -94,7 +95,7 @@ class Database:
         except CloisterError:
             raise
         except Exception as error:  # a driver's message may quote a row
+            why = self.dialect.why(error) or type(error).__name__
             raise EngineFailed(
-                f"{self.name} could not answer ({type(error).__name__}): nothing was answered, and no part of an "
-                f"answer is kept"
+                f"{self.name} could not answer ({why}): nothing was answered, and no part of an answer is kept"
             ) from None
