@@ -36,7 +36,8 @@ def rows_for(domain: Any, seed: int, n: int = 400) -> Floats:
             return hostile(seed, n, low, high, domain.unit, points(domain, 9, seed))
         case Reframed():
             off, scale = np.array(domain.offset), np.array(domain.scale)
-            return hostile(seed, n, off - 2 * scale, off + 2 * scale, float(scale.min()) * cube(len(off)).unit)
+            low, high = (np.clip(off + side * np.minimum(scale, 1e307), -1e308, 1e308) for side in (-2, 2))
+            return hostile(seed, n, low, np.maximum(high, np.nextafter(low, np.inf)), float(scale.min()) * 2.0**-20)
         case _:
             rows = rows_for(domain.others, seed, n)
             g = np.random.default_rng(seed)

@@ -17,7 +17,7 @@ from cloister.sql.bundles import NotCompiled
 from cloister.sql.dialect import Dialect
 from cloister.sql.dialects import dialect_of
 from cloister.sql.features import featured, usable
-from cloister.sql.located import refuse_long
+from cloister.sql.located import refuse_wide
 from cloister.sql.stage import Stage
 
 LABEL = "cluster"
@@ -43,7 +43,7 @@ def labelled(
     if LABEL in beside:
         raise InvalidInput(f"the table has a column '{LABEL}': say which others to keep beside the label (--keep)")
     try:
-        refuse_long(labelling.slopes.size)
+        refuse_wide(labelling.slopes.size)
     except NotCompiled as error:
         raise InvalidInput(f"{error} for a view: label files of the rows instead (cloister predict)") from None
     rows, features = featured(table, chosen, dialect, {f"k{i}": table[name] for i, name in enumerate(beside)})

@@ -285,7 +285,8 @@ class SqlTable:
             return None
         known = Described()
         try:
-            return Compiled.of(snapped(self._usable, known.of(round.domain)), parts, known)
+            rows = attrs.evolve(self._usable, terms=self._database.terms)
+            return Compiled.of(snapped(rows, known.of(round.domain)), parts, known)
         except NotCompiled as error:
             if self._told is not None:
                 self._told(f"{error}: rows are located in Python, a batch at a time")
