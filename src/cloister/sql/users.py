@@ -90,11 +90,12 @@ def chosen(table: Any, features: tuple[str, ...], most: int, key: bytes, dialect
     Args: table, with ``features`` and ``USER``; key, public; dialect, of an engine that has a hash.
     """
     assert dialect.hashed is not None
-    most = min(most, CAP)  # p m + s is below 2^63
+    most = min(most, CAP)
     mine = ibis.window(group_by=table[USER])
     ordered = ibis.window(group_by=table[USER], order_by=[table[name] for name in features])
     start = dialect.hashed([ibis.literal(f"{key.hex()} ").concat(table[USER].cast("string"))])
     place = ibis.row_number().over(ordered)
     placed = dialect.fence(table.mutate(place=place, many=table.count().over(mine), start=start))
-    kept = (placed["place"] * integer(most) + placed["start"]) % placed["many"] < most
+    step = ibis.least(placed["many"], integer(most))  # all are kept where it is n; p m + s is below 2^63
+    kept = (placed["place"] * step + placed["start"]) % placed["many"] < step
     return dialect.fence(placed.mutate(**{KEPT: kept}).drop("place", "many", "start"))
