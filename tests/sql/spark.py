@@ -62,7 +62,7 @@ class Spark:
         pa.parquet.write_table(table, file, row_group_size=2000, coerce_timestamps="us")
         quoted = sg.to_identifier(name, quoted=True).sql("spark")
         self.session.read.parquet(str(file)).createOrReplaceTempView(quoted)
-        if not name.isidentifier():  # Ibis reads the name of a table as SQL
+        if not (name.isascii() and name.isidentifier()):  # Ibis reads the name of a table as SQL
             return self.backend.sql(f"SELECT * FROM {quoted}")
         return self.backend.table(name)
 

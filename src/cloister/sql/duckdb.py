@@ -12,8 +12,6 @@ from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import ibis
-
 from cloister.sql.arithmetic import Expr
 from cloister.sql.dialect import HASHES, Dialect, End, as_text, builtin
 
@@ -67,12 +65,8 @@ def _batches(expression: Any, size: int) -> Any:
     return backend.con.sql(backend.compile(expression)).to_arrow_reader(size)
 
 
-ENCODE: Any = ibis.udf.scalar.builtin(name="encode", signature=(("string",), "binary"))(lambda text: None)
-DECODE: Any = ibis.udf.scalar.builtin(name="decode", signature=(("binary",), "string"))(lambda data: None)
-
-
 def _text(column: Expr) -> Expr:
-    return DECODE(ENCODE(as_text(column)))
+    return builtin("decode", [builtin("encode", [as_text(column)], "binary")], "string")
 
 
 def _terms(backend: Any) -> int:
