@@ -56,7 +56,7 @@ def _begun(backend: Any) -> End:
 
 def _transaction(backend: Any) -> Any:
     """The number of the transaction that this statement is in: of its own, unless one was begun."""
-    return backend.raw_sql("SELECT txid_current()").fetchone()
+    return backend.raw_sql("SELECT txid_current()").fetchall()
 
 
 def _hashed(cells: Sequence[Expr]) -> Expr:

@@ -86,7 +86,7 @@ class SqlTable:
         self._rows: Any = None
         self._kept = False
         self._seen: Seen | None = None
-        self._described = {"the engine": [self._database.name], "the table": table_name(table)} | {
+        self._described = {"the engine": [self._database.name], "the table": [table_name(table)]} | {
             "the columns, or their types": [f"{name} {table.schema()[name]}" for name in self.selection.used]
         }
 
