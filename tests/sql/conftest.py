@@ -10,8 +10,26 @@ pytest.importorskip("ibis")
 
 from tests.sql.engines import ENGINES, TestEngine, started
 
+MARKS = {"pyspark": pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")}
+"""PySpark closes a socket by forgetting it."""
 
-@pytest.fixture(scope="session", params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> Iterator[TestEngine]:
-    with started(request.param) as found:
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[TestEngine]:
+    with started("postgres") as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def pyspark() -> Iterator[TestEngine]:
+    with started("pyspark") as found:
+        yield found
+
+
+@pytest.fixture(scope="session", params=[pytest.param(name, marks=MARKS.get(name, ())) for name in ENGINES])
+def engine(request: pytest.FixtureRequest) -> Iterator[TestEngine]:
+    if request.param in ("postgres", "pyspark"):
+        yield request.getfixturevalue(request.param)
+    else:
+        with started(request.param) as found:
+            yield found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -39,6 +40,17 @@ def _run(backend: Any, statement: str) -> None:
     backend.raw_sql(statement)
 
 
+def builtin(name: str, arguments: Sequence[Expr], kind: str) -> Expr:
+    """A function that the engine has and Ibis does not know, of any number of arguments. Args: kind, of its value."""
+
+    def function(*arguments: Any) -> Any: ...
+
+    named = [Parameter(f"a{j}", Parameter.POSITIONAL_OR_KEYWORD) for j in range(len(arguments))]
+    function.__signature__ = Signature(named)  # type: ignore[attr-defined]  # how Ibis is told of many arguments
+    kinds = tuple(argument.type() for argument in arguments)
+    return ibis.udf.scalar.builtin(function, name=name, signature=(kinds, kind))(*arguments)
+
+
 def chained(cells: Sequence[Expr]) -> Expr:
     """A row's hash, by the engine's hash of each cell."""
     found = ibis.literal(0, "int64")
@@ -71,6 +83,7 @@ class Dialect:
         answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
         tables: names of the tables that are there, for an error that names near ones.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
+        why: what a failure of the engine means, in words of our own (a driver's may quote a row); None if unknown.
     """
 
     begin: Callable[[Any], End | None] = lambda backend: None
@@ -82,3 +95,4 @@ class Dialect:
     answer: Callable[[Any], Any] | None = None
     tables: Callable[[Any], Sequence[str]] = lambda backend: backend.list_tables()
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)
+    why: Callable[[Exception], str | None] = lambda error: None
