@@ -21,7 +21,10 @@ from cloister.run.fit import fit, parties
 from cloister.run.request import Request
 from cloister.testing import parametrize
 from cloister.testing.checks.populations import exact_round, gathered, rows
-from tests.sql.engines import TestEngine
+from tests.sql.engines import ENGINES, TestEngine
+
+QUICK = [name for name in ENGINES if name != "pyspark"]
+"""Spark takes a second for each query."""
 
 NAMES = (f"kit{i}" for i in numbers())
 
@@ -48,10 +51,9 @@ class Populations:
 
 
 @pytest.mark.parametrize("materialise", [False, True])
+@pytest.mark.parametrize("engine", [*QUICK, pytest.param("pyspark", marks=pytest.mark.long)], indirect=True)
 @parametrize(registry().load(registry().spec("Population", "sql")), role="Population")
 def test_rows_in_a_database_conform(component: Any, check: Any, engine: TestEngine, materialise: bool) -> None:
-    if materialise and engine.name == "pyspark":
-        pytest.skip("Spark takes a second for each query")
     make = Populations(engine, materialise=materialise)
     try:
         check(component if check.name == "the_registry_says_what_the_class_is" else make)
@@ -69,21 +71,19 @@ def test_files_that_duckdb_reads_conform(component: Any, check: Any, tmp_path: P
     check(component if check.name == "the_registry_says_what_the_class_is" else partial(in_files, tmp_path))
 
 
-def test_a_round_of_compiled_questions_streams_nothing(engine: TestEngine) -> None:
-    """What the kit asks is answered by the engine where it can be."""
+def test_of_a_round_only_what_has_no_form_in_sql_is_streamed(engine: TestEngine) -> None:
     told = list[str]()
     make = Populations(engine, told=told.append)
-    gathered(make(rows(100)), exact_round())
+    found = gathered(make(rows(3000)), exact_round())
     make.close()
+    assert all(map(np.array_equal, found, gathered(Arrays(rows(3000)), exact_round())))
     assert len(told) == 1
     assert "Dealt" in told[0]
 
 
 @pytest.mark.parametrize("materialise", [False, True])
+@pytest.mark.parametrize("engine", QUICK, indirect=True)
 def test_parties_whose_rows_are_in_databases_pool_the_sums_of_all(engine: TestEngine, materialise: bool) -> None:
-    if engine.name == "pyspark":
-        pytest.skip("Spark takes a second for each query")
-
     def pooled(*members: Any) -> Any:
         masked = dict.fromkeys(("counts", "sums"), "masked-gaussian")
         asked = Request(method="gauss-lloyd", k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=4000, seed=1,

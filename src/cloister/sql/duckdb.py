@@ -18,7 +18,8 @@ from cloister.sql.arithmetic import Expr
 from cloister.sql.dialect import HASHES, Dialect, End, as_text, builtin
 
 MEMORY = "512MB"
-"""Of a database that is opened here: what DuckDB keeps of tables, groups and sorted rows; the rest goes to a file."""
+"""Of a database that is opened here: what DuckDB keeps of tables, groups and sorted rows; the rest goes to a file.
+Rounds over 20 million rows of 8 columns then take 740 MB in all, sorted or not."""
 
 
 def settings(threads: int | None = None) -> dict[str, Any]:
