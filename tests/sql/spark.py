@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ def session() -> Iterator[Any]:
     sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed (ibis-framework[pyspark])")
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         pytest.skip("Java is not installed (Debian package: default-jre-headless)")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # whose packages its workers find
     with tempfile.TemporaryDirectory(prefix="spark", ignore_cleanup_errors=True) as folder:
         folders = {"spark.sql.warehouse.dir": f"{folder}/warehouse", "spark.local.dir": folder}
         building = sql.SparkSession.builder.master("local[2]").appName("tests")
