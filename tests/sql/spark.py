@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ def session() -> Iterator[Any]:
     sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed (ibis-framework[pyspark])")
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         pytest.skip("Java is not installed (Debian package: default-jre-headless)")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # whose packages its workers find
     with tempfile.TemporaryDirectory(prefix="spark", ignore_cleanup_errors=True) as folder:
         folders = {"spark.sql.warehouse.dir": f"{folder}/warehouse", "spark.local.dir": folder}
         building = sql.SparkSession.builder.master("local[2]").appName("tests")
@@ -62,7 +64,7 @@ class Spark:
         pa.parquet.write_table(table, file, row_group_size=2000, coerce_timestamps="us")
         quoted = sg.to_identifier(name, quoted=True).sql("spark")
         self.session.read.parquet(str(file)).createOrReplaceTempView(quoted)
-        if not name.isidentifier():  # Ibis reads the name of a table as SQL
+        if not (name.isascii() and name.isidentifier()):  # Ibis reads the name of a table as SQL
             return self.backend.sql(f"SELECT * FROM {quoted}")
         return self.backend.table(name)
 

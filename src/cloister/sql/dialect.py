@@ -30,14 +30,9 @@ def temporary_table(backend: Any, expression: Any) -> tuple[Any, End]:
     """The answer to an expression as a temporary table of the session, by one statement, and what drops it."""
     name = f"cloister_{secrets.token_hex(8)}"
     quoted = sg.to_identifier(name, quoted=True).sql(backend.dialect)
-    _run(backend, f"CREATE TEMPORARY TABLE {quoted} AS {backend.compile(expression)}")
+    backend.raw_sql(f"CREATE TEMPORARY TABLE {quoted} AS {backend.compile(expression)}")
     table = ops.DatabaseTable(name=name, schema=expression.schema(), source=backend, namespace=ops.Namespace())
-    return table.to_expr(), lambda: _run(backend, f"DROP TABLE {quoted}")
-
-
-def _run(backend: Any, statement: str) -> None:
-    """A statement that answers nothing."""
-    backend.raw_sql(statement)
+    return table.to_expr(), lambda: backend.raw_sql(f"DROP TABLE {quoted}")
 
 
 def builtin(name: str, arguments: Sequence[Expr], kind: str) -> Expr:

@@ -15,10 +15,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import ibis
 import ibis.expr.operations as ops
 
 from cloister.sql.arithmetic import Expr
-from cloister.sql.dialect import HASHES, Dialect, End, builtin
+from cloister.sql.dialect import HASHES, Dialect, End, as_text, builtin
 
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Where PySpark writes what the JVM says of an error, which may quote a row."""
@@ -28,6 +29,12 @@ def _hashed(cells: Sequence[Expr]) -> Expr:
     """xxhash64 leaves NULL out: whether a cell is there is hashed beside it."""
     both = [part for cell in cells for part in (cell.isnull(), cell)]
     return builtin("xxhash64", both, "int64") & (HASHES - 1)
+
+
+def _text(column: Expr) -> Expr:
+    """What was bytes has no collation that takes two texts for one."""
+    utf8 = ibis.literal("UTF-8")
+    return builtin("decode", [builtin("encode", [as_text(column), utf8], "binary"), utf8], "string")
 
 
 def _materialised(backend: Any, expression: Any) -> tuple[Any, End]:
@@ -97,4 +104,4 @@ def _unlogged() -> Iterator[None]:
             logger.disabled = disabled
 
 
-SPARK = Dialect(hashed=_hashed, materialise=_materialised, answer=_answer, stream=_batches)
+SPARK = Dialect(hashed=_hashed, text=_text, materialise=_materialised, answer=_answer, stream=_batches)
