@@ -20,8 +20,10 @@ import sqlglot as sg
 SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # many short queries
     "spark.driver.memory": "1g",
     "spark.log.level": "OFF",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -62,7 +64,7 @@ class Spark:
         pa.parquet.write_table(table, file, row_group_size=2000, coerce_timestamps="us")
         quoted = sg.to_identifier(name, quoted=True).sql("spark")
         self.session.read.parquet(str(file)).createOrReplaceTempView(quoted)
-        if not name.isidentifier():  # Ibis reads the name of a table as SQL
+        if not (name.isascii() and name.isidentifier()):  # Ibis reads the name of a table as SQL
             return self.backend.sql(f"SELECT * FROM {quoted}")
         return self.backend.table(name)
 
