@@ -110,5 +110,5 @@ def unseen(columns: Mapping[str, bool], name: str) -> Any:
     if not all([*places, last]) or len(places) > 2:
         raise InvalidInput(f"a table cannot be called '{name}': give NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME")
     schema = {column: "string" if text else "int64" for column, text in columns.items()}  # so that it is cast
-    *catalog, database = places or [None]
-    return ibis.table(schema, name=last, catalog=catalog[0] if catalog else None, database=database)
+    catalog, database = [None, None, *places][-2:]
+    return ibis.table(schema, name=last, catalog=catalog, database=database)

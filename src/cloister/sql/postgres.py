@@ -15,7 +15,7 @@ from ibis.util import gen_name
 
 from cloister.core.errors import InvalidInput
 from cloister.sql.arithmetic import Expr, number
-from cloister.sql.dialect import Dialect, End, chained
+from cloister.sql.dialect import Dialect, End, weighed
 
 LEAST = Decimal(2) ** -1075
 """The nearest double of this decimal is 0."""
@@ -120,6 +120,7 @@ def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.Rec
 
 
 POSTGRES = Dialect(
+<<<<<<< HEAD
     begin=_begun,
     hashed=chained,
     double=_double,
@@ -128,4 +129,7 @@ POSTGRES = Dialect(
     answer=_answer,
     stream=_batches,
     why=_why,
+=======
+    begin=_begun, hashed=weighed, double=_double, fence=_fenced, answer=_answer, stream=_batches, why=_why
+>>>>>>> 1f1dd20206653fa0fe1b37cc29e35d16717104e4
 )

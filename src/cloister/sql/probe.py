@@ -146,7 +146,7 @@ def _trials(t: Any) -> list[tuple[str, Expr, AnyArray]]:
         ("clipped doubles", clipped(t.tie, -1.5, 2.5), np.clip(TIES, -1.5, 2.5)),
         ("the least of doubles", ibis.least(t.tie, t.b, t.a), np.minimum(np.minimum(TIES, A), B)),
         ("the greatest of doubles", ibis.greatest(t.tie, t.b, t.a), np.maximum(np.maximum(TIES, A), B)),
-        ("cases", where_below(t.tie, cuts, [integer(c) for c in choices]), choices[np.digitize(TIES, cuts)]),
+        ("cases", where_below(t.tie, cuts, [*map(integer, choices)]), choices[np.searchsorted(cuts, TIES, "right")]),
         ("choices", selected(t.n & 3, doubles), doubles[LONG & 3]),
         ("missing and infinite cells", _as_integer(usable(t, ("cell",))), FINITE.astype(int)),
         *((
