@@ -120,16 +120,12 @@ def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.Rec
 
 
 POSTGRES = Dialect(
-<<<<<<< HEAD
     begin=_begun,
-    hashed=chained,
+    hashed=weighed,
     double=_double,
     fence=_fenced,
     statement=statement,
     answer=_answer,
     stream=_batches,
     why=_why,
-=======
-    begin=_begun, hashed=weighed, double=_double, fence=_fenced, answer=_answer, stream=_batches, why=_why
->>>>>>> 1f1dd20206653fa0fe1b37cc29e35d16717104e4
 )
