@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
 from typing import Any, TypeAlias, final
 
 import attrs
+import ibis
 import ibis.expr.datatypes as dt
 import ibis.expr.operations as ops
 import sqlglot as sg
@@ -38,6 +40,17 @@ def _run(backend: Any, statement: str) -> None:
     backend.raw_sql(statement)
 
 
+def builtin(name: str, arguments: Sequence[Expr], kind: str) -> Expr:
+    """A function that the engine has and Ibis does not know, of any number of arguments. Args: kind, of its value."""
+
+    def function(*arguments: Any) -> Any: ...
+
+    named = [Parameter(f"a{j}", Parameter.POSITIONAL_OR_KEYWORD) for j in range(len(arguments))]
+    function.__signature__ = Signature(named)  # type: ignore[attr-defined]  # how Ibis is told of many arguments
+    kinds = tuple(argument.type() for argument in arguments)
+    return ibis.udf.scalar.builtin(function, name=name, signature=(kinds, kind))(*arguments)
+
+
 def weighed(cells: Sequence[Expr]) -> Expr:
     """A row's hash, by the engine's hash of each cell: their sum, each times an odd number of its own."""
     hashes = (cell.hash().fill_null(0) & (HASHES // 2 - 1) for cell in cells)
@@ -66,6 +79,7 @@ class Dialect:
         double: numbers, booleans or their texts as doubles, correctly rounded; NULL for what no double holds.
         text: a column's text, whose equality is that of its characters, whatever the column's collation.
         fence: keeps a step a step where an engine would write a computed column out wherever it is used.
+        statement: an expression in the engine's words, given Ibis' backend, connected or not.
         answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
         tables: names of the tables that are there, for an error that names near ones.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
@@ -78,6 +92,7 @@ class Dialect:
     double: Callable[[Expr], Expr] = lambda column: column.cast("float64")
     text: Callable[[Expr], Expr] = as_text
     fence: Fence = lambda table: table
+    statement: Callable[[Any, Any], str] = lambda backend, expression: str(backend.compile(expression))
     answer: Callable[[Any], Any] | None = None
     tables: Callable[[Any], Sequence[str]] = lambda backend: backend.list_tables()
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)

@@ -9,14 +9,13 @@ import os
 import secrets
 from collections.abc import Sequence
 from functools import cache
-from inspect import Parameter, Signature
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import ibis
 
 from cloister.sql.arithmetic import Expr
-from cloister.sql.dialect import HASHES, Dialect, End, as_text
+from cloister.sql.dialect import HASHES, Dialect, End, as_text, builtin
 
 MEMORY = "512MB"
 """Of a database that is opened here: what DuckDB keeps of tables, groups and sorted rows; the rest goes to a file."""
@@ -60,12 +59,7 @@ def _transaction(backend: Any) -> Any:
 
 
 def _hashed(cells: Sequence[Expr]) -> Expr:
-    def row(*cells: Any) -> Any: ...
-
-    named = [Parameter(f"c{j}", Parameter.POSITIONAL_OR_KEYWORD) for j in range(len(cells))]
-    row.__signature__ = Signature(named)  # type: ignore[attr-defined]  # how Ibis is told of many arguments
-    kinds = tuple(cell.type() for cell in cells)
-    return ibis.udf.scalar.builtin(row, name="hash", signature=(kinds, "uint64"))(*cells) & (HASHES - 1)
+    return builtin("hash", cells, "uint64") & (HASHES - 1)
 
 
 def _batches(expression: Any, size: int) -> Any:
