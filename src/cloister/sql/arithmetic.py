@@ -47,9 +47,9 @@ def squared(row: Sequence[Expr]) -> Expr:
     return total([x * x for x in row])
 
 
-def rounded(x: Expr) -> Expr:
-    """The nearest integer, ties to the even one. Args: x, at most 2^51."""
-    return (x + number(TO_EVEN)) - number(TO_EVEN)
+def rounded(x: Expr, unit: float = 1.0) -> Expr:
+    """The nearest multiple of the unit, ties to the even one. Args: x, at most 2^51 units; unit, a power of two."""
+    return (x + number(TO_EVEN * unit)) - number(TO_EVEN * unit)
 
 
 def floored(x: Expr) -> Expr:
@@ -57,19 +57,25 @@ def floored(x: Expr) -> Expr:
     return x.floor().cast("float64")
 
 
+def integer(value: int) -> Expr:
+    """An integer of 64 bits, as it is."""
+    return ibis.literal(int(value), "int64")
+
+
 def truncated(x: Expr) -> Expr:
     """The integer next to it towards zero, as a double."""
     return ibis.ifelse(x < 0, -floored(-x), floored(x))
 
 
-def clipped(x: Expr, low: Expr, high: Expr) -> Expr:
-    return ibis.greatest(ibis.least(x, high), low)
+def clipped(x: Expr, low: float, high: float) -> Expr:
+    """Within low and high. Args: x, a column, since it is written out three times: greatest(least()) is slower."""
+    return ibis.ifelse(x > number(high), number(high), ibis.ifelse(x < number(low), number(low), x))
 
 
-def where_below(x: Expr, cuts: Sequence[int] | Ints, values: Sequence[Any]) -> Expr:
-    """values[i], with i how many of the ascending cuts (m,) are at most x. Args: values (m + 1), integers."""
+def where_below(x: Expr, cuts: Sequence[float] | Ints | Floats, values: Sequence[Expr]) -> Expr:
+    """values[i], with i how many of the ascending cuts (m,) are at most x. Args: values (m + 1), expressions."""
     if len(values) == 1:
-        return ibis.literal(int(values[0]), "int64")
+        return values[0]
     middle = len(cuts) // 2
     return ibis.ifelse(
         x < number(cuts[middle]),
@@ -78,9 +84,10 @@ def where_below(x: Expr, cuts: Sequence[int] | Ints, values: Sequence[Any]) -> E
     )
 
 
-def selected(index: Expr, values: Sequence[float] | Ints | Floats) -> Expr:
-    """values[index]. Args: index, from 0 to len(values) - 1 (the nearest of these elsewhere)."""
-    if len(values) == 1:
+def selected(index: Expr, values: Sequence[float] | Ints | Floats, first: int = 0) -> Expr:
+    """values[index - first], a double. Args: index, an integer (if it is beyond the ends, the nearest of these)."""
+    if all(value == values[0] for value in values):
         return number(values[0])
     middle = len(values) // 2
-    return ibis.ifelse(index < middle, selected(index, values[:middle]), selected(index, values[middle:]))
+    low, high = selected(index, values[:middle], first), selected(index, values[middle:], first + middle)
+    return ibis.ifelse(index < first + middle, low, high)

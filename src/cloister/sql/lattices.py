@@ -1,12 +1,29 @@
-"""Rows put on the lattice in SQL: the domains of ``docs/reference/format.md``, operation for operation."""
+"""Rows put on the lattice in SQL: the domains of ``docs/reference/format.md``, operation for operation.
+
+Some engines refuse a difference, product or quotient that is beyond all doubles, or so small that it becomes zero,
+where IEEE gives infinity and zero. Rows are moved before that, to where they are snapped to the same point; why that is
+so stands at each kind.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-from cloister.sql.arithmetic import clipped, number, rounded
+import attrs
+import ibis
+import numpy as np
+
+from cloister.core.frames import GRADES, OCTAVES, STEPS
+from cloister.core.lattice import Bound
+from cloister.sql.arithmetic import Expr, clipped, floored, number, rounded, where_below
 from cloister.sql.bundles import Description, NotCompiled
+from cloister.sql.features import LARGEST
+from cloister.sql.shrinking import shrunk
 from cloister.sql.stage import Stage
+
+FAR = 2.0**80
+"""Lattice steps that a row's column may be away from the middle of a ball."""
 
 
 def snapped(stage: Stage, domain: Description) -> Stage:
@@ -17,16 +34,121 @@ def snapped(stage: Stage, domain: Description) -> Stage:
 
 
 def _box(stage: Stage, domain: Description) -> Stage:
-    unit = float(domain["unit"])
-    ends = zip(domain["lower"], domain["upper"], domain["middle"], domain["sides"], strict=True)
-    return stage.moved([
-        clipped(
-            rounded((clipped(x, number(low), number(high)) - number(middle)) * number(1 / unit)),
-            number(-side), number(side),
-        )
-        for x, (low, high, middle, side) in zip(stage.x, ends, strict=True)
+    """x = clip(round((clip(row, lower, upper) - middle) / unit), -sides, sides).
+
+    round(a / unit) is the nearest multiple of the unit, over the unit: of powers of two all quotients are exact, and
+    nothing that is divided is smaller than the unit, unless it is zero. All steps grow with the row: where the ends of
+    a column come to lie within its sides, all rows do.
+    """
+    unit, sides = float(domain["unit"]), domain["sides"]
+    ends = list(zip(domain["lower"], domain["upper"], domain["middle"], sides, strict=True))
+    stage = stage.moved([
+        rounded(clipped(x, low, high) - number(middle), unit) * number(1 / unit)
+        for x, (low, high, middle, _) in zip(stage.x, ends, strict=True)
     ])  # fmt: skip
+    beyond = {
+        j for j, (low, high, middle, side) in enumerate(ends)
+        if round((high - middle) / unit) > side or round((low - middle) / unit) < -side
+    }  # fmt: skip
+    if beyond:
+        clips = [clipped(x, -sides[j], sides[j]) if j in beyond else x for j, x in enumerate(stage.x)]
+        stage = stage.moved(clips)
+    return attrs.evolve(stage, bound=_of_box(sides))
 
 
-KINDS: dict[str, Callable[[Stage, Description], Stage]] = {"box": _box}
+def _of_box(sides: list[int]) -> Bound:
+    norm = Bound(math.isqrt(sum(side**2 for side in sides) - 1) + 1 if any(sides) else 1, len(sides))
+    return attrs.evolve(norm, l1=max(1, min(norm.implied, sum(sides))))
+
+
+def _ball(stage: Stage, domain: Description) -> Stage:
+    """a = clip((row - middle) / unit, -2^80, 2^80); f = min(1, R / max(1, |a_0|, ...)); x = shrink(round(a f), R).
+
+    Differences are clipped before they are divided by the unit, which is exact. Those below a quarter of the unit are
+    taken for 0: f is at most 1, so that they are rounded to 0, and they are not the largest of 1 and the others.
+    """
+    unit, reach = float(domain["unit"]), int(domain["max_norm"])
+    stage = _differences(stage, domain["middle"], [FAR * unit] * len(stage.row))
+    stage = stage.moved([_without_tiny(x, unit / 4) * number(1 / unit) for x in stage.x])
+    stage, (factor,) = stage.add(number(reach) / ibis.greatest(number(reach), *(x.abs() for x in stage.x)))
+    stage = stage.moved([rounded(x * stage[factor]) for x in stage.x])
+    bound = Bound(reach, len(stage.row))
+    return attrs.evolve(shrunk(stage, bound, bound.implied + 1), bound=bound)
+
+
+def _reframed(stage: Stage, domain: Description) -> Stage:
+    """The cube's lattice row of q = (row - offset) / scale, which the cube clips to -1 .. 1.
+
+    So differences may be clipped to -scale .. scale: scale / scale is 1, and quotients grow with what is divided. Those
+    below scale / 2^60 are taken for 0, which the cube snaps both to: its middle is 0, and its unit above 2^-40.
+    """
+    then, d = domain["then"], len(domain["offset"])
+    if not (
+        then["kind"] == "box" and then["unit"] > 2.0**-40 and list(then["middle"]) == [0.0] * d
+        and list(then["lower"]) == [-1.0] * d and list(then["upper"]) == [1.0] * d and min(domain["scale"]) > 0
+    ):  # fmt: skip
+        raise NotCompiled("rows in frames of other domains than the cube have no form in SQL")
+    scales = domain["scale"]
+    stage = _differences(stage, domain["offset"], scales)
+    stage = stage.moved([
+        _without_tiny(x, scale * 2.0**-60) / number(scale) for x, scale in zip(stage.x, scales, strict=True)
+    ])  # fmt: skip
+    return _box(stage, then)
+
+
+def _graded(stage: Stage, domain: Description) -> Stage:
+    """The grade of a = |row[j]|, 256 i + floor(256 (a / 2^(i - 64) - 1)) in octave i, 2^(i - 64) <= a < 2^(i - 63).
+
+    All products are exact: of powers of two, and of a number in its own octave.
+    """
+    raw, columns = stage.row, domain["columns"]
+    others = snapped(stage, domain["others"])
+    assert others.bound is not None
+    most = float(np.nextafter(2.0**OCTAVES, 0))
+    sizes, names = others.add(*(others[raw[j]].abs() for j in columns))
+    sizes, names = sizes.add(*(clipped(sizes[name], 2.0**-OCTAVES, most) for name in names))
+    octaves = range(2 * OCTAVES)
+    cuts = [2.0 ** (i - OCTAVES) for i in octaves[1:]]
+    found = dict[int, Expr]()
+    for j, name in zip(columns, names, strict=True):
+        steps = sizes[name] * where_below(sizes[name], cuts, [number(STEPS * 2.0 ** (OCTAVES - i)) for i in octaves])
+        found[j] = floored(steps) + where_below(sizes[name], cuts, [number(STEPS * (i - 1)) for i in octaves])
+    sizes = sizes.moved([found.get(j, x) for j, x in enumerate(sizes.x)])
+    signed = sizes.moved([
+        ibis.ifelse(sizes[raw[j]] < 0, number(-1) - x, x) if j in found else x for j, x in enumerate(sizes.x)
+    ])  # fmt: skip
+    longest = math.isqrt(others.bound.l2**2 + len(columns) * GRADES**2) + 1
+    return attrs.evolve(signed, bound=Bound(longest, len(raw)))
+
+
+def _differences(stage: Stage, middles: list[float], most: list[float]) -> Stage:
+    """clip(x - middle, -most, most). x is moved first to where that is beyond most already, if it is farther: rounded
+    differences grow with x too."""
+    ends = list(zip(middles, most, strict=True))
+    stage = stage.moved([
+        clipped(x, -_beyond(-middle, far), _beyond(middle, far)) - number(middle)
+        for x, (middle, far) in zip(stage.x, ends, strict=True)
+    ])  # fmt: skip
+    return stage.moved([clipped(x, -far, far) for x, (_, far) in zip(stage.x, ends, strict=True)])
+
+
+def _beyond(middle: float, most: float) -> float:
+    """A number whose difference from the middle is at least ``most``, and finite; or else the largest of all."""
+    step, found = most, min(middle + most, LARGEST)
+    while found - middle < most and found < LARGEST:
+        step *= 2
+        found = min(middle + step, LARGEST)
+    if not math.isfinite(found - middle):
+        raise NotCompiled("bounds of this size have no form in SQL")
+    return found
+
+
+def _without_tiny(x: Expr, least: float) -> Expr:
+    """x, or 0 where it is nearer to 0 than this."""
+    return ibis.ifelse(x.abs() < number(least), number(0), x)
+
+
+KINDS: dict[str, Callable[[Stage, Description], Stage]] = {
+    "box": _box, "ball": _ball, "reframed": _reframed, "graded": _graded,
+}  # fmt: skip
 """How each kind of domain is compiled."""

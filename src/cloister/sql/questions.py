@@ -10,8 +10,9 @@ import numpy as np
 
 from cloister.core.questions import OpenedQuestion
 from cloister.core.types import Ints
-from cloister.sql.buckets import Located, located
+from cloister.sql.buckets import located
 from cloister.sql.bundles import Described
+from cloister.sql.located import Located
 from cloister.sql.stage import Stage
 from cloister.sql.vectors import Summed, summed
 

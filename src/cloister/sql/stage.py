@@ -8,6 +8,7 @@ from typing import Any, Self, TypeAlias, final
 
 import attrs
 
+from cloister.core.lattice import Bound
 from cloister.sql.arithmetic import Expr
 
 Fence: TypeAlias = Callable[[Any], Any]
@@ -23,12 +24,14 @@ class Stage:
         table: of Ibis.
         row: names of the columns (d,) that hold the rows, as doubles.
         fence: keeps a step a step.
+        bound: norms that no row is beyond, once rows are on the lattice: public, they are of the domain.
         names: of columns that are still to be made.
     """
 
     table: Any
     row: tuple[str, ...]
     fence: Fence
+    bound: Bound | None = None
     names: Any = attrs.field(factory=count, repr=False)
 
     @property
