@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scale import COLUMNS, K, opened, resident, spent, write
+from scale import K, opened, resident, spent, write
 
 WAYS = {
     "files": "our own pass over Parquet",

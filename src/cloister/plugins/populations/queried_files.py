@@ -70,8 +70,9 @@ class QueriedFiles:
         kinds = {name: None if self.selection.category(name) else "DOUBLE" for name in self.selection.used}
         self._parquet = ParquetTable(_alike(self._files.paths, kinds), kinds, Threads(threads).many or allowed())
         self._table = SqlTable(
-            self._parquet.table, self.selection.used, missing, categories=self.selection.recorded(), told=told
-        )
+            self._parquet.table, self.selection.used, missing, categories=self.selection.recorded(), guarded=True,
+            told=told,
+        )  # fmt: skip
 
     @property
     def dimension(self) -> int:
