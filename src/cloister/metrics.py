@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.core.labelling import Labelling
 from cloister.core.threads import Threads
 from cloister.core.types import AnyArray, Floats, Ints
 
@@ -228,12 +229,17 @@ def evaluate(rows: ArrayLike, centers: ArrayLike, reference: ArrayLike | None = 
     )  # fmt: skip
 
 
-def labels(rows: ArrayLike, centers: ArrayLike, threads: int | None = None) -> Ints:
+def labels(
+    rows: ArrayLike, centers: ArrayLike, threads: int | None = None, units: ArrayLike | None = None
+) -> Ints:  # fmt: skip
     """Index (n,) of every row's nearest centre; of equal centres the first. Computed from raw rows: NOT private.
 
-    Args: rows (n, d), centers (k, d), threads (None: as many as BLAS may take).
+    A row's label depends on that row alone, and is the same in SQL: ``core.labelling`` has the formula.
+
+    Args: rows (n, d), centers (k, d), threads (None: as many as BLAS may take), units (d,) of distances, column by
+    column (None: 1).
     """
-    return _labels(*_fitting(rows, centers), threads)
+    return _labels(*_fitting(rows, centers), threads, None if units is None else _list("units", units))
 
 
 def distances(rows: ArrayLike, centers: ArrayLike, threads: int | None = None) -> Floats:
@@ -273,21 +279,18 @@ _CANCELLED = 2.0**-20
 class _About:
     """Centres about their mean, ready for products with rows (m, d + 1) whose last cell is 1.
 
-    Args: middle (d,), centers (k, d) less the middle, slopes (k, d + 1): <x, slope> = |c|^2 - 2 x'c, first (k,): which
-        centre is the first that equals this one.
+    Args: middle (d,), centers (k, d) less the middle, slopes (k, d + 1): <x, slope> = |c|^2 - 2 x'c.
     """
 
     middle: Floats
     centers: Floats
     slopes: Floats
-    first: Ints
 
     @classmethod
     def of(cls, centers: Floats) -> _About:
         middle = centers.mean(axis=0)
         c = centers - middle
-        _, first, which = np.unique(c, axis=0, return_index=True, return_inverse=True)
-        return cls(middle, c, np.column_stack([-2 * c, np.square(c).sum(axis=1)]), first[which.ravel()])
+        return cls(middle, c, np.column_stack([-2 * c, np.square(c).sum(axis=1)]))
 
     def moved(self, rows: AnyArray) -> Floats:
         x = np.ones((len(rows), len(self.middle) + 1))
@@ -303,40 +306,23 @@ def _parts(rows: AnyArray, centers: Floats) -> list[slice]:
 def _nearest(rows: AnyArray, centers: Floats, threads: int | None = None) -> Iterator[tuple[Ints, Floats]]:
     """Label and squared distance of every row's nearest centre, a chunk at a time.
 
-    The product picks the centre, and the distance to it is computed from the difference.
+    The distance to it is computed from the difference.
     """
-    about = _About.of(centers)
+    labelling = Labelling.of(centers)
 
     def near(part: slice) -> tuple[Ints, Floats]:
-        x = about.moved(rows[part])
-        label = _picked(x, about, part.start)
-        away = x[:, :-1] - about.centers[label]
+        label = labelling.labels(rows[part], part.start)
+        away = np.subtract(rows[part], centers[label], dtype=np.float64)
         return label, np.einsum("ij,ij->i", away, away)
 
     return Threads(threads).run(near, _parts(rows, centers))
 
 
-def _picked(x: Floats, about: _About, first: int) -> Ints:
-    """Labels of rows (m, d + 1). A centre's index takes the place of the last bits of |c|^2 - 2 x'c, so that one
-    minimum gives both: a relative change of k 2^-52, of the order of rounding errors."""
-    low = (1 << (len(about.slopes) - 1).bit_length()) - 1
-    with np.errstate(over="ignore", invalid="ignore"):
-        packed = about.slopes @ x.T
-        bits = packed.view(np.int64)
-        bits &= ~low
-        bits |= np.arange(len(bits))[:, None]
-        least = packed.min(axis=0)
-    if not np.isfinite(least).all():
-        _check_finite("rows", x, first)
-    found: Ints = about.first[least.view(np.int64) & low]
-    return found
-
-
-def _labels(rows: AnyArray, centers: Floats, threads: int | None = None) -> Ints:
-    out, about = np.empty(len(rows), np.int64), _About.of(centers)
+def _labels(rows: AnyArray, centers: Floats, threads: int | None = None, units: Floats | None = None) -> Ints:
+    out, labelling = np.empty(len(rows), np.int64), Labelling.of(centers, units)
 
     def fill(part: slice) -> None:
-        out[part] = _picked(about.moved(rows[part]), about, part.start)
+        out[part] = labelling.labels(rows[part], part.start)
 
     for _ in Threads(threads).run(fill, _parts(rows, centers)):
         pass

@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 Rows = Annotated[
     list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
 ]
+RowsOrAddress = Annotated[
+    list[str],
+    typer.Argument(
+        help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes; or a database's address, such as "
+        "duckdb:///lake.db, with --table."
+    ),
+]
+TableName = Annotated[
+    str | None,
+    typer.Option("--table", help="The table or view at the address: NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME."),
+]
 PlanFolder = Annotated[Path, typer.Argument(help="Folder of the plan.")]
 PlanFile = Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")]
 Columns = Annotated[
@@ -272,6 +283,18 @@ def tell_columns(population: Any) -> None:
     """Say which columns are used and which are left out, before anything is spent; nothing where none has a name."""
     if population.selection.by_name:
         say(plain(population.selection.words))
+
+
+def told_once() -> Callable[[str], None]:
+    """What says each of its texts once, as a note: a population tells the same in every round."""
+    before = set[str]()
+
+    def told(text: str) -> None:
+        if text not in before:
+            before.add(text)
+            say(f"note: {plain(text)}")
+
+    return told
 
 
 def names(text: str | None) -> list[str] | None:

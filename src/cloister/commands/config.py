@@ -12,7 +12,7 @@ from cloister.core.errors import InvalidInput, UnknownName
 
 TEXTS = {
     "method", "trust", "missing", "ledger", "dataset", "out", "engine", "scheduler", "user_column", "delimiter",
-    "encoding",
+    "encoding", "table",
 }  # fmt: skip
 """Options whose value in a config file must be text."""
 

@@ -13,6 +13,7 @@ from cloister.commands.common import (
     Centers,
     Delimiter,
     Encoding,
+    TableName,
     TrustModel,
     listed_values,
     names,
@@ -37,13 +38,14 @@ def explain(
         "ball:RADIUS.")],
     public_rows: Annotated[int | None, typer.Option("--rows", parser=whole, metavar="<int>", help="Public number of "
         "rows; by default a noisy count would be asked for.")] = None,
-    rows: Annotated[list[str] | None, typer.Argument(help="Files whose columns are meant: only their names are "
-        "read.")] = None,
+    rows: Annotated[list[str] | None, typer.Argument(help="Files whose columns are meant, or a database's "
+        "address with --table: only names and types of columns are read.")] = None,
     dimension: Annotated[int | None, typer.Option(help="Number of columns, instead of files.")] = None,
     columns: Annotated[str | None, typer.Option(help="Names of the columns, separated by commas.")] = None,
     category: Categories = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    table: TableName = None,
     method: Annotated[str, typer.Option(help="Which algorithm; auto shows all candidates.")] = "auto",
     trust: TrustModel = None,
     delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee.")] = 0.0,
@@ -63,8 +65,9 @@ def explain(
         zoom=share_or_word(zoom), scale=scale, rows_per_user=rows_per_user,
         components=pairs(wire, "--with"), options=pairs(values, "--set"), not_private=True,
     )  # fmt: skip
-    table = _table(rows, names(columns), dimension, listed_values(category), bounds, delimiter, encoding)
-    found = explained(request, table.features, table)
+    form = {"delimiter": delimiter, "encoding": encoding, "table": table}
+    chosen = _table(rows, names(columns), dimension, listed_values(category), bounds, form)
+    found = explained(request, chosen.features, chosen)
     if as_json:
         print_json(found.as_dict())
     else:
@@ -73,20 +76,23 @@ def explain(
 
 def _table(
     files: list[str] | None, named: list[str] | None, dimension: int | None, categories: dict[str, list[str]],
-    bounds: str, delimiter: str | None, encoding: str | None,
+    bounds: str, form: dict[str, str | None],
 ) -> Selection:  # fmt: skip
-    """The columns, from what was given. Raises: InvalidInput: nothing, or things that do not go together."""
+    """The columns, from what was given. Args: form (options of ``source``, about files and databases).
+
+    Raises: InvalidInput: nothing, or things that do not go together.
+    """
     from cloister.core.columns import TableColumn, select
     from cloister.run.fit import source
 
     if files and dimension is None:
         with closing(
-            source(files, named, "refuse", categories=categories, bounds=bounds, delimiter=delimiter, encoding=encoding)
+            source(files, named, "refuse", categories=categories, bounds=bounds, **form)  # type: ignore[arg-type]  # texts
         ) as population:
             tell_columns(population)
             return cast("Selection", population.selection)
-    if not files and (delimiter is not None or encoding is not None):
-        raise InvalidInput("delimiter and encoding are for CSV files: leave them out")
+    if not files and any(value is not None for value in form.values()):
+        raise InvalidInput("delimiter and encoding are for CSV files, table for a database: leave them out")
     if named is not None and not files and dimension is None:
         if not all(named):
             raise InvalidInput("a column has no name: give --columns a,b,c")

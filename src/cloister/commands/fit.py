@@ -17,8 +17,9 @@ from cloister.commands.common import (
     Columns,
     Delimiter,
     Encoding,
-    Rows,
+    RowsOrAddress,
     Scheduler,
+    TableName,
     TrustModel,
     Workers,
     listed_values,
@@ -31,6 +32,7 @@ from cloister.commands.common import (
     share_or_word,
     show,
     tell_columns,
+    told_once,
     whole,
 )
 from cloister.commands.config import flag, merged, read_config, typed
@@ -45,7 +47,7 @@ Missing = Annotated[str | None, typer.Option(help="Rows with missing or infinite
 
 
 def fit(
-    rows: Rows,
+    rows: RowsOrAddress,
     k: Centers = None,
     method: Annotated[str | None, typer.Option(help="Which algorithm; see 'cloister list Method'. Default: auto, "
         "the one that predicts the least error.")] = None,
@@ -65,6 +67,9 @@ def fit(
     category: Categories = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    table: TableName = None,
+    materialise: Annotated[bool, typer.Option("--materialise", help="Copy the table's columns into a temporary table "
+        "first, so that all rounds see the same rows.")] = False,
     wire: Annotated[list[str] | None, typer.Option("--with", help="slot=component, e.g. counts=discrete-laplace. "
         "Repeatable.")] = None,
     values: Annotated[list[str] | None, typer.Option("--set", help="option=value, e.g. rounds=5. Repeatable.")] = None,
@@ -107,6 +112,7 @@ def fit(
         "with": pairs(wire, "--with"), "set": pairs(values, "--set"), "engine": engine, "workers": workers,
         "scheduler": scheduler, "threads": threads,
         "category": listed_values(category), "delimiter": delimiter, "encoding": encoding,
+        "table": table, "materialise": materialise or None,
         "pooled": pooled or None, "user_column": user_column, "rows_per_user": rows_per_user,
     }  # fmt: skip
     o = merged(given, read_config(config))
@@ -119,6 +125,7 @@ def fit(
     spread = {
         "engine": o["engine"], "scheduler": o["scheduler"], "users": o["user_column"],
         "categories": o["category"], "bounds": o["bounds"], "delimiter": o["delimiter"], "encoding": o["encoding"],
+        "table": o["table"], "materialise": flag(o["materialise"], "materialise"), "told": told_once(),
         **{name: None if o[name] is None else typed(o[name], int, name) for name in ("workers", "threads")},
     }  # fmt: skip
     with ending(standing.how, standing.open), progress() as (advance, started), ExitStack() as held:

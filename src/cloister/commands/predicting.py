@@ -125,9 +125,8 @@ class Labels:
                 )
             labels, away = np.full(len(rows), UNUSED), np.full(len(rows), np.nan)
             if whole.any():
-                own = rows[whole] / units
-                labels[whole] = metrics.labels(own, centers)
-                away[whole] = np.linalg.norm(own - centers[labels[whole]], axis=1)
+                labels[whole] = metrics.labels(rows[whole], self.result.centers, units=self.result.units)
+                away[whole] = np.linalg.norm(rows[whole] / units - centers[labels[whole]], axis=1)
             self._sizes += np.bincount(labels[whole], minlength=len(centers))
             self._unused += int((~whole).sum())
             yield labels, away, cells

@@ -155,10 +155,10 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """Index (n,) of the nearest released centre of each row of X; -1 for rows that cannot be used, if ``missing``
         is 'drop'. NOT private: it tells about the rows you pass."""
         with refusing():
-            rows, used, centers = self._measured(X)
+            rows, used = self._usable(X)
             labels = np.full(len(used), -1)
             if used.any():
-                labels[used] = metrics.labels(rows, centers, self.threads)
+                labels[used] = metrics.labels(rows, self.cluster_centers_, self.threads, self.result_.units)
         return labels
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Ints:  # noqa: N803
@@ -187,15 +187,20 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def _measured(self, rows: Any) -> tuple[AnyArray, Bools, Floats]:
         """Rows that can be used, which ones they are, and the centres, each column in the run's unit of distance."""
-        check_is_fitted(self)
-        checked, units = self._features(rows), self.result_.units
-        used: Bools = np.ones(len(checked), bool)
-        if self.missing == "drop":
-            np.isfinite(checked).all(axis=1, out=used)
-        checked = checked if used.all() else checked[used]
+        checked, used = self._usable(rows)
+        units = self.result_.units
         if units is None:
             return checked, used, self.cluster_centers_
         return checked / units.astype(checked.dtype), used, self.cluster_centers_ / units
+
+    def _usable(self, rows: Any) -> tuple[AnyArray, Bools]:
+        """Rows that can be used, and which ones they are."""
+        check_is_fitted(self)
+        checked = self._features(rows)
+        used: Bools = np.ones(len(checked), bool)
+        if self.missing == "drop":
+            np.isfinite(checked).all(axis=1, out=used)
+        return checked if used.all() else checked[used], used
 
     def _features(self, rows: Any) -> AnyArray:
         """New rows (n, d) as they were clustered. Data frames whose columns were chosen by name may have others."""

@@ -27,7 +27,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Population, Session, forecast
 from cloister.core.shuffling import refuse_few
 from cloister.core.trust import TRUSTS
-from cloister.run import centers, users
+from cloister.run import centers, databases, users
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.cautions import before
@@ -45,23 +45,39 @@ def source(
     rows: Any, columns: Sequence[Any] | None, missing: str, progress: Callable[[int], None] | None = None,
     engine: str | None = None, workers: int | None = None, scheduler: str | None = None, threads: int | None = None,
     users: Any = None, categories: Mapping[str, Any] | None = None, bounds: Any = None, delimiter: str | None = None,
-    encoding: str | None = None,
+    encoding: str | None = None, table: str | None = None, materialise: bool = False,
+    told: Callable[[str], None] | None = None,
 ) -> Any:  # fmt: skip
-    """The population for rows in memory, or for a path, several paths or a pattern of files. Reads column names only.
+    """The population for rows in memory; for a path, several paths or a pattern of files; for a table of a database, by
+    the address or as a table of Ibis. Reads column names only.
 
     Args: engine ('serial', 'processes', 'dask' or 'duckdb', for files; ``workers`` and ``scheduler`` go with the second
         and third), threads (that work on a pass; by default as many as BLAS may take; no result depends on them), users
         (the column that names each row's user, or for rows in memory those names), categories (public values by column:
         ``core.categories``), bounds (if they name columns, those are used where ``columns`` is None), delimiter and
-        encoding (of CSV files).
+        encoding (of CSV files), table (its name, at an address), materialise (whether the engine works on a temporary
+        copy of it), told (told what the holder of rows in a database should know).
     """
     if missing not in {"refuse", "drop"}:
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
+    databases.refuse_relation(rows)
+    written = {"delimiter": delimiter, "encoding": encoding}
+    given = {"engine": engine, "workers": workers, "scheduler": scheduler}
+    common: dict[str, Any] = {
+        "columns": columns, "missing": missing, "progress": progress, "users": users, "categories": categories,
+        "bounded": named_in(bounds),
+    }  # fmt: skip
+    if databases.in_database(rows):
+        common |= {"told": told} | ({"materialise": True} if materialise else {})
+        return databases.table_population(rows, table, threads, given | written, common)
+    if table is not None or materialise:
+        raise InvalidInput(
+            "table and materialise go with a database's address, such as duckdb:///lake.db: leave them out"
+        )
     paths = [rows] if isinstance(rows, (str, Path)) else rows
     files = isinstance(paths, (list, tuple)) and bool(paths) and all(isinstance(p, (str, Path)) for p in paths)
     name = "arrays" if not files else "queried-files" if engine == "duckdb" else "files"
     kind = registry().load(registry().spec("Population", name))
-    given = {"engine": engine, "workers": workers, "scheduler": scheduler}
     spread: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if spread and not files:
         raise InvalidInput(f"engine, workers and scheduler apply to files only: leave out {', '.join(spread)}")
@@ -69,13 +85,11 @@ def source(
         if len(spread) > 1:
             raise InvalidInput("engine 'duckdb' has threads (--threads), and no workers or scheduler: leave them out")
         spread = {}
-    written = {"delimiter": delimiter, "encoding": encoding}
     if files:
         spread |= written
     elif any(value is not None for value in written.values()):
         raise InvalidInput("delimiter and encoding are for CSV files: leave them out")
-    spread |= {"threads": threads, "users": users, "categories": categories, "bounded": named_in(bounds)}
-    return kind(paths if files else rows, columns=columns, missing=missing, progress=progress, **spread)
+    return kind(paths if files else rows, threads=threads, **common, **spread)
 
 
 def parties(members: Mapping[str, Any]) -> Any:

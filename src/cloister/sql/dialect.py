@@ -69,6 +69,7 @@ class Dialect:
         text: a column's text, whose equality is that of its characters, whatever the column's collation.
         fence: keeps a step a step where an engine would write a computed column out wherever it is used.
         answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
+        tables: names of the tables that are there, for an error that names near ones.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
     """
 
@@ -79,4 +80,5 @@ class Dialect:
     text: Callable[[Expr], Expr] = as_text
     fence: Fence = lambda table: table
     answer: Callable[[Any], Any] | None = None
+    tables: Callable[[Any], Sequence[str]] = lambda backend: backend.list_tables()
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)

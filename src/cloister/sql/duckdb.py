@@ -81,4 +81,9 @@ def _text(column: Expr) -> Expr:
     return DECODE(ENCODE(as_text(column)))
 
 
-DUCKDB = Dialect(begin=_begun, hashed=_hashed, text=_text, stream=_batches)
+def _tables(backend: Any) -> list[str]:
+    found = backend.con.sql("SELECT table_name FROM information_schema.tables").fetchall()
+    return [name for (name,) in found]
+
+
+DUCKDB = Dialect(begin=_begun, hashed=_hashed, text=_text, tables=_tables, stream=_batches)

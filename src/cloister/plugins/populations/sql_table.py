@@ -62,6 +62,7 @@ class SqlTable:
             read, and ``close`` drops.
         guarded: whether somebody else makes sure that rows do not change while a run lasts: hashes are not compared.
         told: called with what its holder should know.
+        owned: whether the connection is this object's, which ends it in ``close``.
 
     Attributes: columns, selection, dimension, has_users: as of ``Files``.
 
@@ -73,10 +74,10 @@ class SqlTable:
         progress: Progress | None = None, users: str | None = None, categories: Mapping[str, Any] | None = None,
         bounded: Sequence[str] | None = None, threads: int | None = None,
         told: Callable[[str], None] | None = None, materialise: bool = False,
-        guarded: bool = False,
+        guarded: bool = False, owned: bool = False,
     ) -> None:  # fmt: skip
         self._missing: Missing = as_missing(missing)
-        self._progress, self._told = progress, told
+        self._progress, self._told, self._owned = progress, told, owned
         self._users, self.has_users = users, users is not None
         self.selection = select(table_columns(table), columns, categories, bounded, users)
         self.columns = self.selection.features
@@ -99,6 +100,8 @@ class SqlTable:
         Raises: InvalidInput: the engine fails, there are no rows, too many, or missing or infinite cells that were not
             to be dropped.
         """
+        if self._progress is not None:
+            self._progress(0)  # the engine does not tell how far it is: the bar moves until it is done
         rows, found = self._counted()
         refuse_too_many(rows)
         if self._missing == "refuse" and found.rows < rows:
@@ -161,9 +164,14 @@ class SqlTable:
         return summaries
 
     def close(self) -> None:
-        """End the snapshot, or drop the copy of the rows; the next round begins another, of the same rows."""
+        """End the snapshot, or drop the copy of the rows, and end the connection if it is this object's; the next round
+        of another's begins a new one, of the same rows."""
         self._rows = None
-        self._database.close()
+        try:
+            self._database.close()
+        finally:
+            if self._owned:
+                self._database.backend.disconnect()
 
     def __enter__(self) -> Self:
         return self
