@@ -15,7 +15,7 @@ import numpy as np
 
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
-from cloister.sql.arithmetic import Expr, clipped, floored, number, rounded, selected, truncated, where_below
+from cloister.sql.arithmetic import Expr, clipped, floored, integer, number, rounded, selected, truncated, where_below
 from cloister.sql.dialect import HASHES, Dialect
 from cloister.sql.features import usable
 
@@ -139,9 +139,9 @@ def _trials(t: Any) -> list[tuple[str, Expr, AnyArray]]:
         ("doubles as integers of 64 bits", t.whole.cast("int64"), WHOLE.astype(int)),
         ("integers as doubles", (t.n & (2**52 - 1)).cast("float64"), (LONG & (2**52 - 1)).astype(float)),
         ("bits of integers", t.n & (2**40 - 1), LONG & (2**40 - 1)),
-        ("clipped doubles", clipped(t.tie, t.b, t.a), np.maximum(np.minimum(TIES, A), B)),
+        ("clipped doubles", clipped(t.tie, -1.5, 2.5), np.clip(TIES, -1.5, 2.5)),
         ("least doubles", ibis.least(t.tie, t.b, t.a), np.minimum(np.minimum(TIES, A), B)),
-        ("cases", where_below(t.tie, cuts, choices.tolist()), choices[np.searchsorted(cuts, TIES, "right")]),
+        ("cases", where_below(t.tie, cuts, [integer(c) for c in choices]), choices[np.searchsorted(cuts, TIES, "right")]),
         ("choices", selected(t.n & 3, doubles), doubles[LONG & 3]),
         ("missing and infinite cells", usable(t, ("cell",)).cast("int64"), FINITE.astype(int)),
         *((
