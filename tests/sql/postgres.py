@@ -129,6 +129,11 @@ class Postgres:
             copy.write(memoryview(sink.getvalue()))
         return self.backend.table(name)
 
+    def run(self, *statements: str) -> None:
+        """By another connection than the tables'."""
+        for statement in statements:
+            self._loader.execute(statement)
+
     def cut(self, table: Any) -> None:
         process = table.get_backend().con.info.backend_pid
         self._loader.execute("SELECT pg_terminate_backend(%s)", (process,))

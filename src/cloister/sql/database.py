@@ -94,7 +94,7 @@ class Database:
         except CloisterError:
             raise
         except Exception as error:  # a driver's message may quote a row
+            why = self.dialect.why(error) or type(error).__name__
             raise EngineFailed(
-                f"{self.name} could not answer ({type(error).__name__}): nothing was answered, and no part of an "
-                f"answer is kept"
+                f"{self.name} could not answer ({why}): nothing was answered, and no part of an answer is kept"
             ) from None

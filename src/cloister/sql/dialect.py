@@ -13,7 +13,7 @@ import ibis.expr.operations as ops
 import sqlglot as sg
 
 from cloister.sql.arithmetic import Expr
-from cloister.sql.stage import Fence
+from cloister.sql.stage import Fence, Steps, stepped
 
 End: TypeAlias = Callable[[], None]
 """What ends a snapshot, or drops a table."""
@@ -68,9 +68,11 @@ class Dialect:
         double: numbers, booleans or their texts as doubles, correctly rounded; NULL for what no double holds.
         text: a column's text, whose equality is that of its characters, whatever the column's collation.
         fence: keeps a step a step where an engine would write a computed column out wherever it is used.
+        steps: which of many steps a number is on, ``stage.stepped``, in the engine's fastest form.
         answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
         tables: names of the tables that are there, for an error that names near ones.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
+        why: what a failure of the engine means, in words of our own (a driver's may quote a row); None if unknown.
     """
 
     begin: Callable[[Any], End | None] = lambda backend: None
@@ -79,6 +81,8 @@ class Dialect:
     double: Callable[[Expr], Expr] = lambda column: column.cast("float64")
     text: Callable[[Expr], Expr] = as_text
     fence: Fence = lambda table: table
+    steps: Steps = stepped
     answer: Callable[[Any], Any] | None = None
     tables: Callable[[Any], Sequence[str]] = lambda backend: backend.list_tables()
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)
+    why: Callable[[Exception], str | None] = lambda error: None

@@ -14,9 +14,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import ibis
+import numpy as np
 
+from cloister.core.lattice import EXACT
+from cloister.core.types import Ints
 from cloister.sql.arithmetic import Expr
 from cloister.sql.dialect import HASHES, Dialect, End, as_text
+from cloister.sql.stage import stepped
 
 MEMORY = "512MB"
 """Of a database that is opened here: what DuckDB keeps of tables, groups and sorted rows; the rest goes to a file."""
@@ -86,4 +90,40 @@ def _tables(backend: Any) -> list[str]:
     return [name for (name,) in found]
 
 
-DUCKDB = Dialect(begin=_begun, hashed=_hashed, text=_text, tables=_tables, stream=_batches)
+EXTRACT: Any = ibis.udf.scalar.builtin(name="list_extract", signature=(("array<int64>", "int64"), "int64"))(
+    lambda values, position: None
+)
+
+FEW = 8
+"""Cuts that are compared one after the other."""
+
+LISTED = 2**14
+"""Most cells of a list."""
+
+
+def _stepped(x: Expr, cuts: Ints, values: Ints, reach: int) -> Expr:
+    """By lists, of cells so narrow that none has two cuts: a tenth of the time of nested comparisons.
+
+    A cell knows its cut, if it has any, and the values below and from there on.
+    """
+    ends, last = np.unique(cuts[::-1], return_index=True)
+    shift = int(np.diff(ends).min(initial=2 * reach + 1)).bit_length() - 1
+    starts = np.arange(-reach, reach + 1, 2**shift) if (2 * reach >> shift) < LISTED else np.array([])
+    if len(ends) < FEW or not len(starts):
+        return stepped(x, cuts, values, reach)
+    after = len(cuts) - last
+    first = np.searchsorted(ends, starts)
+    there = np.append(ends, EXACT)[first]
+    before = np.append(0, after)[first]
+    then = np.where(there < starts + 2**shift, np.append(after, 0)[first], before)
+    cell = (x.cast("int64") + reach) >> shift
+    beyond = (x.cast("int64") >= EXTRACT(_listed(there), cell + 1)).cast("int64")
+    return EXTRACT(_listed(values[np.stack([before, then], axis=1).ravel()]), 2 * cell + 1 + beyond)
+
+
+def _listed(values: Ints) -> Expr:
+    """A list of integers, as one text: engines take long to read many literals."""
+    return ibis.literal(str(values.tolist())).cast("array<int64>")
+
+
+DUCKDB = Dialect(steps=_stepped, begin=_begun, hashed=_hashed, text=_text, tables=_tables, stream=_batches)

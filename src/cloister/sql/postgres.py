@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from decimal import Decimal
 from typing import Any
 
@@ -17,12 +17,36 @@ from cloister.core.errors import InvalidInput
 from cloister.sql.arithmetic import Expr, number
 from cloister.sql.dialect import Dialect, End, chained
 
-SMALLEST = 1e-200
-"""PostgreSQL fails where a product of two numbers is too small for a double. No domain's radius is below 1e-100, so
-that smaller numbers than this are put on the lattice where 0 is."""
+LEAST = Decimal(2) ** -1075
+"""The nearest double of this decimal is 0."""
 
 REPEATABLE = ("repeatable read", "serializable")
 """Levels of isolation at which all questions of a transaction see the same rows."""
+
+FAILURES = {
+    "08": "the connection is lost",
+    "25P02": "the transaction that the connection is in has failed: roll it back",
+    "25P03": "it closed the connection, which waited for longer than its idle_in_transaction_session_timeout",
+    "25P04": "it closed the connection, whose transaction took longer than its transaction_timeout",
+    "40001": "it is a standby, and what it was told to write contradicts this snapshot",
+    "42501": "its role may not read it: GRANT SELECT on the table, and USAGE on its schema",
+    "42703": "there is no such column",
+    "42P01": "there is no such table",
+    "53100": "its disk is full",
+    "53200": "it has not enough memory",
+    "54": "the query is too long for it",
+    "55P03": "somebody has locked the table for longer than its lock_timeout",
+    "57014": "the query was cancelled, by somebody or by its statement_timeout",
+    "57P": "the connection is lost: the server stopped, or somebody closed it",
+}
+"""What a failure means, by the SQLSTATE that it begins with. What the server says of it may quote a row."""
+
+
+def _why(error: Exception) -> str | None:
+    code = getattr(error, "sqlstate", None)
+    if code is None:
+        return FAILURES["08"] if type(error).__name__ == "OperationalError" else None
+    return next((meaning for start, meaning in FAILURES.items() if code.startswith(start)), None)
 
 
 def _begun(backend: Any) -> End:
@@ -39,30 +63,34 @@ def _begun(backend: Any) -> End:
                 "with ISOLATION LEVEL REPEATABLE READ"
             )
         con.execute("SET TRANSACTION READ ONLY")
-        end: End = stack.pop_all().close
+        begun = stack.pop_all()
+
+    def end() -> None:
+        with suppress(Exception):
+            con.execute("SELECT 1")  # by which a connection that is lost is known: nothing is left to end
+        begun.close()
+
     return end
 
 
 def _double(column: Expr) -> Expr:
-    """NaN and infinity as NULL, as is what a double has no room for; numbers next to 0 as 0."""
-    if column.type().is_boolean():
+    """NaN, infinity and what a double has no room for become NULL, where PostgreSQL fails."""
+    kind = column.type()
+    if kind.is_boolean():
         return column.cast("int32").cast("float64")
-    if not column.type().is_decimal():
-        return _not_tiny(column.cast("float64"))
-    most, least = (ibis.literal(Decimal(value)) for value in (sys.float_info.max, SMALLEST))
-    return ibis.cases((column.between(-least, least), number(0)), (column.between(-most, most), column.cast("float64")))
-
-
-def _not_tiny(x: Expr) -> Expr:
-    return ibis.ifelse(x.between(number(-SMALLEST), number(SMALLEST)), number(0), x)
+    if not (kind.is_decimal() or kind.is_string()):
+        return column.cast("float64")
+    exact = column.cast("decimal")
+    least, most = (ibis.literal(value) for value in (LEAST, Decimal(sys.float_info.max)))
+    return ibis.cases((exact.between(-least, least), number(0)), (exact.between(-most, most), exact.cast("float64")))
 
 
 def _fenced(table: Any) -> Any:
-    """Ibis keeps what is on both sides of a limit apart, and writes nothing for this one: see ``_statement``."""
+    """Ibis keeps what is on both sides of a limit apart, and writes nothing for this one: see ``statement``."""
     return table.limit(None)
 
 
-def _statement(expression: Any) -> str:
+def statement(expression: Any) -> str:
     """In SQL. A subquery with an offset is computed by itself, each of its columns once."""
     backend = expression.get_backend()
     query = backend.compiler.to_sqlglot(expression)
@@ -86,10 +114,12 @@ def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.Rec
     """Args: cursor, the name of one in the server, which holds the rows that were not fetched; empty for none."""
     con, schema = expression.get_backend().con, expression.schema().to_pyarrow()
     with con.transaction(), con.cursor(cursor, binary=True) as rows:
-        rows.execute(_statement(expression))
+        rows.execute(statement(expression))
         while some := rows.fetchmany(size):
             columns = zip(zip(*some, strict=True), schema, strict=True)
             yield pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in columns], schema=schema)
 
 
-POSTGRES = Dialect(begin=_begun, hashed=chained, double=_double, fence=_fenced, answer=_answer, stream=_batches)
+POSTGRES = Dialect(
+    begin=_begun, hashed=chained, double=_double, fence=_fenced, answer=_answer, stream=_batches, why=_why
+)

@@ -183,7 +183,7 @@ class SqlTable:
     def _usable(self) -> Stage:
         stage = used(self._begun(), self._features, self._database.dialect.fence)
         watched = self._hashed(stage.table) if self._database.watched else {}
-        return attrs.evolve(stage, table=stage.table.mutate(**watched))
+        return attrs.evolve(stage, table=stage.table.mutate(**watched), steps=self._database.dialect.steps)
 
     def _begun(self) -> Any:
         """All rows as features, in their snapshot or copied."""
