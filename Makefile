@@ -1,5 +1,5 @@
 # What a developer runs, in an environment with '.[test]'. CI runs .ci/run.
-.PHONY: quick test mutations coverage docs pages lint types
+.PHONY: quick test mutations coverage docs pages lint types mypy basedpyright
 
 quick:  ## all tests but those that take seconds each: two minutes on two cores
 	python -m pytest -q -n 2 -m "not slow"
@@ -27,6 +27,7 @@ lint:  ## formatter, linter, import rules
 	ruff check .
 	lint-imports
 
-types:  ## both type checkers
-	mypy
-	basedpyright
+types: mypy basedpyright  ## both type checkers
+
+mypy basedpyright:
+	$@

@@ -33,17 +33,29 @@ SLOW = re.compile(
 )
 """Cases that take long by themselves or all together, where their neighbours take no time."""
 
+LONG = re.compile(
+    r"pay_for\[.*-deep-(empty|one row)\]"  # beside many rows: the levels and their noise are the same
+    r"|cut_off_goes_on_and_loses_no_run\[(with --out-2|without-9)\]"  # beside the other signal, either way
+    r"|finds_the_buckets_and_vectors_of_every_round\[.*-Shuffled\]"  # beside Local: the oracles alone differ
+    r"|its_own_tests_pass\[src\]"  # beside dist, which one of these tests compares with src
+    r"|authors_law_conform\[EvenSums-(one_row_moves|nested|what_it_costs|merging|two_questions)"  # beside EvenCounts
+    r"|in_which_it_stands\[docs/notebooks/"  # the site's build runs them, too
+)
+"""Cases that are ``long``, where their neighbours are not, and why those are enough for every day."""
+
 
 ASKED_FOR = ("mutations", "long")
 """Markers of what is run where somebody asks for it (``-m mutations``), and never by the way."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if LONG.search(item.nodeid):
+            item.add_marker(pytest.mark.long)
+        if SLOW.search(item.nodeid) or "shared" in getattr(item, "fixturenames", ()):  # workers take seconds to start
+            item.add_marker(pytest.mark.slow)
     unasked = [name for name in ASKED_FOR if name not in config.option.markexpr]
     left_out = [item for item in items if any(map(item.get_closest_marker, unasked))]
     gone = set(left_out)
     items[:] = [item for item in items if item not in gone]
     config.hook.pytest_deselected(items=left_out)
-    for item in items:
-        if SLOW.search(item.nodeid) or "shared" in getattr(item, "fixturenames", ()):  # workers take seconds to start
-            item.add_marker(pytest.mark.slow)

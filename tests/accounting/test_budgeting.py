@@ -196,12 +196,12 @@ def slots_for_oracles(method: str) -> dict[str, str]:
     return {name: role for name, role in found.items() if role in ("FrequencyOracle", "VectorSumOracle")}
 
 
-def fillings(method: str, trust: str) -> Iterator[dict[str, str]]:
-    """What can stand in the slots under one trust model: everything where that is not much, else every oracle in every
-    slot."""
+def fillings(method: str, trust: str, most: int) -> Iterator[dict[str, str]]:
+    """What can stand in the slots under one trust model: everything where that is not more than ``most``, else every
+    oracle in every slot."""
     known, slots = registry(), slots_for_oracles(method)
     choices = {n: [s.name for s in known.specs(role) if s.trust == trust and s.private] for n, role in slots.items()}
-    if math.prod(map(len, choices.values())) <= 18:
+    if math.prod(map(len, choices.values())) <= most:
         yield from (dict(zip(slots, chosen, strict=True)) for chosen in itertools.product(*choices.values()))
         return
     for i in range(max(map(len, choices.values()))):
@@ -223,8 +223,21 @@ def methods() -> Iterator[Any]:
 @pytest.mark.parametrize(("method", "trust"), list(methods()))
 def test_a_run_spends_its_budget(method: str, trust: str) -> None:
     """Every built-in method, with every oracle that fits: at least 0.99 of the budget, in its measure, and never more
-    than all."""
-    for components, dimension in itertools.product(fillings(method, trust), (2, 5)):
+    than all. Plans of a shuffler take long to make."""
+    spends_its_budget(method, trust, 3 if trust == "Shuffled" else 18)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("method", "trust"), [some for some in methods() if some.values[1] == "Shuffled"])
+def test_a_run_of_any_oracles_of_a_shuffler_spends_its_budget(method: str, trust: str) -> None:
+    """The same with all oracles beside all others."""
+    spends_its_budget(method, trust, 18)
+
+
+def spends_its_budget(method: str, trust: str, most: int) -> None:
+    """The first oracles in two columns too, where some slots are not asked."""
+    given = list(fillings(method, trust, most))
+    for components, dimension in [(given[0], 2), *((components, 5) for components in given)]:
         made, found = forecast_of(dimension, method, components, 1_000_000 if trust == "Shuffled" else 100_000)
         if made is None:
             continue

@@ -6,7 +6,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,14 @@ def dying(what: Callable[[], Any], owner: Any, name: str, call: int = 1, after: 
     return process.exitcode
 
 
+def each_at_one_round(points: dict[str, tuple[Any, str, int, bool]]) -> Iterator[Any]:
+    """Every point in one of the rounds, in turn; in all the others it is long."""
+    for place, (name, point) in enumerate(points.items()):
+        for number in range(ROUNDS):
+            marks = () if number == place % ROUNDS else pytest.mark.long
+            yield pytest.param(point, number, id=f"{name}-{number}", marks=marks)
+
+
 USER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
     "before the charge": (State, "charge", 1, False),
     "charged, nothing drawn": (State, "charge", 1, True),
@@ -85,8 +93,7 @@ USER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(ROUNDS))
-@pytest.mark.parametrize("point", USER_POINTS.values(), ids=USER_POINTS)
+@pytest.mark.parametrize(("point", "number"), list(each_at_one_round(USER_POINTS)))
 def test_a_killed_answer_goes_on(tmp_path: Path, stages: list[Path], number: int, point: Any) -> None:
     folder = tmp_path / "run"
     shutil.copytree(stages[number], folder)
@@ -127,8 +134,7 @@ SERVER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(ROUNDS))
-@pytest.mark.parametrize("point", SERVER_POINTS.values(), ids=SERVER_POINTS)
+@pytest.mark.parametrize(("point", "number"), list(each_at_one_round(SERVER_POINTS)))
 def test_a_killed_server_goes_on(tmp_path: Path, stages: list[Path], number: int, point: Any) -> None:
     folder, quiet = tmp_path / "run", tmp_path / "quiet"
     shutil.copytree(stages[number], folder)

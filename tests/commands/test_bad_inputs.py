@@ -50,7 +50,7 @@ def read() -> list[Bad]:
 
 
 INPUTS = read()
-SOME = INPUTS[::50]
+SOME = INPUTS[::100]
 """Those that a process of its own is given too."""
 
 

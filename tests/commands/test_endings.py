@@ -52,6 +52,8 @@ FIT = (
     "--bounds=-1:1",
     "--rows",
     "1000",
+    "--method",
+    "fastlloyd",
 )
 PAID = ("--ledger", "budget.db", "--dataset", "my [set]")
 

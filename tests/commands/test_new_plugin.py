@@ -16,16 +16,20 @@ from cloister.commands import new_plugin
 from tests.in_process import cloister
 from tests.outside import environment
 
+OF_NAMES = "registry or command_line"
+"""Some of the kit: what CI runs in full of the examples, whose lines under another name are what is written."""
 
-@pytest.mark.parametrize("role", [pytest.param("oracle", marks=pytest.mark.slow), "method", "tree", "solver"])
-def test_what_it_writes_passes_the_kit_and_is_listed(role: str, tmp_path: Path) -> None:
+
+@pytest.mark.parametrize("checks", [OF_NAMES, pytest.param("", marks=pytest.mark.long)], ids=["some", "all"])
+@pytest.mark.parametrize("role", new_plugin.EXAMPLES)
+def test_what_it_writes_passes_the_kit_and_is_listed(role: str, checks: str, tmp_path: Path) -> None:
     done = cloister("new-plugin", "my-own-2", "--role", role, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     package = tmp_path / "cloister-my-own-2"
     assert f"edit src/cloister_my_own_2/{role}.py" in done.stdout
     python, around = [sys.executable, "-m"], environment(package)
     kit = subprocess.run(
-        [*python, "pytest", "-q"], cwd=package, env=around, capture_output=True, text=True, check=False
+        [*python, "pytest", "-q", "-k", checks], cwd=package, env=around, capture_output=True, text=True, check=False
     )
     assert kit.returncode == 0, kit.stdout
     listed = subprocess.run(

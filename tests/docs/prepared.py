@@ -74,6 +74,7 @@ FILES: dict[str, Callable[[Path], None]] = {
     "bounds.toml": _bounds,
     "rows.npy": _unnamed(20_000, 2),
     "people.npy": _unnamed(20_000, 2),
+    "colleagues.npy": _unnamed(2000, 2),
     "rows/": _rows,
     "node_modules/": _modules,
     "visits.parquet": _visits,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import cache
 from typing import Any
 
 import pytest
@@ -19,6 +20,12 @@ def anchors(text: str) -> set[str]:
     """What a page's headings are called in links."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@cache
+def program() -> Any:
+    """The command line as its parser has it, which takes a while to build."""
+    return typer.main.get_command(app)
 
 
 @pages
@@ -41,8 +48,7 @@ def test_commands_and_their_options_exist(page: str) -> None:
         except ValueError:
             continue  # a quotation that ends elsewhere
         if words[0] == "cloister" and not words[1].isupper():
-            command: Any = typer.main.get_command(app)
-            rest = words[1:]
+            command, rest = program(), words[1:]
             while hasattr(command, "commands") and rest and not rest[0].startswith("-"):
                 assert rest[0] in command.commands, line
                 command, rest = command.commands[rest[0]], rest[1:]

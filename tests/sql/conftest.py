@@ -10,6 +10,9 @@ pytest.importorskip("ibis")
 
 from tests.sql.engines import ENGINES, TestEngine, started
 
+MARKS = {"pyspark": pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")}
+"""PySpark closes a socket by forgetting it."""
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[TestEngine]:
@@ -17,10 +20,16 @@ def postgres() -> Iterator[TestEngine]:
         yield found
 
 
-@pytest.fixture(scope="session", params=ENGINES)
+@pytest.fixture(scope="session")
+def pyspark() -> Iterator[TestEngine]:
+    with started("pyspark") as found:
+        yield found
+
+
+@pytest.fixture(scope="session", params=[pytest.param(name, marks=MARKS.get(name, ())) for name in ENGINES])
 def engine(request: pytest.FixtureRequest) -> Iterator[TestEngine]:
-    if request.param == "postgres":
-        yield request.getfixturevalue("postgres")
+    if request.param in ("postgres", "pyspark"):
+        yield request.getfixturevalue(request.param)
     else:
         with started(request.param) as found:
             yield found

@@ -10,6 +10,7 @@ import ibis
 import pyarrow as pa
 
 from tests.sql.postgres import Postgres, server
+from tests.sql.spark import Spark, session
 
 
 class TestEngine(Protocol):
@@ -57,8 +58,11 @@ def started(name: str) -> Iterator[TestEngine]:
     if name == "postgres":
         with server() as running:
             yield Postgres(running)
+    elif name == "pyspark":
+        with session() as running:
+            yield Spark(running)
     else:
         yield DuckDB()
 
 
-ENGINES = ("duckdb", "postgres")
+ENGINES = ("duckdb", "postgres", "pyspark")

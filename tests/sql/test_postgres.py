@@ -245,7 +245,7 @@ def test_each_step_is_computed_once(postgres: Postgres, con: Any) -> None:
     stage = table.mutate(y=table.x0 * 3 + 1)
     for _ in range(12):
         stage = POSTGRES.fence(stage.mutate(y=stage.y * stage.y - stage.y))
-    plan = "\n".join(line for (line,) in con.execute(f"EXPLAIN VERBOSE {statement(stage)}"))
+    plan = "\n".join(line for (line,) in con.execute(f"EXPLAIN VERBOSE {statement(stage.get_backend(), stage)}"))
     assert plan.count("Subquery Scan") == 12
     assert len(plan) < 20_000
 
@@ -259,7 +259,7 @@ def test_processes_that_share_a_query_find_the_same_integers(postgres: Postgres)
     for setting in (*always, "SET max_parallel_workers_per_gather = 3"):
         backend.con.execute(setting)
     try:
-        plan = backend.con.execute(f"EXPLAIN {statement(table.aggregate(n=table.x0.max()))}").fetchall()
+        plan = backend.con.execute(f"EXPLAIN {statement(backend, table.aggregate(n=table.x0.max()))}").fetchall()
         assert "Gather" in str(plan)
         with SqlTable(table, "*") as population:
             assert same(asked(population), wanted)

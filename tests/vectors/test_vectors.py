@@ -68,8 +68,19 @@ def test_the_generator_writes_what_lies_there(group: plans.Group) -> None:
     assert written(group) == (HERE / f"{group.name}.json").read_text()
 
 
+SOME = ("kinds", "method-fastlloyd", "method-zoom", "method-tree-means", "method-hst-means", "method-k-variates")
+"""Centres, frames, trees and centres that people are, in later rounds."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("group", [g for g in plans.GROUPS if any(p.rounds for p in g.plans)], ids=lambda g: g.name)
+@pytest.mark.parametrize(
+    "group",
+    [
+        pytest.param(group, id=group.name, marks=() if group.name in SOME else pytest.mark.long)
+        for group in plans.GROUPS
+        if any(plan.rounds for plan in group.plans)
+    ],
+)
 def test_the_generator_writes_the_later_rounds_that_lie_there(group: plans.Group) -> None:
     assert written(group) == (HERE / f"{group.name}.json").read_text()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,7 @@ from cloister.commands.common import (
     AsJson,
     Delimiter,
     Encoding,
-    Rows,
+    TableName,
     names,
     print_json,
     progress,
@@ -20,13 +20,19 @@ from cloister.commands.common import (
     tell_columns,
 )
 from cloister.commands.endings import ending, printing
+from cloister.core.errors import InvalidInput
+from cloister.run.databases import is_address
+
+if TYPE_CHECKING:
+    from cloister.commands.views import LabelView
 
 
 def predict(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
-    rows: Rows,
-    out: Annotated[Path, typer.Option("-o", "--out", help="File of the labels, a row for each row, in their order: "
-        ".parquet or .csv with a column 'cluster', or .npy.")],
+    rows: Annotated[list[str] | None, typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern "
+        "in quotes; with --sql or --create a database's address.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="File of the labels, a row for each row, in their "
+        "order: .parquet or .csv with a column 'cluster', or .npy.")] = None,
     columns: Annotated[str | None, typer.Option(help="What the result's columns are called in these files, in its "
         "order, separated by commas; default: as in the result.")] = None,
     keep: Annotated[str | None, typer.Option(help="Columns to copy along, separated by commas, such as id.")] = None,
@@ -36,12 +42,44 @@ def predict(
         "-1).")] = "refuse",
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    sql: Annotated[bool, typer.Option("--sql", help="Print a query that labels the rows of --table where they are; "
+        "rows that cannot be used get -1.")] = False,
+    table: TableName = None,
+    name: Annotated[str | None, typer.Option("--name", help="With --sql: print what creates a view of this "
+        "name.")] = None,
+    dialect: Annotated[str | None, typer.Option("--dialect", help="With --sql and no address: whose words, duckdb "
+        "(default), postgres, pyspark, snowflake, ...")] = None,
+    create: Annotated[str | None, typer.Option("--create", metavar="NAME", help="Create the view in the database: the "
+        "one thing that cloister ever writes there.")] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Label rows by their nearest released centre, files of any size. NOT private: labels tell about the rows."""
     from cloister.commands.predicting import ENDINGS, NOT_PRIVATE, Labels, rows_of
+    from cloister.commands.views import LabelView, refuse_with
     from cloister.run.result import Result, checked_target
 
+    if sql or create is not None:
+        refuse_with(
+            {"--out": out, "--distances": distances, "--delimiter": delimiter, "--encoding": encoding,
+             "--sql": sql and create, "--name": name and create, "--dialect": dialect and rows},
+            "labels in SQL go into no file, and are printed, or created at an address",
+        )  # fmt: skip
+        if table is None:
+            raise InvalidInput("the rows' table has no name: give --table NAME")
+        view = LabelView(
+            Result.load(result), table, _address(rows, create), dialect, names(columns), names(keep)
+        )  # fmt: skip
+        _as_view(view, name, create, as_json)
+        return
+    refuse_with(
+        {"--table": table, "--name": name, "--dialect": dialect}, "these options go with --sql and labels in a database"
+    )
+    if not rows or any(is_address(path) for path in rows):
+        raise InvalidInput(
+            "give files of rows; for rows in a database print a query (--sql) or create a view (--create)"
+        )
+    if out is None:
+        raise InvalidInput("the labels have no file: give --out labels.parquet")
     target = checked_target(out, ENDINGS, "labels")
     loaded = Result.load(result)
     with ending(lambda error: "no labels were written: run it again"), progress("rows read") as advance:
@@ -61,3 +99,28 @@ def predict(
             return
         rest = f", {counts.unused:,} of them -1: they could not be used" if counts.unused else ""
         show(f"{counts.rows:,} labels{rest}, saved to {target}")
+
+
+def _address(rows: list[str] | None, create: str | None) -> str | None:
+    """The database's address, if one was given. Raises: InvalidInput: other things were, or it is needed."""
+    if rows is not None and (len(rows) > 1 or not is_address(rows[0])):
+        raise InvalidInput("labels in SQL are of one database's rows: give its address, such as duckdb:///lake.db")
+    if create is not None and not rows:
+        raise InvalidInput("a view is created in a database: give its address, such as duckdb:///lake.db")
+    return rows[0] if rows else None
+
+
+def _as_view(view: LabelView, name: str | None, create: str | None, as_json: bool) -> None:
+    from cloister.commands.predicting import NOT_PRIVATE
+
+    if create is None:
+        query = view.query(name)
+        say(NOT_PRIVATE)
+        print_json({"private": False, "sql": query}) if as_json else show(f"{query};")
+        return
+    view.create(create)
+    say(NOT_PRIVATE)
+    if as_json:
+        print_json({"private": False, "view": create})
+    else:
+        show(f"created the view {create} in the database: drop it when you need it no more")

@@ -47,13 +47,18 @@ def rows_of(
         if columns or list(result.columns) != [str(i) for i in range(len(result.columns))]:
             raise
         found = source(rows, None, missing, **form)  # type: ignore[arg-type]  # files that name columns: which, is asked
-    named = tuple(found.columns)
-    if len(named) != len(result.columns) or (categories and named != result.columns):
+    check_columns(result, found.columns)
+    return found
+
+
+def check_columns(result: Result, named: Sequence[str]) -> None:
+    """Raises: InvalidInput: these features are not as many as the result's, or other categories."""
+    categories = result.problem.get("categories", {})
+    if len(named) != len(result.columns) or (categories and tuple(named) != result.columns):
         raise InvalidInput(
             f"the result is of the columns {', '.join(result.columns[:8])}{', ...' if len(result.columns) > 8 else ''} "
             f"({len(result.columns)}), these are {len(named)}: name them in that order (--columns)"
         )
-    return found
 
 
 @final

@@ -28,6 +28,7 @@ SAID = {
     "ibis.duckdb.from_connection(con).table('NAME')": ("different configuration",),
     "it is no database of that kind": ("not a valid duckdb", "not a database"),
     "it was written by another version of the program": ("version number", "newer version"),
+    "there is a table or view of that name already": ("already exists",),
     "permission denied": ("permission denied", "insufficient privilege", "forbidden"),
     "there is no such database": ("does not exist", "unknown database", "not found"),
     "one of the settings after '?' is not known, or its value cannot be used": (
@@ -84,6 +85,14 @@ def connected(address: str, threads: int | None = None, writable: bool = False) 
         raise InvalidInput(f"reading {scheme} needs more of Ibis: pip install 'ibis-framework[{scheme}]'") from error
     except Exception as error:  # a driver's message may hold a password
         raise InvalidInput(f"{shown(address)} cannot be opened: {_why(error)}") from None
+
+
+def executed(backend: Any, statement: str, failed: str) -> None:
+    """Have the engine do what a statement says. Args: failed, what is said if it does not. Raises: InvalidInput."""
+    try:
+        backend.raw_sql(statement)
+    except Exception as error:  # as above
+        raise InvalidInput(f"{failed}: {_why(error)}") from None
 
 
 def table_of(backend: Any, name: str, where: str) -> Any:

@@ -29,6 +29,7 @@ class Database:
 
     Attributes:
         name: Ibis' name of the engine.
+        copies: as ``materialise``.
         watched: whether rows may change while a run lasts, so that their hashes are compared in every round.
     """
 
@@ -37,7 +38,7 @@ class Database:
         self.dialect = dialect_of(self.backend)
         self.name = str(self.backend.name)
         self.watched = self.dialect.hashed is not None and not (materialise or guarded)
-        self._materialise, self._guarded = materialise, guarded
+        self.copies, self._guarded = materialise, guarded
         self._tried = False
         self._ends = list[End]()
 
@@ -49,7 +50,7 @@ class Database:
         if not self._tried:
             tried(self.name, self.dialect, self.backend, self.answer)
             self._tried = True
-        if self._materialise:
+        if self.copies:
             return self._copied(rows)
         end = self._asked(lambda: self.dialect.begin(self.backend))
         if end is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -12,7 +13,7 @@ import ibis.expr.datatypes as dt
 import ibis.expr.operations as ops
 import sqlglot as sg
 
-from cloister.sql.arithmetic import Expr
+from cloister.sql.arithmetic import Expr, total
 from cloister.sql.stage import Fence, Steps, stepped
 
 End: TypeAlias = Callable[[], None]
@@ -22,7 +23,7 @@ HASHES = 2**32
 """A row's hash is below: sums of them over 2^31 rows are below 2^63."""
 
 MULTIPLIER = 1_540_483_477
-"""Odd, below 2^31: hashes below 2^32, times this, are below 2^63."""
+"""Odd, and so are its powers modulo 2^31, times which a hash below 2^31 is below 2^63."""
 
 
 def temporary_table(backend: Any, expression: Any) -> tuple[Any, End]:
@@ -39,12 +40,22 @@ def _run(backend: Any, statement: str) -> None:
     backend.raw_sql(statement)
 
 
-def chained(cells: Sequence[Expr]) -> Expr:
-    """A row's hash, by the engine's hash of each cell."""
-    found = ibis.literal(0, "int64")
-    for cell in cells:
-        found = (found * MULTIPLIER + (cell.hash().fill_null(0) & (2**31 - 1))) & (HASHES - 1)
-    return found
+def builtin(name: str, arguments: Sequence[Expr], kind: str) -> Expr:
+    """A function that the engine has and Ibis does not know, of any number of arguments. Args: kind, of its value."""
+
+    def function(*arguments: Any) -> Any: ...
+
+    named = [Parameter(f"a{j}", Parameter.POSITIONAL_OR_KEYWORD) for j in range(len(arguments))]
+    function.__signature__ = Signature(named)  # type: ignore[attr-defined]  # how Ibis is told of many arguments
+    kinds = tuple(argument.type() for argument in arguments)
+    return ibis.udf.scalar.builtin(function, name=name, signature=(kinds, kind))(*arguments)
+
+
+def weighed(cells: Sequence[Expr]) -> Expr:
+    """A row's hash, by the engine's hash of each cell: their sum, each times an odd number of its own."""
+    hashes = (cell.hash().fill_null(0) & (HASHES // 2 - 1) for cell in cells)
+    terms = [each * pow(MULTIPLIER, j, HASHES // 2) & (HASHES - 1) for j, each in enumerate(hashes)]
+    return total(terms) & (HASHES - 1)
 
 
 def as_text(column: Expr) -> Expr:
@@ -69,6 +80,7 @@ class Dialect:
         text: a column's text, whose equality is that of its characters, whatever the column's collation.
         fence: keeps a step a step where an engine would write a computed column out wherever it is used.
         steps: which of many steps a number is on, ``stage.stepped``, in the engine's fastest form.
+        statement: an expression in the engine's words, given Ibis' backend, connected or not.
         answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
         tables: names of the tables that are there, for an error that names near ones.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
@@ -82,6 +94,7 @@ class Dialect:
     text: Callable[[Expr], Expr] = as_text
     fence: Fence = lambda table: table
     steps: Steps = stepped
+    statement: Callable[[Any, Any], str] = lambda backend, expression: str(backend.compile(expression))
     answer: Callable[[Any], Any] | None = None
     tables: Callable[[Any], Sequence[str]] = lambda backend: backend.list_tables()
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)

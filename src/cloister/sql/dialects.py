@@ -7,8 +7,9 @@ from typing import Any
 from cloister.sql.dialect import Dialect
 from cloister.sql.duckdb import DUCKDB
 from cloister.sql.postgres import POSTGRES
+from cloister.sql.spark import SPARK
 
-DIALECTS = {"duckdb": DUCKDB, "postgres": POSTGRES}
+DIALECTS = {"duckdb": DUCKDB, "postgres": POSTGRES, "pyspark": SPARK}
 """By Ibis' name of the backend."""
 
 

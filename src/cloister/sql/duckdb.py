@@ -9,7 +9,6 @@ import os
 import secrets
 from collections.abc import Sequence
 from functools import cache
-from inspect import Parameter, Signature
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 from cloister.core.lattice import EXACT
 from cloister.core.types import Ints
 from cloister.sql.arithmetic import Expr
-from cloister.sql.dialect import HASHES, Dialect, End, as_text
+from cloister.sql.dialect import HASHES, Dialect, End, as_text, builtin
 from cloister.sql.stage import stepped
 
 MEMORY = "512MB"
@@ -64,12 +63,7 @@ def _transaction(backend: Any) -> Any:
 
 
 def _hashed(cells: Sequence[Expr]) -> Expr:
-    def row(*cells: Any) -> Any: ...
-
-    named = [Parameter(f"c{j}", Parameter.POSITIONAL_OR_KEYWORD) for j in range(len(cells))]
-    row.__signature__ = Signature(named)  # type: ignore[attr-defined]  # how Ibis is told of many arguments
-    kinds = tuple(cell.type() for cell in cells)
-    return ibis.udf.scalar.builtin(row, name="hash", signature=(kinds, "uint64"))(*cells) & (HASHES - 1)
+    return builtin("hash", cells, "uint64") & (HASHES - 1)
 
 
 def _batches(expression: Any, size: int) -> Any:
@@ -89,10 +83,6 @@ def _tables(backend: Any) -> list[str]:
     found = backend.con.sql("SELECT table_name FROM information_schema.tables").fetchall()
     return [name for (name,) in found]
 
-
-EXTRACT: Any = ibis.udf.scalar.builtin(name="list_extract", signature=(("array<int64>", "int64"), "int64"))(
-    lambda values, position: None
-)
 
 FEW = 8
 """Cuts that are compared one after the other."""
@@ -117,13 +107,14 @@ def _stepped(x: Expr, cuts: Ints, values: Ints, reach: int) -> Expr:
     before = np.append(0, after)[first]
     then = np.where(there < starts + 2**shift, np.append(after, 0)[first], before)
     cell = (x.cast("int64") + reach) >> shift
-    beyond = (x.cast("int64") >= EXTRACT(_listed(there), cell + 1)).cast("int64")
-    return EXTRACT(_listed(values[np.stack([before, then], axis=1).ravel()]), 2 * cell + 1 + beyond)
+    beyond = (x.cast("int64") >= _at(there, cell)).cast("int64")
+    return _at(values[np.stack([before, then], axis=1).ravel()], 2 * cell + beyond)
 
 
-def _listed(values: Ints) -> Expr:
-    """A list of integers, as one text: engines take long to read many literals."""
-    return ibis.literal(str(values.tolist())).cast("array<int64>")
+def _at(values: Ints, place: Expr) -> Expr:
+    """values[place]. The list is one text: many literals take long to read."""
+    listed = ibis.literal(str(values.tolist())).cast("array<int64>")
+    return builtin("list_extract", [listed, place + 1], "int64")
 
 
 DUCKDB = Dialect(steps=_stepped, begin=_begun, hashed=_hashed, text=_text, tables=_tables, stream=_batches)

@@ -15,7 +15,7 @@ from ibis.util import gen_name
 
 from cloister.core.errors import InvalidInput
 from cloister.sql.arithmetic import Expr, number
-from cloister.sql.dialect import Dialect, End, chained
+from cloister.sql.dialect import Dialect, End, weighed
 
 LEAST = Decimal(2) ** -1075
 """The nearest double of this decimal is 0."""
@@ -90,9 +90,8 @@ def _fenced(table: Any) -> Any:
     return table.limit(None)
 
 
-def statement(expression: Any) -> str:
+def statement(backend: Any, expression: Any) -> str:
     """In SQL. A subquery with an offset is computed by itself, each of its columns once."""
-    backend = expression.get_backend()
     query = backend.compiler.to_sqlglot(expression)
     for inner in list(query.find_all(sge.Subquery)):
         inner.this.offset(0, copy=False)
@@ -114,12 +113,19 @@ def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.Rec
     """Args: cursor, the name of one in the server, which holds the rows that were not fetched; empty for none."""
     con, schema = expression.get_backend().con, expression.schema().to_pyarrow()
     with con.transaction(), con.cursor(cursor, binary=True) as rows:
-        rows.execute(statement(expression))
+        rows.execute(statement(expression.get_backend(), expression))
         while some := rows.fetchmany(size):
             columns = zip(zip(*some, strict=True), schema, strict=True)
             yield pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in columns], schema=schema)
 
 
 POSTGRES = Dialect(
-    begin=_begun, hashed=chained, double=_double, fence=_fenced, answer=_answer, stream=_batches, why=_why
+    begin=_begun,
+    hashed=weighed,
+    double=_double,
+    fence=_fenced,
+    statement=statement,
+    answer=_answer,
+    stream=_batches,
+    why=_why,
 )

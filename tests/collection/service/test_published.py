@@ -110,7 +110,7 @@ def answers_of_two(folder: Path, content: bytes) -> bytes:
 
 def test_a_plan_s_messages_go_to_its_shuffler_only_and_reports_to_none(tmp_path: Path) -> None:
     plan_in(tmp_path / "local")
-    plan_in(tmp_path / "shuffled", delta=1e-6, rows=1000, components=WIRES)
+    plan_in(tmp_path / "shuffled", delta=1e-6, rows=1000, components=WIRES, method="one-round", trust=None)
     with pytest.raises(Refused, match="only its shuffler may see"):
         collector(tmp_path / "shuffled", tmp_path / "out")
     with pytest.raises(Refused, match="need no shuffler"):

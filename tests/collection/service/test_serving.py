@@ -107,7 +107,7 @@ class Load:
             return
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [4, pytest.param(50, marks=pytest.mark.long)])
 def test_kills_under_load_lose_nothing_acknowledged_and_nothing_counts_twice(kills: int, folder: Path) -> None:
     plan = CollectionPlan.read(folder / "plan")
     form, rng, out = form_of(plan), random.Random(0), folder / "reports"

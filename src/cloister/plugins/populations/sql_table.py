@@ -28,12 +28,14 @@ from cloister.plugins.populations.reading import (
     refuse_unfit,
     user_numbers,
 )
+from cloister.plugins.populations.users import NO_NAME
 from cloister.sql.bundles import Described, NotCompiled
 from cloister.sql.database import Database
 from cloister.sql.features import featured, table_columns, table_name, usable, used
 from cloister.sql.lattices import snapped
 from cloister.sql.questions import Compiled, Grouped
-from cloister.sql.stage import Stage
+from cloister.sql.stage import Fence, Stage
+from cloister.sql.users import KEPT, ODD, USER, chosen, named
 
 Queries: TypeAlias = list[tuple[list[int], Compiled]]
 """Numbers of a round's questions about one bucketing, with their queries."""
@@ -82,12 +84,19 @@ class SqlTable:
         self.selection = select(table_columns(table), columns, categories, bounded, users)
         self.columns = self.selection.features
         self._database = Database(table, materialise, guarded)
-        self._given, self._features = featured(table, self.selection, self._database.dialect)
+        dialect = self._database.dialect
+        naming = {} if users is None else named(table[users], dialect.text)
+        if naming is None:
+            raise InvalidInput(NO_NAME)
+        self._given, self._features = featured(table, self.selection, dialect, naming)
         self._rows: Any = None
-        self._kept = False
+        self._limit: tuple[int, bytes] | None = None
         self._seen: Seen | None = None
+        self._read: Seen | None = None
         self._described = {"the engine": [self._database.name], "the table": table_name(table)} | {
-            "the columns, or their types": [f"{name} {table.schema()[name]}" for name in self.selection.used]
+            "the columns, or their types": [
+                f"{name} {table.schema()[name]}" for name in (*self.selection.used, *([users] if users else []))
+            ]
         }
 
     @property
@@ -116,7 +125,7 @@ class SqlTable:
 
     @property
     def _known(self) -> Seen:
-        """What is seen of the rows in every round."""
+        """What was seen of all rows that can be used."""
         if self._seen is None:
             self._seen = self._counted()[1]
         return self._seen
@@ -127,12 +136,26 @@ class SqlTable:
         return {name: mark_of(key, some) for name, some in values.items()}
 
     def keep(self, most: int, rng: PublicRng) -> None:
-        """Read at most so many rows of each user from now on."""
-        raise NotImplementedError
+        """Read at most so many rows of each user from now on: ``sql.users`` chooses them, in every round anew unless
+        rows are copied.
+
+        Raises: InvalidInput: the engine fails, it has no hash, or the rows are not what they were.
+        """
+        everyone, self._limit = self._known, (most, rng.key)
+        rows = self._chosen(self._begun())
+        marks = {name: rows[name].sum() for name in self._marked}
+        marks |= {f"{KEPT}_{name}": rows[name].sum(where=rows[KEPT]) for name in self._marked}
+        found = self._figures(rows, **{KEPT: rows[KEPT].sum()}, **marks)
+        self._recognise(found["rows"], found.get(MARK, 0), everyone)
+        self._read = Seen(found[KEPT], found.get(f"{KEPT}_{MARK}"))
+        if self._database.copies:
+            self._rows = self._database.begin(self._kept(self._begun()))
+        elif self._told is not None:
+            self._told("every round chooses the rows of users anew, which sorts the table: --materialise does so once")
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: InvalidInput: the engine fails, or the rows are not what they were."""
-        refuse_all(self.has_users and not self._kept)
+        refuse_all(self.has_users and self._read is None)
         fit(round.domain, self.columns)
         found = [(numbers, self._compiled(round, numbers)) for numbers in _by_cells(round)]
         summaries = self.answered(round, [(numbers, query) for numbers, query in found if query is not None])
@@ -160,7 +183,7 @@ class SqlTable:
             totals = query.totals(self._grouped(query))
             for i, levels in zip(numbers, totals, strict=True):
                 channel = cast(TakesTotals, round.parts[i].channel)
-                summaries[i] = channel.totalled([(level.ids, level.values) for level in levels], self.people)
+                summaries[i] = channel.totalled([(level.ids, level.values) for level in levels], self._reading.rows)
         return summaries
 
     def close(self) -> None:
@@ -181,33 +204,76 @@ class SqlTable:
 
     @property
     def _usable(self) -> Stage:
-        stage = used(self._begun(), self._features, self._database.dialect.fence)
-        watched = self._hashed(stage.table) if self._database.watched else {}
-        return attrs.evolve(stage, table=stage.table.mutate(**watched), steps=self._database.dialect.steps)
+        """The rows that rounds read, with the column ``MARK`` where they are watched."""
+        rows = self._begun()
+        limited = self._limit is not None and not self._database.copies
+        return attrs.evolve(self._counting(rows), table=self._kept(rows)) if limited else self._counting(rows)
 
     def _begun(self) -> Any:
-        """All rows as features, in their snapshot or copied."""
+        """All rows as features, in their snapshot; or a copy, of those that are kept if some are not."""
         if self._rows is None:
             self._rows = self._database.begin(self._given)
+            if self._limit is not None and self._database.copies:
+                self._rows = self._database.begin(self._kept(self._rows))
         return self._rows
 
-    def _hashed(self, table: Any) -> dict[str, Any]:
+    def _counting(self, rows: Any) -> Stage:
+        """Those rows that can be used."""
+        stage = used(rows if self._users is None else rows.filter(rows[USER].notnull()), self._features, self._fence)
+        table = stage.table.mutate(**self._hashed(stage.table, self._marked))
+        return attrs.evolve(stage, table=table, steps=self._database.dialect.steps)
+
+    def _chosen(self, rows: Any) -> Any:
+        """Those that can be used, with the column ``KEPT``."""
+        assert self._limit is not None
+        if self._database.dialect.hashed is None:
+            raise InvalidInput(f"{self._database.name} has no hash that is known here, and rows of users need one")
+        return chosen(self._counting(rows).table, self._features, *self._limit, self._database.dialect)
+
+    def _kept(self, rows: Any) -> Any:
+        table = self._chosen(rows)
+        return table.filter(table[KEPT]).drop(KEPT)
+
+    @property
+    def _fence(self) -> Fence:
+        return self._database.dialect.fence
+
+    @property
+    def _marked(self) -> list[str]:
+        """``MARK``, where hashes of rows are compared."""
+        return [MARK] if self._database.watched else []
+
+    def _hashed(self, table: Any, names: Sequence[str] = (MARK,)) -> dict[str, Any]:
         """The column of rows' hashes, where the engine has any."""
         hashed = self._database.dialect.hashed
-        return {} if hashed is None else {MARK: hashed([table[name] for name in self._features])}
+        cells = [table[name] for name in (*self._features, *([] if self._users is None else [USER]))]
+        return {} if hashed is None else {name: hashed(cells) for name in names}
 
     def _counted(self) -> tuple[int, Seen]:
         """How many rows there are, and what is seen of those that can be used."""
         rows = self._begun()
-        whole, hashes = usable(rows, self._features), self._hashed(rows)
-        marks = {name: hashed.sum(where=whole) for name, hashed in hashes.items()}
-        answer = self._database.answer(rows.aggregate(rows=rows.count(), used=whole.sum(), **marks))
-        found = {name: int(answer[name][0].as_py() or 0) for name in answer.column_names}
+        whole, odd = usable(rows, self._features), {}
+        if self._users is not None:
+            whole, odd = whole & rows[USER].notnull(), {ODD: rows[ODD].sum()}
+        marks = {name: hashed.sum(where=whole) for name, hashed in self._hashed(rows).items()}
+        found = self._figures(rows, used=whole.sum(), **marks, **odd)
+        if found.get(ODD):
+            raise InvalidInput(NO_NAME)
         return found["rows"], Seen(found["used"], found.get(MARK))
 
-    def _recognise(self, rows: int, mark: int) -> None:
+    def _figures(self, table: Any, **figures: Any) -> dict[str, int]:
+        """Whole numbers that a table adds up to, and how many rows it has."""
+        answer = self._database.answer(table.aggregate(rows=table.count(), **figures))
+        return {name: int(answer[name][0].as_py() or 0) for name in answer.column_names}
+
+    @property
+    def _reading(self) -> Seen:
+        """What is seen of the rows in every round."""
+        return self._known if self._read is None else self._read
+
+    def _recognise(self, rows: int, mark: int, seen: Seen) -> None:
         """Raises: InvalidInput unless these are the rows that were seen before. Args: mark, the sum of their hashes."""
-        if not Seen(rows, mark if self._database.watched else None).same(self._known):
+        if not Seen(rows, mark if self._database.watched else None).same(seen):
             raise InvalidInput(
                 "the rows are not what they were when this run began: nothing of this round is answered; copy them "
                 "first with --materialise (materialise=True), or leave the table alone while a run lasts"
@@ -230,7 +296,7 @@ class SqlTable:
         queries = compiled.queries(MARK if self._database.watched else None)
         found = [Grouped.of(self._database.answer(query)) for query in queries]
         for each in found:
-            self._recognise(int(each.rows.sum()), int(each.marks.sum()))
+            self._recognise(int(each.rows.sum()), int(each.marks.sum()), self._reading)
         return found
 
     def _streamed(self, round: Round[Any], numbers: list[int], rng: NoiseRng) -> tuple[Any, ...]:
@@ -250,7 +316,7 @@ class SqlTable:
         Args: numbered, whether a row's position belongs to it: rows then come in the order of their columns.
         """
         start, mark, stage = 0, 0, self._usable
-        columns = [*stage.row, *([MARK] if self._database.watched else [])]
+        columns = [*stage.row, *self._marked]
         table = stage.table.select(*columns)
         if numbered:
             table = table.order_by([table[name] for name in stage.row])
@@ -261,7 +327,7 @@ class SqlTable:
             start += len(rows)
         if not start:
             yield 0, np.empty((0, self.dimension))
-        self._recognise(start, mark)
+        self._recognise(start, mark, self._reading)
 
 
 @final

@@ -1,0 +1,100 @@
+"""Apache Spark, version 4: rows in files, tables and lakes that a session reads anew in every round.
+
+It has no snapshot: a round that meets other rows is found by their hashes, or a copy is made first, of blocks that
+executors hold. Lost blocks of a copy are an error, since they would be computed anew of what the source is then.
+
+What Spark computes is what Ibis writes: a step's column that is used twice is not written out twice, sums of doubles
+are not put in another order, and expressions whose code is too long for a method of the JVM are interpreted.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import ibis.expr.operations as ops
+
+from cloister.sql.arithmetic import Expr
+from cloister.sql.dialect import HASHES, Dialect, End, builtin
+
+LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Where PySpark writes what the JVM says of an error, which may quote a row."""
+
+
+def _hashed(cells: Sequence[Expr]) -> Expr:
+    """xxhash64 leaves NULL out: whether a cell is there is hashed beside it."""
+    both = [part for cell in cells for part in (cell.isnull(), cell)]
+    return builtin("xxhash64", both, "int64") & (HASHES - 1)
+
+
+def _materialised(backend: Any, expression: Any) -> tuple[Any, End]:
+    """A local checkpoint under a name of its own."""
+    name = f"cloister_{secrets.token_hex(8)}"
+    with _unlogged():
+        copy = _frame(expression).localCheckpoint(eager=True)
+        copy.createTempView(name)
+
+    def dropped() -> None:
+        nonlocal copy
+        del copy  # its blocks go when nobody refers to them any more
+        backend.raw_sql(f"DROP VIEW IF EXISTS `{name}`")
+
+    table = ops.DatabaseTable(name=name, schema=expression.schema(), source=backend, namespace=ops.Namespace())
+    return table.to_expr(), dropped
+
+
+def _answer(expression: Any) -> Any:
+    with _unlogged():
+        return _frame(expression).toArrow()
+
+
+def _batches(expression: Any, size: int) -> Any:
+    """One partition after the other, packed where the rows are: the driver never holds more than one partition."""
+    import pyarrow as pa
+
+    schema = expression.as_table().schema().to_pyarrow()
+
+    def packed(batches: Any) -> Any:  # runs in Python on the executors, which need not have this package
+        import pyarrow
+
+        table = pyarrow.Table.from_batches(list(batches))
+        for batch in table.combine_chunks().to_batches(max_chunksize=size):
+            sink = pyarrow.BufferOutputStream()
+            with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
+                stream.write_batch(batch)
+            yield pyarrow.RecordBatch.from_pydict({"batch": [sink.getvalue().to_pybytes()]})
+
+    def unpacked() -> Iterator[Any]:
+        with _unlogged():
+            for row in _frame(expression).mapInArrow(packed, "batch binary").toLocalIterator():
+                yield from pa.ipc.open_stream(row.batch)
+
+    return pa.RecordBatchReader.from_batches(schema, unpacked())
+
+
+def _frame(expression: Any) -> Any:
+    """Spark's own data frame of an expression of Ibis."""
+    backend = expression.get_backend()
+    return backend.raw_sql(backend.compile(expression))
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Errors are told by who asked, and by nobody else."""
+    from pyspark.logger import PySparkLogger
+
+    loggers: list[logging.Logger] = [PySparkLogger.getLogger(name) for name in LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
+SPARK = Dialect(hashed=_hashed, materialise=_materialised, answer=_answer, stream=_batches)

@@ -1,0 +1,101 @@
+"""Which rows of every user are kept, in a database: ``plugins.populations.users``, where rows have no order.
+
+**The choice.** A row counts if it can be used and names a user: a rule that looks at the row alone. The counted rows
+of a user have *places* 0, 1, ..., n - 1, in the order of their cells. With s = s(key, name), a public hash of 32 bits,
+kept are the rows at the places p where (p m + s) mod n < m. In n steps of m around a circle of n points, each of the m
+rounds comes once to one of the first m points: so m rows are kept, or all if n <= m.
+
+**Proof that it is hers alone.** Places are counted among her own rows, and by their cells; so are n and her name, and s
+is a function of her name and the key. No other row enters, and neither does the order in which an engine holds or reads
+rows. Hence what is kept of D and of D without one user differs by that user's kept rows, at most m, for every key,
+known or not. Rows that tie in the order have the same cells, so that it does not matter which of them is kept. Her
+cells do enter, unlike over files, and may: what may not is another user's row.
+
+**What is fair about it.** Every row is kept with the same probability m / n over keys (but for n / 2^32), equal ones
+too: a value that many of her rows have is kept as often as it should be. The kept rows lie evenly in the order of the
+first column (systematic sampling), so that not all sets of m rows are equally likely.
+
+**In every round the same.** Cells are compared as numbers, never as text, which a session's settings might change. The
+hash is the engine's own: another version of it may keep other rows, and then a run that goes on is refused, since its
+rows have other hashes.
+
+**Names.** A user's name is a whole number or a text; in a column of text 7 and 7.0 are one name. A column has one type,
+so that equal names are equal cells of ``USER``: numbers, or texts by their characters. Two names never meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ibis
+
+from cloister.core.lattice import CAP
+from cloister.sql.arithmetic import Expr, floored, number
+from cloister.sql.dialect import Dialect
+
+USER, ODD, KEPT = "user", "odd", "kept"
+"""Columns: the name of a row's user, NULL if it names nobody; whether it is no name, so that all is refused; whether
+the row is kept."""
+
+EXACT = {16: 2**11, 32: 2**24, 64: 2**53}
+"""Whole floats of so many bits up to here are the numbers that were meant."""
+
+DIGITS = "0123456789"
+
+
+def named(column: Expr, text: Callable[[Expr], Expr]) -> dict[str, Expr] | None:
+    """``USER`` and ``ODD`` of a column that names users; None if its type names nobody. Args: text, of ``Dialect``."""
+    kind = column.type()
+    never = ibis.literal(value=False)
+    if kind.is_integer():
+        return {USER: column, ODD: never}
+    if kind.is_floating():
+        return _of_float(column.cast("float64"), EXACT[8 * kind.nbytes])
+    if kind.is_decimal():
+        return _of_decimal(text(column))
+    if kind.is_string() or kind.is_uuid():
+        return {USER: _of_text(text(column)), ODD: never}
+    return None
+
+
+def _of_float(double: Expr, exact: int) -> dict[str, Expr]:
+    inside = double.between(number(-exact), number(exact))
+    whole = ibis.ifelse(inside, floored(double) == double, False).fill_null(False)
+    missing = double.isnull() | double.isnan()
+    return {USER: ibis.ifelse(whole & ~missing, double, ibis.null("float64")).cast("int64"), ODD: ~(whole | missing)}
+
+
+def _of_decimal(text: Expr) -> dict[str, Expr]:
+    """The digits before the point, if only zeros come after it. PostgreSQL's decimals may be NaN, or infinite."""
+    point = text.find(".")
+    stem = ibis.ifelse(point < 0, text, text.substr(0, point))
+    zeros = ibis.ifelse(point < 0, True, text.replace("0", "") == stem.replace("0", "").concat("."))
+    missing = text.isnull() | (text == "NaN")
+    whole = ~missing & zeros & text.notin(["Infinity", "-Infinity"])
+    return {USER: ibis.ifelse(whole, stem, ibis.null("string")), ODD: ~(whole | missing).fill_null(False)}
+
+
+def _of_text(text: Expr) -> Expr:
+    """Digits without the '.0' that they may end in; other texts as they are."""
+    rest = text.translate(DIGITS, "")
+    digits = (rest == ".") & (text != ".0") | (rest == "-.") & text.startswith("-") & (text != "-.0")
+    whole = text.endswith(".0") & digits
+    return ibis.ifelse(whole, text.substr(0, text.length() - 2), text).nullif("")
+
+
+def chosen(table: Any, features: tuple[str, ...], most: int, key: bytes, dialect: Dialect) -> Any:
+    """The same rows, all of which count, with ``KEPT``: true in at most ``most`` rows of each user.
+
+    Args: table, with ``features`` and ``USER``; key, public; dialect, of an engine that has a hash.
+    """
+    assert dialect.hashed is not None
+    most = min(most, CAP)  # p m + s is below 2^63
+    mine = ibis.window(group_by=table[USER])
+    ordered = ibis.window(group_by=table[USER], order_by=[table[name] for name in features])
+    start = dialect.hashed([ibis.literal(f"{key.hex()} ").concat(table[USER].cast("string"))])
+    placed = dialect.fence(
+        table.mutate(place=ibis.row_number().over(ordered), many=table.count().over(mine), start=start)
+    )
+    kept = (placed["place"] * most + placed["start"]) % placed["many"] < most
+    return dialect.fence(placed.mutate(**{KEPT: kept}).drop("place", "many", "start"))
