@@ -10,7 +10,7 @@ import ibis
 import pyarrow as pa
 
 from tests.sql.postgres import Postgres, server
-from tests.sql.spark import Spark, session
+from tests.sql.spark import Spark, folder
 
 
 class TestEngine(Protocol):
@@ -59,8 +59,10 @@ def started(name: str) -> Iterator[TestEngine]:
         with server() as running:
             yield Postgres(running)
     elif name == "pyspark":
-        with session() as running:
-            yield Spark(running)
+        with folder() as home:
+            spark = Spark(home)
+            yield spark
+            spark.session.stop()
     else:
         yield DuckDB()
 

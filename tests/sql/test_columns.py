@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ WIDE = [2**53 + 1, 2**53 + 3, 2**62 + 2**9 + 1, -(2**63), 2**63 - 1, 0, 3, None]
 """Whole numbers that a double does not hold: ties to even, both ways."""
 
 
-SHORT = (8, 16, 32)
+SHORT = (8, 32)
 
 
 def decimals(digits: int, scale: int) -> pa.Array:
@@ -48,7 +49,9 @@ NUMBERS: dict[str, pa.Array] = {
 def features(population: SqlTable) -> np.ndarray:
     """The rows that can be used, as the engine gives them."""
     with population:
-        return np.concatenate([rows.copy() for _, rows in population._batches(True)])
+        stage = population._usable
+        found = population._database.answer(stage.table)
+        return np.column_stack([found[name].to_numpy() for name in stage.row])
 
 
 def ordered(rows: np.ndarray) -> list[tuple[float, ...]]:
@@ -57,6 +60,8 @@ def ordered(rows: np.ndarray) -> list[tuple[float, ...]]:
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_of_every_type_are_the_doubles_of_files(engine: TestEngine, name: str, tmp_path: Path) -> None:
+    if engine.name == "postgres" and name.startswith("uint"):
+        pytest.skip("PostgreSQL has no such type")
     table = pa.table({"x": NUMBERS[name]})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
     found = features(SqlTable(engine.put("numbers", table), ["x"], "drop"))
@@ -112,15 +117,15 @@ def test_categories_are_equal_where_they_are_over_files(engine: TestEngine, name
     assert ordered(found) == ordered(Arrays(table, **asked).table())
 
 
-def test_every_pair_of_texts_is_equal_where_it_is_over_files(engine: TestEngine) -> None:
-    """A random search: texts of a few characters that matter, each against each."""
+def test_texts_of_a_few_characters_are_equal_where_they_are_over_files(engine: TestEngine) -> None:
+    """All of characters that matter, each against each value that several of them are, and some others."""
     texts = sorted({"".join(letters) for n in range(4) for letters in itertools.product("-03.", repeat=n)})
+    many = Counter(canonical(text) for text in texts if text)
+    listed = [value for value in many if many[value] > 1] + ["-0", "03", "00", ".", "-", "0.3", "-30"]
     table = pa.table({"row": range(len(texts)), "c": texts})
-    known: dict[str, Any] = {"columns": ["row"], "missing": "drop"}
-    listed = list({canonical(text): text for text in texts if text}.values())
-    known["categories"] = {"c": listed}
-    found = features(SqlTable(engine.put("categories", table), **known))
-    assert ordered(found) == ordered(Arrays(table, **known).table())
+    asked: dict[str, Any] = {"columns": ["row"], "missing": "drop", "categories": {"c": listed}}
+    found = features(SqlTable(engine.put("categories", table), **asked))
+    assert ordered(found) == ordered(Arrays(table, **asked).table())
 
 
 OTHERS: dict[str, tuple[pa.Array, str]] = {
@@ -136,6 +141,8 @@ OTHERS: dict[str, tuple[pa.Array, str]] = {
 def test_what_holds_no_numbers_is_refused_by_its_type_and_passed_over_by_patterns(
     engine: TestEngine, name: str
 ) -> None:
+    if engine.name == "postgres" and name == "lists":
+        pytest.skip("no text of CSV is a list")
     cells, said = OTHERS[name]
     table = engine.put("others", pa.table({"x": [1.0, 2.0], "c": cells, "visit_id": [1, 2], "y": [True, False]}))
     with pytest.raises(InvalidInput, match=f"column 'c' (does not hold numbers but )?{said}"):

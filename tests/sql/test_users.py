@@ -133,6 +133,8 @@ NAMES: dict[str, tuple[pa.Array, int]] = {
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_told_apart_as_over_files(engine: TestEngine, name: str, tmp_path: Path) -> None:
     """With one row of each kept, as many are left as there are names."""
+    if engine.name == "postgres" and name == "large numbers":
+        pytest.skip("PostgreSQL has no such type")
     cells, many = NAMES[name]
     table = pa.table({"x": np.linspace(-1, 1, len(cells)), "y": np.zeros(len(cells)), "who": cells})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
@@ -157,7 +159,7 @@ def test_a_row_that_names_nobody_is_refused_as_a_missing_cell_is(engine: TestEng
 ODD_NAMES = [
     pa.array([1.5, 1.0]), pa.array([2.0**53 + 2, 1.0]), pa.array([math.inf, 1.0]),
     pa.array([2.0**24 + 2, 1.0], "float32"), pa.array([Decimal("0.5"), Decimal("1.0")], pa.decimal128(20, 1)),
-    pa.array([True, False]), pa.array([1, 2], "date32"), pa.array([b"7", b"8"]), pa.array([[7], [8]]),
+    pa.array([True, False]), pa.array([1, 2], "date32"), pa.array([b"7", b"8"]),
 ]  # fmt: skip
 
 

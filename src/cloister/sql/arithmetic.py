@@ -7,7 +7,8 @@ an engine does with each operation is tried when it is connected (``sql.database
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import ibis
@@ -29,11 +30,20 @@ def number(value: float) -> Expr:
 
 
 def total(terms: Sequence[Expr]) -> Expr:
-    """Their sum, in pairs: engines limit how deep an expression may be."""
-    terms = list(terms) or [number(0)]
+    """Their sum."""
+    return _in_pairs(operator.add, terms) if terms else number(0)
+
+
+def every(conditions: Sequence[Expr]) -> Expr:
+    """Whether all of them, at least one, are true."""
+    return _in_pairs(operator.and_, conditions)
+
+
+def _in_pairs(joined: Callable[[Expr, Expr], Expr], terms: Sequence[Expr]) -> Expr:
+    """Engines, and what writes SQL, limit how deep an expression may be."""
     while len(terms) > 1:
-        pairs = [terms[i] + terms[i + 1] for i in range(0, len(terms) - 1, 2)]
-        terms = pairs + (terms[-1:] if len(terms) % 2 else [])
+        pairs = [joined(terms[i], terms[i + 1]) for i in range(0, len(terms) - 1, 2)]
+        terms = [*pairs, *(terms[-1:] if len(terms) % 2 else [])]
     return terms[0]
 
 

@@ -13,7 +13,7 @@ from cloister.core.types import Ints
 from cloister.sql.arithmetic import clipped, floored, integer, number, product, total, where_below
 from cloister.sql.bundles import Described, Description
 from cloister.sql.centers import norm
-from cloister.sql.located import Located, longest, one_level, refuse_inexact, refuse_long
+from cloister.sql.located import Located, longest, one_level, refuse_inexact, refuse_long, refuse_wide
 from cloister.sql.stage import Stage
 
 
@@ -46,7 +46,7 @@ def by_quadtree(stage: Stage, cells: Description, known: Described) -> Located:
     """Counted by the deepest cells: each interval of a column adds its own bits to a cell's path."""
     order, top = cells["order"], cells["top"]
     cuts = [known.array(entry) for entry in cells["cuts"]]
-    refuse_long(sum(len(of) for of in cuts))
+    refuse_wide(sum(len(of) for of in cuts))
     image = stage if cells["subspace"] is None else _projected(stage, cells["subspace"], known)
     paths = [
         where_below(y, of, [integer(bits) for bits in _paths(order, j, len(of) + 1)])
@@ -61,7 +61,7 @@ def by_quadtree(stage: Stage, cells: Description, known: Described) -> Located:
 
 def _projected(stage: Stage, subspace: Description, known: Described) -> Stage:
     matrix, bits = known.array(subspace["matrix"]), subspace["bits"]
-    refuse_long(matrix.size)
+    refuse_long(stage, matrix.size)
     refuse_inexact(norm(matrix.T) * longest(stage))
     stage = stage.moved([floored(product(column, stage.x) * number(2.0**-bits)) for column in matrix.T])
     return stage.moved([clipped(image, -side, side) for image, side in zip(stage.x, subspace["sides"], strict=True)])

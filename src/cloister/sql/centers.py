@@ -18,7 +18,7 @@ def nearest(stage: Stage, centers: Ints) -> tuple[Stage, Expr, Expr]:
     As ``core.nearest`` does it: S (|c|^2 - 2 <x, c>) + j, S a power of two >= k, orders centres by distance and then by
     index; every partial sum is below 2^53.
     """
-    refuse_long(centers.size)
+    refuse_long(stage, centers.size)
     bits = (len(centers) - 1).bit_length()
     refuse_inexact((3 * max(longest(stage), norm(centers)) ** 2 + 1) << bits)
     lines = [

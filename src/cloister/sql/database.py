@@ -62,6 +62,11 @@ class Database:
             )
         return rows
 
+    @property
+    def terms(self) -> int:
+        """Most products of a row's numbers in one query: ``Dialect.terms``. Raises: as ``answer``."""
+        return int(self._asked(lambda: self.dialect.terms(self.backend)))
+
     def answer(self, expression: Any) -> Any:
         """An Arrow table. Raises: EngineFailed: nothing was answered."""
         whole = self.dialect.answer or (lambda asked: self.dialect.stream(asked, ANSWER).read_all())

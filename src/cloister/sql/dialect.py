@@ -14,7 +14,7 @@ import ibis.expr.operations as ops
 import sqlglot as sg
 
 from cloister.sql.arithmetic import Expr, total
-from cloister.sql.stage import Fence
+from cloister.sql.stage import TERMS, Fence
 
 End: TypeAlias = Callable[[], None]
 """What ends a snapshot, or drops a table."""
@@ -30,14 +30,9 @@ def temporary_table(backend: Any, expression: Any) -> tuple[Any, End]:
     """The answer to an expression as a temporary table of the session, by one statement, and what drops it."""
     name = f"cloister_{secrets.token_hex(8)}"
     quoted = sg.to_identifier(name, quoted=True).sql(backend.dialect)
-    _run(backend, f"CREATE TEMPORARY TABLE {quoted} AS {backend.compile(expression)}")
+    backend.raw_sql(f"CREATE TEMPORARY TABLE {quoted} AS {backend.compile(expression)}")
     table = ops.DatabaseTable(name=name, schema=expression.schema(), source=backend, namespace=ops.Namespace())
-    return table.to_expr(), lambda: _run(backend, f"DROP TABLE {quoted}")
-
-
-def _run(backend: Any, statement: str) -> None:
-    """A statement that answers nothing."""
-    backend.raw_sql(statement)
+    return table.to_expr(), lambda: backend.raw_sql(f"DROP TABLE {quoted}")
 
 
 def builtin(name: str, arguments: Sequence[Expr], kind: str) -> Expr:
@@ -81,6 +76,7 @@ class Dialect:
         fence: keeps a step a step where an engine would write a computed column out wherever it is used.
         statement: an expression in the engine's words, given Ibis' backend, connected or not.
         answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
+        terms: most products of a row's numbers in one query, for the backend: beyond, reading the rows takes less time.
         tables: names of the tables that are there, for an error that names near ones.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
         why: what a failure of the engine means, in words of our own (a driver's may quote a row); None if unknown.
@@ -94,6 +90,7 @@ class Dialect:
     fence: Fence = lambda table: table
     statement: Callable[[Any, Any], str] = lambda backend, expression: str(backend.compile(expression))
     answer: Callable[[Any], Any] | None = None
+    terms: Callable[[Any], int] = lambda backend: TERMS
     tables: Callable[[Any], Sequence[str]] = lambda backend: backend.list_tables()
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)
     why: Callable[[Exception], str | None] = lambda error: None

@@ -27,7 +27,7 @@ def _direction(stage: Stage, reach: int, around: Ints) -> tuple[Stage, Expr]:
 
     The largest is found in pairs, pairs of pairs and so on, each of them a column, and then followed down again.
     """
-    refuse_long(around.size)
+    refuse_long(stage, around.size)
     refuse_inexact(norm(around) * reach)
     stage, products = stage.add(*(product(a, stage.x) for a in around))
     rounds = [products]
@@ -54,7 +54,7 @@ def _followed(stage: Stage, rounds: list[list[str]], height: int, at: int) -> Ex
 
 def by_signs(stage: Stage, cells: Description, known: Described) -> Located:
     around = known.array(cells["around"])
-    refuse_long(around.size)
+    refuse_long(stage, around.size)
     refuse_inexact(norm(around) * longest(stage))
     levels = len(around)
     bits = [

@@ -12,13 +12,12 @@ from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import ibis
-
 from cloister.sql.arithmetic import Expr
 from cloister.sql.dialect import HASHES, Dialect, End, as_text, builtin
 
 MEMORY = "512MB"
-"""Of a database that is opened here: what DuckDB keeps of tables, groups and sorted rows; the rest goes to a file."""
+"""Of a database that is opened here: what DuckDB keeps of tables, groups and sorted rows; the rest goes to a file.
+Rounds over 20 million rows of 8 columns then take 740 MB in all, sorted or not."""
 
 
 def settings(threads: int | None = None) -> dict[str, Any]:
@@ -55,7 +54,7 @@ def _begun(backend: Any) -> End:
 
 def _transaction(backend: Any) -> Any:
     """The number of the transaction that this statement is in: of its own, unless one was begun."""
-    return backend.raw_sql("SELECT txid_current()").fetchone()
+    return backend.raw_sql("SELECT txid_current()").fetchall()
 
 
 def _hashed(cells: Sequence[Expr]) -> Expr:
@@ -67,12 +66,17 @@ def _batches(expression: Any, size: int) -> Any:
     return backend.con.sql(backend.compile(expression)).to_arrow_reader(size)
 
 
-ENCODE: Any = ibis.udf.scalar.builtin(name="encode", signature=(("string",), "binary"))(lambda text: None)
-DECODE: Any = ibis.udf.scalar.builtin(name="decode", signature=(("binary",), "string"))(lambda data: None)
-
-
 def _text(column: Expr) -> Expr:
-    return DECODE(ENCODE(as_text(column)))
+    return builtin("decode", [builtin("encode", [as_text(column)], "binary")], "string")
+
+
+def _terms(backend: Any) -> int:
+    """A product takes a thread 2 ns a row; here, one thread reads a row in 0.2 us and has products almost for nothing.
+
+    With so many products a query takes about twice as long as reading the rows does, and they stay where they are.
+    """
+    ((threads,),) = backend.raw_sql("SELECT current_setting('threads')").fetchall()
+    return 256 * int(threads)
 
 
 def _tables(backend: Any) -> list[str]:
@@ -80,4 +84,4 @@ def _tables(backend: Any) -> list[str]:
     return [name for (name,) in found]
 
 
-DUCKDB = Dialect(begin=_begun, hashed=_hashed, text=_text, tables=_tables, stream=_batches)
+DUCKDB = Dialect(begin=_begun, hashed=_hashed, text=_text, terms=_terms, tables=_tables, stream=_batches)

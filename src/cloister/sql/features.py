@@ -13,7 +13,7 @@ from typing import Any
 import ibis.expr.operations as ops
 
 from cloister.core.columns import Kind, Selection, TableColumn
-from cloister.sql.arithmetic import Expr, number
+from cloister.sql.arithmetic import Expr, every, number
 from cloister.sql.categories import one_hot
 from cloister.sql.dialect import Dialect
 from cloister.sql.stage import Fence, Stage
@@ -78,10 +78,7 @@ def _number(column: Expr, dialect: Dialect) -> Expr:
 
 def usable(table: Any, features: tuple[str, ...]) -> Any:
     """Whether a row can be used: no cell is missing or infinite."""
-    first, *others = (table[name].between(number(-LARGEST), number(LARGEST)).fill_null(False) for name in features)
-    for each in others:
-        first = first & each
-    return first
+    return every([table[name].between(number(-LARGEST), number(LARGEST)).fill_null(False) for name in features])
 
 
 def used(table: Any, features: tuple[str, ...], fence: Fence) -> Stage:

@@ -17,7 +17,7 @@ from cloister.sql.bundles import NotCompiled
 from cloister.sql.dialect import Dialect
 from cloister.sql.dialects import dialect_of
 from cloister.sql.features import featured, usable
-from cloister.sql.located import refuse_long
+from cloister.sql.located import refuse_wide
 from cloister.sql.stage import Stage
 
 LABEL = "cluster"
@@ -43,7 +43,7 @@ def labelled(
     if LABEL in beside:
         raise InvalidInput(f"the table has a column '{LABEL}': say which others to keep beside the label (--keep)")
     try:
-        refuse_long(labelling.slopes.size)
+        refuse_wide(labelling.slopes.size)
     except NotCompiled as error:
         raise InvalidInput(f"{error} for a view: label files of the rows instead (cloister predict)") from None
     rows, features = featured(table, chosen, dialect, {f"k{i}": table[name] for i, name in enumerate(beside)})
@@ -94,6 +94,7 @@ def unconnected(name: str) -> Any:
     if name not in known:
         raise UnknownName("dialect", name, known)
     try:
+        getattr(ibis, name)  # registers its options
         return known[name].load().Backend()
     except ImportError:
         raise InvalidInput(f"writing {name} needs more of Ibis: pip install 'ibis-framework[{name}]'") from None
@@ -109,4 +110,5 @@ def unseen(columns: Mapping[str, bool], name: str) -> Any:
     if not all([*places, last]) or len(places) > 2:
         raise InvalidInput(f"a table cannot be called '{name}': give NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME")
     schema = {column: "string" if text else "int64" for column, text in columns.items()}  # so that it is cast
-    return ibis.table(schema, name=last, database=".".join(places) or None)
+    catalog, database = [None, None, *places][-2:]
+    return ibis.table(schema, name=last, catalog=catalog, database=database)

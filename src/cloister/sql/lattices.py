@@ -16,7 +16,7 @@ import numpy as np
 
 from cloister.core.frames import GRADES, OCTAVES, STEPS
 from cloister.core.lattice import Bound
-from cloister.sql.arithmetic import Expr, clipped, floored, number, rounded, where_below
+from cloister.sql.arithmetic import Expr, clipped, floored, number, rounded, total
 from cloister.sql.bundles import Description, NotCompiled
 from cloister.sql.features import LARGEST
 from cloister.sql.shrinking import shrunk
@@ -99,26 +99,36 @@ def _reframed(stage: Stage, domain: Description) -> Stage:
 def _graded(stage: Stage, domain: Description) -> Stage:
     """The grade of a = |row[j]|, 256 i + floor(256 (a / 2^(i - 64) - 1)) in octave i, 2^(i - 64) <= a < 2^(i - 63).
 
-    All products are exact: of powers of two, and of a number in its own octave.
+    a 2^64 is halved 64, 32, ..., 1 times, whenever it stays at least 1: what is left is a / 2^(i - 64). All products
+    are exact, of powers of two with a number that is not near either end of the doubles.
     """
     raw, columns = stage.row, domain["columns"]
     others = snapped(stage, domain["others"])
     assert others.bound is not None
+    found = attrs.evolve(others, row=tuple(raw[j] for j in columns))
+    found = found.moved([x.abs() for x in found.x])
     most = float(np.nextafter(2.0**OCTAVES, 0))
-    sizes, names = others.add(*(others[raw[j]].abs() for j in columns))
-    sizes, names = sizes.add(*(clipped(sizes[name], 2.0**-OCTAVES, most) for name in names))
-    octaves = range(2 * OCTAVES)
-    cuts = [2.0 ** (i - OCTAVES) for i in octaves[1:]]
-    found = dict[int, Expr]()
-    for j, name in zip(columns, names, strict=True):
-        steps = sizes[name] * where_below(sizes[name], cuts, [number(STEPS * 2.0 ** (OCTAVES - i)) for i in octaves])
-        found[j] = floored(steps) + where_below(sizes[name], cuts, [number(STEPS * (i - 1)) for i in octaves])
-    sizes = sizes.moved([found.get(j, x) for j, x in enumerate(sizes.x)])
-    signed = sizes.moved([
-        ibis.ifelse(sizes[raw[j]] < 0, number(-1) - x, x) if j in found else x for j, x in enumerate(sizes.x)
+    found = found.moved([clipped(x, 2.0**-OCTAVES, most) * number(2.0**OCTAVES) for x in found.x])
+    octaves: list[list[tuple[str, int]]] = [[] for _ in columns]
+    for halved in (64, 32, 16, 8, 4, 2, 1):
+        found, large = found.add(*(x >= number(2.0**halved) for x in found.x))
+        found = found.moved([
+            ibis.ifelse(found[big], x * number(2.0**-halved), x) for big, x in zip(large, found.x, strict=True)
+        ])  # fmt: skip
+        for terms, big in zip(octaves, large, strict=True):
+            terms.append((big, halved))
+    found = found.moved([
+        floored((x - number(1)) * number(STEPS))
+        + total([ibis.ifelse(found[big], number(STEPS * halved), number(0)) for big, halved in terms])
+        for x, terms in zip(found.x, octaves, strict=True)
     ])  # fmt: skip
+    found = found.moved([
+        ibis.ifelse(found[raw[j]] < 0, number(-1) - x, x) for j, x in zip(columns, found.x, strict=True)
+    ])  # fmt: skip
+    graded = dict(zip(columns, found.row, strict=True))
     longest = math.isqrt(others.bound.l2**2 + len(columns) * GRADES**2) + 1
-    return attrs.evolve(signed, bound=Bound(longest, len(raw)))
+    row = tuple(graded.get(j, name) for j, name in enumerate(others.row))
+    return attrs.evolve(found, row=row, bound=Bound(longest, len(raw)))
 
 
 def _differences(stage: Stage, middles: list[float], most: list[float]) -> Stage:

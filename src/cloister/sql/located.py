@@ -13,8 +13,8 @@ from cloister.sql.arithmetic import Expr
 from cloister.sql.bundles import Described, Description, NotCompiled
 from cloister.sql.stage import Stage
 
-TERMS = 2**13
-"""Most products, or places of a table, in one query: engines take seconds to read longer ones."""
+PLACES = 2**13
+"""Most constants that a row's number is looked up among: engines take seconds to read more."""
 
 
 @final
@@ -67,10 +67,16 @@ def longest(stage: Stage) -> int:
     return stage.bound.l2
 
 
-def refuse_long(terms: int) -> None:
-    """Raises: NotCompiled: a query would have more terms than engines read in time."""
-    if terms > TERMS:
-        raise NotCompiled(f"a query of {terms} terms is too long")
+def refuse_long(stage: Stage, terms: int) -> None:
+    """Raises: NotCompiled: a query would have more products than the engine works out in time."""
+    if terms > stage.terms:
+        raise NotCompiled(f"a query of {terms} products is slower than reading the rows (the most is {stage.terms})")
+
+
+def refuse_wide(places: int) -> None:
+    """Raises: NotCompiled: a query would have more constants than engines read in time."""
+    if places > PLACES:
+        raise NotCompiled(f"a query of {places} constants is too long")
 
 
 def refuse_inexact(largest: float) -> None:

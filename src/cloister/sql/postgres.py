@@ -15,7 +15,7 @@ from ibis.util import gen_name
 
 from cloister.core.errors import InvalidInput
 from cloister.sql.arithmetic import Expr, number
-from cloister.sql.dialect import Dialect, End, weighed
+from cloister.sql.dialect import Dialect, End, as_text, builtin, weighed
 
 LEAST = Decimal(2) ** -1075
 """The nearest double of this decimal is 0."""
@@ -85,6 +85,12 @@ def _double(column: Expr) -> Expr:
     return ibis.cases((exact.between(-least, least), number(0)), (exact.between(-most, most), exact.cast("float64")))
 
 
+def _text(column: Expr) -> Expr:
+    """What was bytes has no collation that takes two texts for one."""
+    utf8 = ibis.literal("UTF8")
+    return builtin("convert_from", [builtin("convert_to", [as_text(column), utf8], "binary"), utf8], "string")
+
+
 def _fenced(table: Any) -> Any:
     """Ibis keeps what is on both sides of a limit apart, and writes nothing for this one: see ``statement``."""
     return table.limit(None)
@@ -124,6 +130,7 @@ POSTGRES = Dialect(
     begin=_begun,
     hashed=weighed,
     double=_double,
+    text=_text,
     fence=_fenced,
     statement=statement,
     answer=_answer,

@@ -13,12 +13,15 @@ import logging
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
+import ibis
 import ibis.expr.operations as ops
+import pyarrow as pa
 
 from cloister.sql.arithmetic import Expr
-from cloister.sql.dialect import HASHES, Dialect, End, builtin
+from cloister.sql.dialect import HASHES, Dialect, End, as_text, builtin
 
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Where PySpark writes what the JVM says of an error, which may quote a row."""
@@ -28,6 +31,12 @@ def _hashed(cells: Sequence[Expr]) -> Expr:
     """xxhash64 leaves NULL out: whether a cell is there is hashed beside it."""
     both = [part for cell in cells for part in (cell.isnull(), cell)]
     return builtin("xxhash64", both, "int64") & (HASHES - 1)
+
+
+def _text(column: Expr) -> Expr:
+    """What was bytes has no collation that takes two texts for one."""
+    utf8 = ibis.literal("UTF-8")
+    return builtin("decode", [builtin("encode", [as_text(column), utf8], "binary"), utf8], "string")
 
 
 def _materialised(backend: Any, expression: Any) -> tuple[Any, End]:
@@ -52,27 +61,22 @@ def _answer(expression: Any) -> Any:
 
 
 def _batches(expression: Any, size: int) -> Any:
-    """One partition after the other, packed where the rows are: the driver never holds more than one partition."""
-    import pyarrow as pa
-
+    """One partition after the other: the driver never holds more. Executors need no Python for it."""
     schema = expression.as_table().schema().to_pyarrow()
+    with _unlogged():
+        rows = _frame(expression).toLocalIterator()
+    return pa.RecordBatchReader.from_batches(schema, _packed(rows, schema, size))
 
-    def packed(batches: Any) -> Any:  # runs in Python on the executors, which need not have this package
-        import pyarrow
 
-        table = pyarrow.Table.from_batches(list(batches))
-        for batch in table.combine_chunks().to_batches(max_chunksize=size):
-            sink = pyarrow.BufferOutputStream()
-            with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
-                stream.write_batch(batch)
-            yield pyarrow.RecordBatch.from_pydict({"batch": [sink.getvalue().to_pybytes()]})
+def _packed(rows: Iterator[Any], schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
+    while some := _next(rows, size):
+        columns = zip(zip(*some, strict=True), schema, strict=True)
+        yield pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in columns], schema=schema)
 
-    def unpacked() -> Iterator[Any]:
-        with _unlogged():
-            for row in _frame(expression).mapInArrow(packed, "batch binary").toLocalIterator():
-                yield from pa.ipc.open_stream(row.batch)
 
-    return pa.RecordBatchReader.from_batches(schema, unpacked())
+def _next(rows: Iterator[Any], size: int) -> list[Any]:
+    with _unlogged():
+        return list(islice(rows, size))
 
 
 def _frame(expression: Any) -> Any:
@@ -97,4 +101,4 @@ def _unlogged() -> Iterator[None]:
             logger.disabled = disabled
 
 
-SPARK = Dialect(hashed=_hashed, materialise=_materialised, answer=_answer, stream=_batches)
+SPARK = Dialect(hashed=_hashed, text=_text, materialise=_materialised, answer=_answer, stream=_batches)

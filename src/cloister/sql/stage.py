@@ -15,6 +15,10 @@ Fence: TypeAlias = Callable[[Any], Any]
 """From a table to the same one, that an engine does not merge with what is made of it."""
 
 
+TERMS = 2**12
+"""Products in a query: longer ones take Ibis, and some engines, ten seconds to write and read."""
+
+
 @final
 @attrs.frozen(eq=False)
 class Stage:
@@ -24,6 +28,7 @@ class Stage:
         table: of Ibis.
         row: names of the columns (d,) that hold the rows, as doubles.
         fence: keeps a step a step.
+        terms: most products of a row's numbers in one query.
         bound: norms that no row is beyond, once rows are on the lattice: public, they are of the domain.
         names: of columns that are still to be made.
     """
@@ -31,6 +36,7 @@ class Stage:
     table: Any
     row: tuple[str, ...]
     fence: Fence
+    terms: int = TERMS
     bound: Bound | None = None
     names: Any = attrs.field(factory=count, repr=False)
 

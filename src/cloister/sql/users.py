@@ -1,7 +1,7 @@
 """Which rows of every user are kept, in a database: ``plugins.populations.users``, where rows have no order.
 
 **The choice.** A row counts if it can be used and names a user: a rule that looks at the row alone. The counted rows
-of a user have *places* 0, 1, ..., n - 1, in the order of their cells. With s = s(key, name), a public hash of 32 bits,
+of a user have *places* 0, 1, ..., n - 1, in the order of their cells. With s = s(key, name), a public hash of 31 bits,
 kept are the rows at the places p where (p m + s) mod n < m. In n steps of m around a circle of n points, each of the m
 rounds comes once to one of the first m points: so m rows are kept, or all if n <= m.
 
@@ -11,7 +11,7 @@ rows. Hence what is kept of D and of D without one user differs by that user's k
 known or not. Rows that tie in the order have the same cells, so that it does not matter which of them is kept. Her
 cells do enter, unlike over files, and may: what may not is another user's row.
 
-**What is fair about it.** Every row is kept with the same probability m / n over keys (but for n / 2^32), equal ones
+**What is fair about it.** Every row is kept with the same probability m / n over keys (but for n / 2^31), equal ones
 too: a value that many of her rows have is kept as often as it should be. The kept rows lie evenly in the order of the
 first column (systematic sampling), so that not all sets of m rows are equally likely.
 
@@ -31,7 +31,7 @@ from typing import Any
 import ibis
 
 from cloister.core.lattice import CAP
-from cloister.sql.arithmetic import Expr, floored, number
+from cloister.sql.arithmetic import Expr, floored, integer, number
 from cloister.sql.dialect import Dialect
 
 USER, ODD, KEPT = "user", "odd", "kept"
@@ -90,12 +90,12 @@ def chosen(table: Any, features: tuple[str, ...], most: int, key: bytes, dialect
     Args: table, with ``features`` and ``USER``; key, public; dialect, of an engine that has a hash.
     """
     assert dialect.hashed is not None
-    most = min(most, CAP)  # p m + s is below 2^63
+    most = min(most, CAP)
     mine = ibis.window(group_by=table[USER])
     ordered = ibis.window(group_by=table[USER], order_by=[table[name] for name in features])
     start = dialect.hashed([ibis.literal(f"{key.hex()} ").concat(table[USER].cast("string"))])
-    placed = dialect.fence(
-        table.mutate(place=ibis.row_number().over(ordered), many=table.count().over(mine), start=start)
-    )
-    kept = (placed["place"] * most + placed["start"]) % placed["many"] < most
+    place = ibis.row_number().over(ordered)
+    placed = dialect.fence(table.mutate(place=place, many=table.count().over(mine), start=start))
+    step = ibis.least(placed["many"], integer(most))  # all are kept where it is n; p m + s is below 2^63
+    kept = (placed["place"] * step + placed["start"]) % placed["many"] < step
     return dialect.fence(placed.mutate(**{KEPT: kept}).drop("place", "many", "start"))

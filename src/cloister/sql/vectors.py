@@ -15,7 +15,7 @@ from cloister.core.types import Ints
 from cloister.sql.arithmetic import Expr, number, selected, squared, truncated
 from cloister.sql.bundles import Described, Description, NotCompiled
 from cloister.sql.centers import norm
-from cloister.sql.located import Located, longest, refuse_inexact, refuse_long
+from cloister.sql.located import Located, longest, refuse_inexact, refuse_wide
 from cloister.sql.shrinking import UNDER, keeps, shrunk
 from cloister.sql.stage import Stage
 
@@ -105,7 +105,7 @@ def _bound(vectors: Description) -> Bound:
 
 def _away(buckets: Located, centers: Ints) -> Stage:
     """Rows less the centres (m, d) of their buckets, or one (1, d) of all."""
-    refuse_long(centers.size)
+    refuse_wide(centers.size)
     stage = buckets.stage
     return stage.moved([x - _of_bucket(stage, buckets, column) for x, column in zip(stage.x, centers.T, strict=True)])
 

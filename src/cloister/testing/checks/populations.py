@@ -7,13 +7,14 @@ from typing import Any, TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import QuestionContext
+from cloister.core.buckets import QuestionContext, Vectors
 from cloister.core.budget import Budget, Event
 from cloister.core.capabilities import Counted
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.questions import OpenedQuestion, Round
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import OpenedQuestion, Round, Rows
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.registry import registry
 from cloister.core.trust import Central, Local
@@ -32,18 +33,25 @@ def rows(n: int = 40_000) -> Floats:
 
 
 def exact_round() -> Round[Central]:
-    """A round of exact counts and sums, which shows every row that was missed or read twice."""
+    """A round of exact counts and sums, which shows every row that was missed or read twice: of buckets that only their
+    class can find, and of the nearest centres, which a population may find in a way of its own."""
+    domain, dealt = carrying(WIDTH), Dealt((50, 7))
+    near = NearestCenter(domain.snap(rows(5)), domain.max_norm)
+    vectors = (Carried(dealt, Bound(2**20, WIDTH)), Rows.of(near, domain))
+    return Round(0, Central, domain, tuple(part for some in vectors for part in _exact(some)))
+
+
+def _exact(vectors: Vectors) -> tuple[OpenedQuestion, OpenedQuestion]:
+    """The count and the sums of some vectors' buckets."""
     context, budget = QuestionContext(1000, 1.0, PublicRng.from_seed(81)), Budget("exact", 1.0)
     counts, sums = (
         registry().load(registry().spec(role, "exact"))() for role in ("FrequencyOracle", "VectorSumOracle")
     )
-    cells, bound = Dealt((50, 7)), Bound(2**20, WIDTH)
-    vectors = Carried(cells, bound)
-    parts = (
-        OpenedQuestion(cells, None, None, counts.open(cells.space, budget, context)),
-        OpenedQuestion(cells, vectors, None, sums.open(cells.space, bound, budget, context)),
+    space = vectors.cells.space
+    return (
+        OpenedQuestion(vectors.cells, None, None, counts.open(space, budget, context)),
+        OpenedQuestion(vectors.cells, vectors, None, sums.open(space, vectors.bound, budget, context)),
     )
-    return Round(0, Central, carrying(WIDTH), parts)
 
 
 def answers(round: Round[Any], summaries: tuple[Any, ...]) -> list[Floats]:

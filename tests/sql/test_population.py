@@ -1,0 +1,98 @@
+"""The kit's laws of populations, over every engine; parties and simulated users whose rows are in databases."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import count as numbers
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from cloister.core.randomness import NoiseRng
+from cloister.core.registry.registry import registry
+from cloister.core.types import Floats
+from cloister.plugins.populations.arrays import Arrays
+from cloister.plugins.populations.sql_table import SqlTable
+from cloister.run.fit import fit, parties
+from cloister.run.request import Request
+from cloister.testing import parametrize
+from cloister.testing.checks.populations import exact_round, gathered, rows
+from tests.sql.engines import ENGINES, TestEngine
+
+QUICK = [name for name in ENGINES if name != "pyspark"]
+"""Spark takes a second for each query."""
+
+NAMES = (f"kit{i}" for i in numbers())
+
+
+def as_table(rows: Floats) -> pa.Table:
+    return pa.table({f"x{j}": column for j, column in enumerate(rows.T)})
+
+
+class Populations:
+    """Makes populations of rows in an engine."""
+
+    def __init__(self, engine: TestEngine, **options: Any) -> None:
+        self._engine, self._options = engine, options
+        self._open: list[SqlTable] = []
+
+    def __call__(self, rows: Floats) -> SqlTable:
+        self.close()
+        self._open.append(SqlTable(self._engine.put(next(NAMES), as_table(rows)), "*", **self._options))
+        return self._open[-1]
+
+    def close(self) -> None:
+        while self._open:
+            self._open.pop().close()
+
+
+@pytest.mark.parametrize("materialise", [False, True])
+@pytest.mark.parametrize("engine", [*QUICK, pytest.param("pyspark", marks=pytest.mark.long)], indirect=True)
+@parametrize(registry().load(registry().spec("Population", "sql")), role="Population")
+def test_rows_in_a_database_conform(component: Any, check: Any, engine: TestEngine, materialise: bool) -> None:
+    make = Populations(engine, materialise=materialise)
+    try:
+        check(component if check.name == "the_registry_says_what_the_class_is" else make)
+    finally:
+        make.close()
+
+
+@parametrize(registry().load(registry().spec("Population", "queried-files")), role="Population")
+def test_files_that_duckdb_reads_conform(component: Any, check: Any, tmp_path: Path) -> None:
+    def in_files(folder: Path, rows: Floats) -> Any:
+        for i, some in enumerate(np.array_split(rows, 3)):
+            pyarrow.parquet.write_table(as_table(some), folder / f"{i}.parquet")
+        return component(str(folder / "*.parquet"), "*")
+
+    check(component if check.name == "the_registry_says_what_the_class_is" else partial(in_files, tmp_path))
+
+
+def test_of_a_round_only_what_has_no_form_in_sql_is_streamed(engine: TestEngine) -> None:
+    told = list[str]()
+    make = Populations(engine, told=told.append)
+    found = gathered(make(rows(3000)), exact_round())
+    make.close()
+    assert all(map(np.array_equal, found, gathered(Arrays(rows(3000)), exact_round())))
+    assert len(told) == 1
+    assert "Dealt" in told[0]
+
+
+@pytest.mark.parametrize("materialise", [False, True])
+@pytest.mark.parametrize("engine", QUICK, indirect=True)
+def test_parties_whose_rows_are_in_databases_pool_the_sums_of_all(engine: TestEngine, materialise: bool) -> None:
+    def pooled(*members: Any) -> Any:
+        masked = dict.fromkeys(("counts", "sums"), "masked-gaussian")
+        asked = Request(method="gauss-lloyd", k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=4000, seed=1,
+                        components=masked, options={f"{slot}.parties": 2 for slot in masked})  # fmt: skip
+        return fit(asked, parties(dict(zip(("north", "south"), members, strict=True))), noise=NoiseRng.for_tests(1))
+
+    shares = np.split(rows(4000), [1500])
+    tables = [engine.put(name, as_table(some)) for name, some in zip(("north", "south"), shares, strict=True)]
+    held = [SqlTable(table, "*", materialise=materialise) for table in tables]
+    with held[0], held[1]:
+        found = pooled(*held)
+    assert found.centers.tobytes() == pooled(*(Arrays(some) for some in shares)).centers.tobytes()
