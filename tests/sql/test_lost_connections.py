@@ -82,7 +82,7 @@ def looks(ledger: Ledger) -> list[Any]:
         return db.execute("select number, round, question, level, ids, answers from looks order by number").fetchall()
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.02])
+@pytest.mark.parametrize("delay", [0.0, pytest.param(0.02, marks=pytest.mark.long)])
 @pytest.mark.parametrize("lost", range(ROUNDS))
 def test_a_run_goes_on_after_its_connection_died_in_any_round(
     engine: TestEngine, ledger: Ledger, lost: int, delay: float
@@ -181,8 +181,8 @@ ERRORS = [
 ]
 
 
-def failing(error: Exception) -> Callable[[Any], Any]:
-    def fails(expression: Any) -> Any:
+def failing(error: Exception) -> Callable[..., Any]:
+    def fails(*given: Any) -> Any:
         raise error
 
     return fails
