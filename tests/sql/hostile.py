@@ -20,7 +20,13 @@ UNUSABLE = (np.nan, np.inf, -np.inf)
 
 
 def hostile(
-    seed: int, n: int, lower: AnyArray, upper: AnyArray, unit: float, points: Ints | None = None, unusable: float = 0.02
+    seed: int,
+    n: int,
+    lower: AnyArray,
+    upper: AnyArray,
+    unit: float | AnyArray,
+    points: Ints | None = None,
+    unusable: float = 0.02,
 ) -> Floats:
     """Rows (n, d): numbers in the bounds (d,), multiples of half a lattice step, bounds and what is next to them,
     numbers of ``ANYWHERE``; lattice points (m, d) and middles of two of them; duplicates; and rows that cannot be used.

@@ -37,7 +37,9 @@ def rows_for(domain: Any, seed: int, n: int = 400) -> Floats:
         case Reframed():
             off, scale = np.array(domain.offset), np.array(domain.scale)
             low, high = (np.clip(off + side * np.minimum(scale, 1e307), -1e308, 1e308) for side in (-2, 2))
-            return hostile(seed, n, low, np.maximum(high, np.nextafter(low, np.inf)), float(scale.min()) * 2.0**-20)
+            return hostile(
+                seed, n, low, np.maximum(high, np.nextafter(low, np.inf)), np.maximum(scale * 2.0**-20, 5e-324)
+            )
         case _:
             rows = rows_for(domain.others, seed, n)
             g = np.random.default_rng(seed)
