@@ -13,6 +13,7 @@ import logging
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -88,9 +89,8 @@ def _frame(expression: Any) -> Any:
 @contextmanager
 def _unlogged() -> Iterator[None]:
     """Errors are told by who asked, and by nobody else."""
-    from pyspark.logger import PySparkLogger
-
-    loggers: list[logging.Logger] = [PySparkLogger.getLogger(name) for name in LOGGERS]
+    kind = import_module("pyspark.logger").PySparkLogger  # a logger of another class would not do for PySpark
+    loggers: list[logging.Logger] = [kind.getLogger(name) for name in LOGGERS]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True
