@@ -36,6 +36,7 @@ def made(folder: Path) -> Path:
     """The folder, filled."""
     _rows(folder)
     _mixed(folder)
+    _databases(folder)
     _texts(folder)
     _results_and_ledgers(folder)
     _collections(folder)
@@ -97,6 +98,22 @@ def _mixed(folder: Path) -> None:
     pq.write_table(table.select(["x", "y", "words"]), folder / "lists.parquet")
     lines = [f"{i},{day},A,true,{x[i]},{x[-i]}\n" for i in range(n)]
     (folder / "mixed.csv").write_text("".join(["id,visit,ward,urgent,x,y\n", *lines]))
+
+
+def _databases(folder: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(str(folder / "lake.db")) as con:
+        con.execute(
+            "CREATE TABLE visits AS SELECT x, y, 'A' AS ward, DATE '2025-01-01' AS day FROM read_parquet(?)",
+            [str(folder / "rows.parquet")],
+        )
+        con.execute("CREATE TABLE holes AS SELECT CASE WHEN y > 0.5 THEN NULL ELSE x END AS x, y FROM visits")
+        con.execute("CREATE TABLE nans AS SELECT 'nan'::DOUBLE AS x, y FROM visits")
+        con.execute("CREATE TABLE vast AS SELECT 'inf'::DOUBLE AS x, y FROM visits")
+        con.execute("CREATE TABLE none AS SELECT x, y FROM visits LIMIT 0")
+        con.execute('CREATE TABLE "cluster" AS SELECT x, y, x AS cluster FROM visits')
+        con.execute("CREATE TABLE half AS SELECT x FROM visits")
 
 
 def _texts(folder: Path) -> None:

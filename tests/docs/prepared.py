@@ -63,6 +63,18 @@ def _rows(path: Path) -> None:
         _parquet(path / f"part{part}.parquet", {"x0": rows[:, 0], "x1": rows[:, 1]})
 
 
+def _lake(path: Path) -> None:
+    """A database with a table of visits, two of each of 3,000 patients."""
+    import duckdb
+    import pyarrow as pa
+
+    wards = np.random.default_rng(0).choice(["A", "B", "C"], 6000).tolist()
+    table = pa.table({"patient_id": np.arange(6000) // 2, **_hospital(6000), "ward": wards})
+    with duckdb.connect(str(path)) as con:
+        con.register("given", table)
+        con.execute("CREATE TABLE visits AS SELECT * FROM given")
+
+
 def _modules(path: Path) -> None:
     """The JavaScript client, as npm would have installed it."""
     path.mkdir()
@@ -78,6 +90,7 @@ FILES: dict[str, Callable[[Path], None]] = {
     "rows/": _rows,
     "node_modules/": _modules,
     "visits.parquet": _visits,
+    "lake.db": _lake,
     "north.parquet": _party(1),
     "south.parquet": _party(2),
 }

@@ -85,7 +85,7 @@ class Runner:
 
     def _named(self, line: str) -> str:
         """A command in which RUN is the last run in the ledger that it names."""
-        ledger = re.search(r"\S+\.db\b", line)
+        ledger = re.search(r"(?<=--ledger )\S+", line) or re.search(r"\S+\.db\b", line)
         if ledger is None or not re.search(r"\bRUN\b", line):
             return line
         return re.sub(r"\bRUN\b", Ledger.open(self.folder / ledger[0]).runs()[-1].id, line)

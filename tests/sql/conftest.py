@@ -10,7 +10,7 @@ pytest.importorskip("ibis")
 
 from tests.sql.engines import ENGINES, TestEngine, started
 
-MARKS = {"pyspark": pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")}
+MARKS = {"pyspark": [pytest.mark.slow, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]}
 """PySpark closes a socket by forgetting it."""
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.sql.postgres import Postgres, server
-from tests.sql.spark import Spark, session
+from tests.sql.spark import Spark, folder
 
 
 class TestEngine(Protocol):
@@ -60,8 +60,10 @@ def started(name: str) -> Iterator[TestEngine]:
         with server() as running:
             yield Postgres(running)
     elif name == "pyspark":
-        with session() as running:
-            yield Spark(running)
+        with folder() as home:
+            spark = Spark(home)
+            yield spark
+            spark.session.stop()
     else:
         yield DuckDB()
 

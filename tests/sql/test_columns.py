@@ -16,6 +16,7 @@ import pytest
 
 from cloister.core.categories import canonical
 from cloister.core.errors import InvalidInput
+from cloister.core.randomness import PublicRng
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
 from cloister.plugins.populations.sql_table import SqlTable
@@ -167,3 +168,22 @@ def test_only_types_say_which_columns_are_used(engine: TestEngine) -> None:
         for cell in ("2", "", "word", None)
     }
     assert len(found) == 1
+
+
+def test_a_collation_that_takes_two_texts_for_one_changes_nothing(engine: TestEngine) -> None:
+    """Neither values of a category nor names of users meet: DuckDB's NOCASE, PostgreSQL's collations by ICU."""
+    table = engine.put("collated", pa.table({"x": [1.0, 2.0, 3.0], "c": ["a", "A", "a"]}))
+    if engine.name == "duckdb":
+        engine.backend.raw_sql("ALTER TABLE collated ALTER c TYPE VARCHAR COLLATE NOCASE")
+    elif engine.name == "postgres":
+        engine.run(
+            "CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+            "ALTER TABLE collated ALTER c TYPE text COLLATE nocase",
+        )
+    else:
+        pytest.skip("its tables are files")
+    assert features(SqlTable(table, ["x"], categories={"c": ["a"]})).tolist() == [[1, 1], [2, 0], [3, 1]]
+    with SqlTable(table, ["x"], users="c") as population:
+        population.check()
+        population.keep(1, PublicRng.from_seed(1))
+        assert population._reading.rows == 2

@@ -197,3 +197,25 @@ def test_a_relation_of_duckdb_is_told_what_to_do(lake: Path) -> None:
         pytest.raises(InvalidInput, match=r"ibis.duckdb.from_connection\(con\).table"),
     ):
         source(con.sql("SELECT * FROM visits"), ["age"], "refuse")
+
+
+def test_an_estimator_is_fitted_to_a_table_where_it_is(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    import numpy as np
+    import pyarrow as pa
+
+    from cloister import KMeans
+
+    backend = ibis.duckdb.connect()
+    backend.con.register("given", pa.table({"n": np.arange(900), "x": np.arange(900) % 3 / 2, "y": np.zeros(900)}))
+    backend.raw_sql("CREATE TABLE visits AS SELECT * FROM given")
+    table = backend.table("visits")
+    model = KMeans(3, epsilon=50, delta=1e-6, rows=900, bounds={"x": (0, 1), "y": (0, 1)}).fit(table)
+    assert model.feature_names_in_.tolist() == ["x", "y"]
+    assert np.sort(model.cluster_centers_[:, 0]) == pytest.approx([0, 0.5, 1], abs=0.1)
+    assert model.predict(pa.table({"x": [0.0, 1.0], "y": [0.0, 0.0]}).to_pandas()).max() <= 2
+    with pytest.raises(ValueError, match="have no order"):
+        model.predict(table)
+    with pytest.raises(ValueError, match=r"ibis.duckdb.from_connection"):
+        KMeans(3, bounds=(0, 1)).fit(backend.con.sql("SELECT x FROM visits"))
+    backend.raw_sql("BEGIN TRANSACTION")  # no snapshot is left open

@@ -250,6 +250,14 @@ def test_each_step_is_computed_once(postgres: Postgres, con: Any) -> None:
     assert len(plan) < 20_000
 
 
+def test_limits_of_the_owners_query_are_kept(postgres: Postgres) -> None:
+    table = put(postgres)
+    some = table.order_by("x0").limit(100, offset=50)
+    rows = ROWS[np.argsort(ROWS[:, 0])][50:150]
+    with SqlTable(some, "*") as population:
+        assert same(asked(population), asked(Arrays(rows)))
+
+
 def test_processes_that_share_a_query_find_the_same_integers(postgres: Postgres) -> None:
     rows = np.random.default_rng(1).normal(0, 0.5, (50_000, 2))
     table = put(postgres, rows)

@@ -255,6 +255,14 @@ def event_log(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
         yield write
 
 
+def refuse_addresses(rows: list[str]) -> None:
+    """Raises: InvalidInput: rows are in a database, and this command reads files."""
+    from cloister.run.databases import in_database
+
+    if in_database(rows):
+        raise InvalidInput("this command reads files: have the database write its rows to Parquet first (COPY ... TO)")
+
+
 def given_reports(paths: list[str]) -> list[Any]:
     """Paths of reports, and standard input for '-', which is read last. Raises: InvalidInput: it is closed."""
     if "-" in paths and sys.stdin is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, Rows, console, names, plain, print_json, show, whole
+from cloister.commands.common import AsJson, Rows, console, names, plain, print_json, refuse_addresses, show, whole
 from cloister.commands.endings import ending, printing
 from cloister.commands.progress import bar
 from cloister.core.errors import InvalidInput
@@ -49,6 +49,7 @@ def compare(
     from cloister.plotting.figures import ENDINGS
     from cloister.run.result import checked_target
 
+    refuse_addresses(rows)
     if as_csv and as_json:
         raise InvalidInput("--csv and --json: give one of them")
     drawn = None if picture is None else checked_target(picture, ENDINGS, "pictures")

@@ -17,6 +17,7 @@ from cloister.commands.common import (
     names,
     print_json,
     progress,
+    refuse_addresses,
     say,
     show,
     tell_columns,
@@ -99,6 +100,7 @@ def _reported(
     if (lifetime, lifetime_delta) != (None, None) and state is None:
         raise InvalidInput("--lifetime needs a file that remembers what was spent: give --state FILE")
 
+    refuse_addresses(rows)
     from cloister.collection.client.encode_files import FORMATS, Naming, RowTable, collect
     from cloister.collection.client.encoder import PlanEncoder, State, cautions, transcript_of
 

@@ -7,7 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from cloister.commands.common import AsJson, Delimiter, Encoding, Rows, names, print_json, show, tell_columns
+from cloister.commands.common import (
+    AsJson,
+    Delimiter,
+    Encoding,
+    Rows,
+    names,
+    print_json,
+    refuse_addresses,
+    show,
+    tell_columns,
+)
 from cloister.commands.endings import printing
 
 MEANING = {
@@ -34,6 +44,7 @@ def evaluate(
     from cloister.commands.predicting import rows_of
     from cloister.run.result import Result
 
+    refuse_addresses(rows)
     loaded = Result.load(result)
     population = rows_of(loaded, rows, names(columns), delimiter=delimiter, encoding=encoding)
     table = population.table()

@@ -18,6 +18,7 @@ from cloister.commands.common import (
     event_log,
     print_json,
     print_result,
+    refuse_addresses,
     say,
     seconds,
     show,
@@ -73,6 +74,7 @@ def join(
     from cloister.run.fit import fit, source
     from cloister.run.result import checked_target
 
+    refuse_addresses(data)
     pool = read_pool_plan(plan, not_private)
     if pool.test_noise_seed is not None:
         say(SEEDED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +21,7 @@ from cloister.estimators.telling import run_named, warn
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.cautions import after
+from cloister.run.databases import is_ibis_table, refuse_relation, refuse_unordered
 from cloister.run.fit import fit, source
 from cloister.run.progress import progress
 from cloister.run.request import Request
@@ -84,7 +86,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.categories = categories
 
     def fit(self, X: Any, y: Any = None, users: Any = None, resume: str | None = None, **others: Any) -> Self:  # noqa: N803
-        """Release centres of X (n, d), spending epsilon and delta.
+        """Release centres of X (n, d), spending epsilon and delta. A table of Ibis stays where it is.
 
         Args:
             users: names (n,) of the rows' users, whole numbers or texts, in place of ``user_column``.
@@ -119,9 +121,15 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     ) -> Result:  # fmt: skip
         if self.user_column is not None and users is not None:
             raise InvalidInput("users are named twice: give user_column, or users, not both")
-        with progress(self.progress, 0.0 if self.progress else SOON) as (advance, started), run_named() as reserved:
+        with (
+            progress(self.progress, 0.0 if self.progress else SOON) as (advance, started), run_named() as reserved,
+            ExitStack() as held,
+        ):  # fmt: skip
+            population = self._population(rows, users, advance)
+            if is_ibis_table(rows):
+                held.callback(population.close)  # its snapshot
             return fit(
-                self._request(), self._population(rows, users, advance), started=started, reserved=reserved,
+                self._request(), population, started=started, reserved=reserved,
                 account=Account.of(self.ledger, self.dataset, resume), caution=caution,
             )  # fmt: skip
 
@@ -138,14 +146,19 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """The rows of a fit, and their features as scikit-learn knows them. A data frame keeps its names."""
         users = users if self.user_column is None else self.user_column
         frame, self._by_names = frame_of(rows), False
-        if frame is None:
+        stays = is_ibis_table(rows)
+        refuse_relation(rows)
+        if frame is None and not stays:
             refuse_names(self.columns, self.categories, self.user_column)
             rows = table(self, rows, reset=True, drop=self.missing == "drop")
         found = source(
             rows, self.columns, self.missing, advance, threads=self.threads, users=users, categories=self.categories,
             bounds=self.bounds,
         )  # fmt: skip
-        if frame is not None:
+        if stays:
+            self.n_features_in_, self._by_names = len(found.selection.used), True
+            self.feature_names_in_ = np.array(found.selection.used, dtype=object)
+        elif frame is not None:
             validate_data(self, picked(frame, found.selection.used), reset=True, skip_check_array=True)
             named = (self.columns, self.categories or None, named_in(self.bounds))
             self._by_names = any(names is not None for names in named)
@@ -205,6 +218,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     def _features(self, rows: Any) -> AnyArray:
         """New rows (n, d) as they were clustered. Data frames whose columns were chosen by name may have others."""
         frame, drop, categories = frame_of(rows), self.missing == "drop", self.result_.problem.get("categories")
+        refuse_unordered(rows)
         if frame is None:
             if categories:
                 raise InvalidInput(f"rows have categories: give a data frame with {', '.join(self.feature_names_in_)}")

@@ -34,6 +34,15 @@ def refuse_relation(rows: Any) -> None:
         )
 
 
+def refuse_unordered(rows: Any) -> None:
+    """Raises: InvalidInput: rows are a table of Ibis, whose rows have no order that answers could be given in."""
+    if is_ibis_table(rows):
+        raise InvalidInput(
+            "rows of a table of Ibis have no order: fetch them, as in table.to_pandas(), or have the engine label them "
+            "(cloister predict --sql)"
+        )
+
+
 def table_population(
     rows: Any, table: str | None, threads: int | None, others: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> Any:

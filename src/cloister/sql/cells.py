@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from cloister.core.types import Ints
-from cloister.sql.arithmetic import clipped, floored, integer, number, product, total, where_below
+from cloister.sql.arithmetic import clipped, floored, integer, number, product, total
 from cloister.sql.bundles import Described, Description
 from cloister.sql.centers import norm
 from cloister.sql.located import Located, longest, one_level, refuse_inexact, refuse_long, refuse_wide
@@ -47,10 +47,12 @@ def by_quadtree(stage: Stage, cells: Description, known: Described) -> Located:
     order, top = cells["order"], cells["top"]
     cuts = [known.array(entry) for entry in cells["cuts"]]
     refuse_wide(sum(len(of) for of in cuts))
-    image = stage if cells["subspace"] is None else _projected(stage, cells["subspace"], known)
+    subspace = cells["subspace"]
+    image = stage if subspace is None else _projected(stage, subspace, known)
+    sides = [longest(stage)] * len(cuts) if subspace is None else subspace["sides"]
     paths = [
-        where_below(y, of, [integer(bits) for bits in _paths(order, j, len(of) + 1)])
-        for j, (y, of) in enumerate(zip(image.x, cuts, strict=True))
+        stage.steps(y, of, _paths(order, j, len(of) + 1), side)
+        for j, (y, of, side) in enumerate(zip(image.x, cuts, sides, strict=True))
         if len(of)
     ]
     found, names = image.add(total(paths) if paths else integer(0))

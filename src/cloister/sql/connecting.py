@@ -26,7 +26,7 @@ SAID = {
     ),
     "this process has it open already, in another way: give a table of that connection, as in "
     "ibis.duckdb.from_connection(con).table('NAME')": ("different configuration",),
-    "it is no database of that kind": ("not a valid duckdb", "not a database"),
+    "it is no database of that kind": ("not a valid duckdb", "not a database", "in-memory database"),
     "it was written by another version of the program": ("version number", "newer version"),
     "there is a table or view of that name already": ("already exists",),
     "permission denied": ("permission denied", "insufficient privilege", "forbidden"),

@@ -14,7 +14,7 @@ import ibis.expr.operations as ops
 import sqlglot as sg
 
 from cloister.sql.arithmetic import Expr, total
-from cloister.sql.stage import TERMS, Fence
+from cloister.sql.stage import TERMS, Fence, Steps, stepped
 
 End: TypeAlias = Callable[[], None]
 """What ends a snapshot, or drops a table."""
@@ -74,6 +74,7 @@ class Dialect:
         double: numbers, booleans or their texts as doubles, correctly rounded; NULL for what no double holds.
         text: a column's text, whose equality is that of its characters, whatever the column's collation.
         fence: keeps a step a step where an engine would write a computed column out wherever it is used.
+        steps: which of many steps a number is on, ``stage.stepped``, in the engine's fastest form.
         statement: an expression in the engine's words, given Ibis' backend, connected or not.
         answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
         terms: most products of a row's numbers in one query, for the backend: beyond, reading the rows takes less time.
@@ -88,6 +89,7 @@ class Dialect:
     double: Callable[[Expr], Expr] = lambda column: column.cast("float64")
     text: Callable[[Expr], Expr] = as_text
     fence: Fence = lambda table: table
+    steps: Steps = stepped
     statement: Callable[[Any, Any], str] = lambda backend, expression: str(backend.compile(expression))
     answer: Callable[[Any], Any] | None = None
     terms: Callable[[Any], int] = lambda backend: TERMS

@@ -12,8 +12,14 @@ from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import ibis
+import numpy as np
+
+from cloister.core.lattice import EXACT
+from cloister.core.types import Ints
 from cloister.sql.arithmetic import Expr
 from cloister.sql.dialect import HASHES, Dialect, End, as_text, builtin
+from cloister.sql.stage import stepped
 
 MEMORY = "512MB"
 """Of a database that is opened here: what DuckDB keeps of tables, groups and sorted rows; the rest goes to a file.
@@ -84,4 +90,39 @@ def _tables(backend: Any) -> list[str]:
     return [name for (name,) in found]
 
 
-DUCKDB = Dialect(begin=_begun, hashed=_hashed, text=_text, terms=_terms, tables=_tables, stream=_batches)
+FEW = 8
+"""Cuts that are compared one after the other."""
+
+LISTED = 2**14
+"""Most cells of a list."""
+
+
+def _stepped(x: Expr, cuts: Ints, values: Ints, reach: int) -> Expr:
+    """By lists, of cells so narrow that none has two cuts: a tenth of the time of nested comparisons.
+
+    A cell knows its cut, if it has any, and the values below and from there on.
+    """
+    ends, last = np.unique(cuts[::-1], return_index=True)
+    shift = int(np.diff(ends).min(initial=2 * reach + 1)).bit_length() - 1
+    starts = np.arange(-reach, reach + 1, 2**shift) if (2 * reach >> shift) < LISTED else np.array([])
+    if len(ends) < FEW or not len(starts):
+        return stepped(x, cuts, values, reach)
+    after = len(cuts) - last
+    first = np.searchsorted(ends, starts)
+    there = np.append(ends, EXACT)[first]
+    before = np.append(0, after)[first]
+    then = np.where(there < starts + 2**shift, np.append(after, 0)[first], before)
+    cell = (x.cast("int64") + reach) >> shift
+    beyond = (x.cast("int64") >= _at(there, cell)).cast("int64")
+    return _at(values[np.stack([before, then], axis=1).ravel()], 2 * cell + beyond)
+
+
+def _at(values: Ints, place: Expr) -> Expr:
+    """values[place]. The list is one text: many literals take long to read."""
+    listed = ibis.literal(str(values.tolist())).cast("array<int64>")
+    return builtin("list_extract", [listed, place + 1], "int64")
+
+
+DUCKDB = Dialect(
+    begin=_begun, hashed=_hashed, text=_text, steps=_stepped, terms=_terms, tables=_tables, stream=_batches
+)

@@ -94,6 +94,7 @@ def unconnected(name: str) -> Any:
     if name not in known:
         raise UnknownName("dialect", name, known)
     try:
+        getattr(ibis, name)  # registers its options
         return known[name].load().Backend()
     except ImportError:
         raise InvalidInput(f"writing {name} needs more of Ibis: pip install 'ibis-framework[{name}]'") from None
@@ -109,4 +110,5 @@ def unseen(columns: Mapping[str, bool], name: str) -> Any:
     if not all([*places, last]) or len(places) > 2:
         raise InvalidInput(f"a table cannot be called '{name}': give NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME")
     schema = {column: "string" if text else "int64" for column, text in columns.items()}  # so that it is cast
-    return ibis.table(schema, name=last, database=".".join(places) or None)
+    catalog, database = [None, None, *places][-2:]
+    return ibis.table(schema, name=last, catalog=catalog, database=database)

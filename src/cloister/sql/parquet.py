@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 import ibis
 
 from cloister.core.errors import InvalidInput
+from cloister.sql.duckdb import settings
 
 Columns: TypeAlias = Mapping[str, str | None]
 """Names of columns, each with the SQL type that it is turned into; None for its own."""
-
-MEMORY = "512MiB"
-"""What DuckDB may take; beyond, it spills to a folder of its own."""
 
 
 @final
@@ -34,23 +30,12 @@ class ParquetTable:
     """
 
     def __init__(self, groups: Sequence[Sequence[str]], columns: Columns, threads: int) -> None:
-        self._folder = tempfile.mkdtemp(prefix="cloister-")
-        try:
-            self._backend = ibis.duckdb.connect(
-                threads=threads, memory_limit=MEMORY, temp_directory=self._folder,
-                autoinstall_known_extensions=False, autoload_known_extensions=False, temp_file_encryption=True,
-                enable_external_file_cache=False,
-            )  # fmt: skip
-            self._backend.raw_sql(f"CREATE TEMP VIEW rows AS {' UNION ALL '.join(_read(g, columns) for g in groups)}")
-            self.table: Any = self._backend.table("rows")
-        except BaseException:
-            self.close()
-            raise
+        self._backend = ibis.duckdb.connect(**settings(threads), enable_external_file_cache=False)
+        self._backend.raw_sql(f"CREATE TEMP VIEW rows AS {' UNION ALL '.join(_read(g, columns) for g in groups)}")
+        self.table: Any = self._backend.table("rows")
 
     def close(self) -> None:
-        if hasattr(self, "_backend"):
-            self._backend.disconnect()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._backend.disconnect()
 
 
 def _read(paths: Sequence[str], columns: Columns) -> str:

@@ -100,7 +100,8 @@ def statement(backend: Any, expression: Any) -> str:
     """In SQL. A subquery with an offset is computed by itself, each of its columns once."""
     query = backend.compiler.to_sqlglot(expression)
     for inner in list(query.find_all(sge.Subquery)):
-        inner.this.offset(0, copy=False)
+        if not inner.this.args.get("offset"):
+            inner.this.offset(0, copy=False)
     return str(query.sql(dialect=backend.dialect, copy=False))
 
 

@@ -13,10 +13,13 @@ import logging
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
+from itertools import islice
 from typing import Any
 
 import ibis
 import ibis.expr.operations as ops
+import pyarrow as pa
 
 from cloister.sql.arithmetic import Expr
 from cloister.sql.dialect import HASHES, Dialect, End, as_text, builtin
@@ -59,27 +62,22 @@ def _answer(expression: Any) -> Any:
 
 
 def _batches(expression: Any, size: int) -> Any:
-    """One partition after the other, packed where the rows are: the driver never holds more than one partition."""
-    import pyarrow as pa
-
+    """One partition after the other: the driver never holds more. Executors need no Python for it."""
     schema = expression.as_table().schema().to_pyarrow()
+    with _unlogged():
+        rows = _frame(expression).toLocalIterator()
+    return pa.RecordBatchReader.from_batches(schema, _packed(rows, schema, size))
 
-    def packed(batches: Any) -> Any:  # runs in Python on the executors, which need not have this package
-        import pyarrow
 
-        table = pyarrow.Table.from_batches(list(batches))
-        for batch in table.combine_chunks().to_batches(max_chunksize=size):
-            sink = pyarrow.BufferOutputStream()
-            with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
-                stream.write_batch(batch)
-            yield pyarrow.RecordBatch.from_pydict({"batch": [sink.getvalue().to_pybytes()]})
+def _packed(rows: Iterator[Any], schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
+    while some := _next(rows, size):
+        columns = zip(zip(*some, strict=True), schema, strict=True)
+        yield pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in columns], schema=schema)
 
-    def unpacked() -> Iterator[Any]:
-        with _unlogged():
-            for row in _frame(expression).mapInArrow(packed, "batch binary").toLocalIterator():
-                yield from pa.ipc.open_stream(row.batch)
 
-    return pa.RecordBatchReader.from_batches(schema, unpacked())
+def _next(rows: Iterator[Any], size: int) -> list[Any]:
+    with _unlogged():
+        return list(islice(rows, size))
 
 
 def _frame(expression: Any) -> Any:
@@ -91,9 +89,8 @@ def _frame(expression: Any) -> Any:
 @contextmanager
 def _unlogged() -> Iterator[None]:
     """Errors are told by who asked, and by nobody else."""
-    from pyspark.logger import PySparkLogger
-
-    loggers: list[logging.Logger] = [PySparkLogger.getLogger(name) for name in LOGGERS]
+    kind = import_module("pyspark.logger").PySparkLogger  # a logger of another class would not do for PySpark
+    loggers: list[logging.Logger] = [kind.getLogger(name) for name in LOGGERS]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True

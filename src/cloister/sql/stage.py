@@ -9,10 +9,22 @@ from typing import Any, Self, TypeAlias, final
 import attrs
 
 from cloister.core.lattice import Bound
-from cloister.sql.arithmetic import Expr
+from cloister.core.types import Ints
+from cloister.sql.arithmetic import Expr, integer, where_below
 
 Fence: TypeAlias = Callable[[Any], Any]
 """From a table to the same one, that an engine does not merge with what is made of it."""
+
+Steps: TypeAlias = Callable[[Expr, Ints, Ints, int], Expr]
+"""As ``stepped``."""
+
+
+def stepped(x: Expr, cuts: Ints, values: Ints, reach: int) -> Expr:
+    """values[i], with i how many of the ascending cuts (m,) are at most x.
+
+    Args: x, a column of whole doubles; values (m + 1,); reach, what no |x| is beyond.
+    """
+    return where_below(x, cuts, [integer(value) for value in values])
 
 
 TERMS = 2**12
@@ -30,6 +42,7 @@ class Stage:
         fence: keeps a step a step.
         terms: most products of a row's numbers in one query.
         bound: norms that no row is beyond, once rows are on the lattice: public, they are of the domain.
+        steps: which of many steps a number is on, as the engine finds it fastest.
         names: of columns that are still to be made.
     """
 
@@ -38,6 +51,7 @@ class Stage:
     fence: Fence
     terms: int = TERMS
     bound: Bound | None = None
+    steps: Steps = stepped
     names: Any = attrs.field(factory=count, repr=False)
 
     @property

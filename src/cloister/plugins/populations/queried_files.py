@@ -13,9 +13,9 @@ from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.registry.registry import registry
 from cloister.core.threads import Threads, allowed
 from cloister.core.types import Floats
-from cloister.plugins.populations.files import Files
 from cloister.plugins.populations.listing import Path
 from cloister.plugins.populations.reading import Missing, fit, refuse_too_many
 
@@ -52,7 +52,7 @@ class QueriedFiles:
             raise InvalidInput(
                 "engine 'duckdb' reads no rows of users (which of them count goes by their order): leave --engine out"
             )
-        self._files = Files(
+        self._files = _component("files")(
             paths, columns, missing, progress=progress, threads=threads, categories=categories, bounded=bounded,
             delimiter=delimiter, encoding=encoding,
         )  # fmt: skip
@@ -63,15 +63,15 @@ class QueriedFiles:
         if other is not None:
             raise InvalidInput(f"'{other}': engine 'duckdb' reads Parquet files only: leave --engine out")
         try:
-            from cloister.plugins.populations.sql_table import SqlTable
             from cloister.sql.parquet import ParquetTable
         except ImportError as error:
             raise MissingExtra("ibis", "sql", "engine 'duckdb'") from error
         kinds = {name: None if self.selection.category(name) else "DOUBLE" for name in self.selection.used}
         self._parquet = ParquetTable(_alike(self._files.paths, kinds), kinds, Threads(threads).many or allowed())
-        self._table = SqlTable(
-            self._parquet.table, self.selection.used, missing, categories=self.selection.recorded(), told=told
-        )
+        self._table = _component("sql")(
+            self._parquet.table, self.selection.used, missing, categories=self.selection.recorded(), guarded=True,
+            told=told,
+        )  # fmt: skip
 
     @property
     def dimension(self) -> int:
@@ -80,7 +80,8 @@ class QueriedFiles:
     @property
     def paths(self) -> list[str]:
         """The files, in order."""
-        return self._files.paths
+        found: list[str] = self._files.paths
+        return found
 
     def check(self, most_rows: int = CAP) -> None:
         """The validation pass, as that of ``Files``. Raises: InvalidInput."""
@@ -91,30 +92,36 @@ class QueriedFiles:
     def people(self) -> int:
         """How many rows can be used."""
         with self._same_files():
-            return self._table.people
+            found: int = self._table.people
+            return found
 
     def marks(self, key: bytes) -> dict[str, bytes]:
         """Those of ``Files``: a run may go on with another engine."""
-        return self._files.marks(key)
+        found: dict[str, bytes] = self._files.marks(key)
+        return found
 
     def table(self) -> Floats:
         """As of ``Files``. NOT private."""
-        return self._files.table()
+        found: Floats = self._files.table()
+        return found
 
     def chunks(self) -> Iterator[tuple[int, Floats]]:
         """As of ``Files``."""
-        return self._files.chunks()
+        found: Iterator[tuple[int, Floats]] = self._files.chunks()
+        return found
 
     def beside(self, kept: Sequence[str]) -> Iterator[tuple[Floats, list[Any]]]:
         """As of ``Files``."""
-        return self._files.beside(kept)
+        found: Iterator[tuple[Floats, list[Any]]] = self._files.beside(kept)
+        return found
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: InvalidInput: as ``Files``, or DuckDB has not enough memory and room to spill."""
         fit(round.domain, self.columns)
         queries = self._table.compiled(round)
         if queries is None:
-            return self._files.gather(round, rng)
+            found: tuple[Any, ...] = self._files.gather(round, rng)
+            return found
         with self._same_files():
             summaries = self._table.answered(round, queries)
             if self._progress is not None:
@@ -152,6 +159,11 @@ class QueriedFiles:
                 refuse_too_many(start + len(rows))
             raise
         self._files.unchanged()
+
+
+def _component(name: str) -> Any:
+    """Another population, which is not known here but by its name."""
+    return registry().load(registry().spec("Population", name))
 
 
 def _alike(paths: Sequence[str], used: Mapping[str, Any]) -> list[list[str]]:

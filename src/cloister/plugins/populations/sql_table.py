@@ -221,7 +221,8 @@ class SqlTable:
     def _counting(self, rows: Any) -> Stage:
         """Those rows that can be used."""
         stage = used(rows if self._users is None else rows.filter(rows[USER].notnull()), self._features, self._fence)
-        return attrs.evolve(stage, table=stage.table.mutate(**self._hashed(stage.table, self._marked)))
+        table = stage.table.mutate(**self._hashed(stage.table, self._marked))
+        return attrs.evolve(stage, table=table, steps=self._database.dialect.steps)
 
     def _chosen(self, rows: Any) -> Any:
         """Those that can be used, with the column ``KEPT``."""

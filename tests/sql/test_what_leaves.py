@@ -1,0 +1,81 @@
+"""What an engine is asked, and what it answers: the promises of ``docs/howto/sql.md``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+import sqlglot
+from ibis.backends.duckdb import Backend
+
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
+from cloister.sql import dialects
+from cloister.sql.duckdb import DUCKDB
+
+ROWS = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    path = tmp_path / "lake.db"
+    with duckdb.connect(str(path)) as con:
+        con.register("given", pa.table({"x": ROWS[:, 0], "y": ROWS[:, 1]}))
+        con.execute("CREATE TABLE visits AS SELECT * FROM given")
+    return path
+
+
+def request(method: str) -> Request:
+    return Request(k=4, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=3000, method=method, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("method", "materialise"), [("fastlloyd", True), ("su-lloyd", False), ("hst-means", False), ("grid-means", False)]
+)
+def test_queries_only_read_and_quote_no_cell_and_their_answers_are_integers(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, method: str, materialise: bool
+) -> None:
+    said, answers, told = list[str](), list[pa.Table](), list[str]()
+    run = Backend.raw_sql
+
+    def recorded(backend: Any, query: Any, **others: Any) -> Any:
+        said.append(query if isinstance(query, str) else query.sql("duckdb"))
+        return run(backend, query, **others)
+
+    def streamed(expression: Any, size: int) -> Any:
+        said.append(expression.get_backend().compile(expression))
+        answers.append(DUCKDB.stream(expression, size).read_all())
+        return answers[-1].to_reader()
+
+    monkeypatch.setattr(Backend, "raw_sql", recorded)
+    monkeypatch.setitem(dialects.DIALECTS, "duckdb", attrs.evolve(DUCKDB, stream=streamed))
+    address = f"duckdb://{lake}"
+    with source(
+        address, ["x", "y"], "refuse", table="visits", materialise=materialise, told=told.append
+    ) as population:  # fmt: skip
+        fit(request(method), population)
+    assert told == []
+    kinds = {type(sqlglot.parse_one(text, dialect="duckdb")).__name__ for text in said if "BEGIN" not in text}
+    temporary = [text for text in said if text.startswith(("CREATE", "DROP"))]
+    assert kinds <= {"Select", "Rollback", "Describe"} | ({"Create", "Drop"} if materialise else set())
+    assert len(temporary) == (2 if materialise else 0)
+    assert all('TEMPORARY TABLE "cloister_' in text or 'DROP TABLE "cloister_' in text for text in temporary)
+    text = "\n".join(said)
+    assert not any(repr(float(cell)) in text for cell in ROWS.ravel())
+    whole = [answer for answer in answers if "rows" in answer.column_names]
+    assert whole
+    assert all(pa.types.is_integer(f.type) or pa.types.is_decimal(f.type) for a in whole for f in a.schema)
+
+
+def test_the_file_is_as_it_was(lake: Path) -> None:
+    before = lake.read_bytes()
+    for materialise in (False, True):
+        with source(f"duckdb://{lake}", ["x", "y"], "refuse", table="visits", materialise=materialise) as population:
+            fit(request("fastlloyd"), population)
+    assert lake.read_bytes() == before
+    assert [path.name for path in lake.parent.iterdir()] == ["lake.db"]
