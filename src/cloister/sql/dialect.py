@@ -43,7 +43,7 @@ def builtin(name: str, arguments: Sequence[Expr], kind: str) -> Expr:
     named = [Parameter(f"a{j}", Parameter.POSITIONAL_OR_KEYWORD) for j in range(len(arguments))]
     function.__signature__ = Signature(named)  # type: ignore[attr-defined]  # how Ibis is told of many arguments
     kinds = tuple(argument.type() for argument in arguments)
-    return ibis.udf.scalar.builtin(function, name=name, signature=(kinds, kind))(*arguments)
+    return ibis.udf.scalar.builtin(name=name, signature=(kinds, kind))(function)(*arguments)
 
 
 def weighed(cells: Sequence[Expr]) -> Expr:

@@ -119,7 +119,8 @@ def _stepped(x: Expr, cuts: Ints, values: Ints, reach: int) -> Expr:
 
 def _at(values: Ints, place: Expr) -> Expr:
     """values[place]. The list is one text: many literals take long to read."""
-    listed = ibis.literal(str(values.tolist())).cast("array<int64>")
+    text: Expr = ibis.literal(str(values.tolist()))
+    listed = text.cast("array<int64>")  # pyright: ignore[reportCallIssue, reportArgumentType]  # any type of Ibis' will do
     return builtin("list_extract", [listed, place + 1], "int64")
 
 

@@ -61,19 +61,19 @@ def named(column: Expr, text: Callable[[Expr], Expr]) -> dict[str, Expr] | None:
 
 def _of_float(double: Expr, exact: int) -> dict[str, Expr]:
     inside = double.between(number(-exact), number(exact))
-    whole = ibis.ifelse(inside, floored(double) == double, False).fill_null(False)
-    missing = double.isnull() | double.isnan()
-    return {USER: ibis.ifelse(whole & ~missing, double, ibis.null("float64")).cast("int64"), ODD: ~(whole | missing)}
+    whole = inside.ifelse(floored(double) == double, False).fill_null(False)
+    there = double.notnull() & ~double.isnan()
+    return {USER: (whole & there).ifelse(double, ibis.null("float64")).cast("int64"), ODD: there & ~whole}
 
 
 def _of_decimal(text: Expr) -> dict[str, Expr]:
     """The digits before the point, if only zeros come after it. PostgreSQL's decimals may be NaN, or infinite."""
     point = text.find(".")
-    stem = ibis.ifelse(point < 0, text, text.substr(0, point))
-    zeros = ibis.ifelse(point < 0, True, text.replace("0", "") == stem.replace("0", "").concat("."))
+    stem = (point < 0).ifelse(text, text.substr(0, point))
+    zeros = (point < 0).ifelse(True, text.replace("0", "") == stem.replace("0", "").concat("."))
     missing = text.isnull() | (text == "NaN")
     whole = ~missing & zeros & text.notin(["Infinity", "-Infinity"])
-    return {USER: ibis.ifelse(whole, stem, ibis.null("string")), ODD: ~(whole | missing).fill_null(False)}
+    return {USER: whole.ifelse(stem, ibis.null("string")), ODD: ~(whole | missing).fill_null(False)}
 
 
 def _of_text(text: Expr) -> Expr:
@@ -81,7 +81,7 @@ def _of_text(text: Expr) -> Expr:
     rest = text.translate(DIGITS, "")
     digits = (rest == ".") & (text != ".0") | (rest == "-.") & text.startswith("-") & (text != "-.0")
     whole = text.endswith(".0") & digits
-    return ibis.ifelse(whole, text.substr(0, text.length() - 2), text).nullif("")
+    return whole.ifelse(text.substr(0, text.length() - 2), text).nullif("")
 
 
 def chosen(table: Any, features: tuple[str, ...], most: int, key: bytes, dialect: Dialect) -> Any:
@@ -93,7 +93,7 @@ def chosen(table: Any, features: tuple[str, ...], most: int, key: bytes, dialect
     most = min(most, CAP)
     mine = ibis.window(group_by=table[USER])
     ordered = ibis.window(group_by=table[USER], order_by=[table[name] for name in features])
-    start = dialect.hashed([ibis.literal(f"{key.hex()} ").concat(table[USER].cast("string"))])
+    start = dialect.hashed([table[USER].cast("string").concat(f" {key.hex()}")])
     place = ibis.row_number().over(ordered)
     placed = dialect.fence(table.mutate(place=place, many=table.count().over(mine), start=start))
     step = ibis.least(placed["many"], integer(most))  # all are kept where it is n; p m + s is below 2^63
