@@ -309,7 +309,8 @@ class SqlTable:
             start, rows = batch
             return summarise_rows(some, rows, user_numbers(start, len(rows)), rng.child("chunk", start))
 
-        numbered = round.trust not in (Central, Aggregated)
+        shared = any(part.user_share is not None for part in some.parts)
+        numbered = shared or round.trust not in (Central, Aggregated)
         return map_merge(self._batches(numbered), summary, merge_summaries)
 
     def _batches(self, numbered: bool) -> Iterator[tuple[int, Floats]]:
