@@ -116,8 +116,9 @@ def test_rows_made_at_random_are_found_and_copied_once(lake: Any) -> None:
         assert counted(some) == counted(some)
 
 
-def test_rows_that_changed_after_the_snapshot_ended_are_found(lake: Any) -> None:
-    some = population(lake)
+@pytest.mark.parametrize("materialise", [False, True])
+def test_rows_that_changed_after_the_snapshot_ended_are_found(lake: Any, materialise: bool) -> None:
+    some = population(lake, materialise=materialise)
     some.check()
     counted(some)
     some.close()

@@ -25,7 +25,6 @@ so that equal names are equal cells of ``USER``: numbers, or texts by their char
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import ibis
@@ -44,22 +43,25 @@ EXACT = {16: 2**11, 32: 2**24, 64: 2**53}
 DIGITS = "0123456789"
 
 
-def named(column: Expr, text: Callable[[Expr], Expr]) -> dict[str, Expr] | None:
-    """``USER`` and ``ODD`` of a column that names users; None if its type names nobody. Args: text, of ``Dialect``."""
+def named(column: Expr, dialect: Dialect) -> dict[str, Expr] | None:
+    """``USER`` and ``ODD`` of a column that names users; None if its type names nobody."""
     kind = column.type()
     never = ibis.literal(value=False)
     if kind.is_integer():
         return {USER: column, ODD: never}
     if kind.is_floating():
-        return _of_float(column.cast("float64"), EXACT[8 * kind.nbytes])
+        return _of_float(column, EXACT[8 * kind.nbytes], dialect)
     if kind.is_decimal():
-        return _of_decimal(text(column))
+        return _of_decimal(dialect.text(column))
     if kind.is_string() or kind.is_uuid():
-        return {USER: _of_text(text(column)), ODD: never}
+        return {USER: _of_text(dialect.text(column)), ODD: never}
     return None
 
 
-def _of_float(double: Expr, exact: int) -> dict[str, Expr]:
+def _of_float(column: Expr, exact: int, dialect: Dialect) -> dict[str, Expr]:
+    double = column.cast("float64")
+    if dialect.finite is not None:  # by which NaN is known
+        double = ibis.ifelse(dialect.finite(column) | column.isinf(), double, ibis.null("float64"))
     inside = double.between(number(-exact), number(exact))
     whole = inside.ifelse(floored(double) == double, False).fill_null(False)
     there = double.notnull() & ~double.isnan()
