@@ -6,19 +6,16 @@ correct rounding. Values of a category become features of 0 and 1 by ``sql.categ
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 import ibis.expr.operations as ops
 
 from cloister.core.columns import Kind, Selection, TableColumn
-from cloister.sql.arithmetic import Expr, every, number
+from cloister.sql.arithmetic import Expr, every, finite
 from cloister.sql.categories import one_hot
 from cloister.sql.dialect import Dialect
 from cloister.sql.stage import Fence, Stage
-
-LARGEST = sys.float_info.max
 
 DIGITS = 15
 """Decimals of so many digits are quotients of two whole doubles, and engines divide those. Of longer ones some round
@@ -78,7 +75,7 @@ def _number(column: Expr, dialect: Dialect) -> Expr:
 
 def usable(table: Any, features: tuple[str, ...]) -> Any:
     """Whether a row can be used: no cell is missing or infinite."""
-    return every([table[name].between(number(-LARGEST), number(LARGEST)).fill_null(False) for name in features])
+    return every([finite(table[name]) for name in features])
 
 
 def used(table: Any, features: tuple[str, ...], fence: Fence) -> Stage:
