@@ -6,22 +6,19 @@ correct rounding. Values of a category become features of 0 and 1 by ``sql.categ
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 import ibis.expr.operations as ops
 
 from cloister.core.columns import Kind, Selection, TableColumn
-from cloister.sql.arithmetic import Expr, every, number
+from cloister.sql.arithmetic import Expr, every, finite
 from cloister.sql.categories import one_hot
 from cloister.sql.dialect import Dialect
 from cloister.sql.stage import Fence, Stage
 
 FINITE = "finite"
 """The column that says whether all floats of a row are finite, of engines that have ``Dialect.finite``."""
-
-LARGEST = sys.float_info.max
 
 DIGITS = 15
 """Decimals of so many digits are quotients of two whole doubles, and engines divide those. Of longer ones some round
@@ -83,7 +80,7 @@ def _number(column: Expr, dialect: Dialect) -> Expr:
 
 def usable(table: Any, features: tuple[str, ...]) -> Any:
     """Whether a row can be used: no cell is missing or infinite."""
-    cells = [table[name].between(number(-LARGEST), number(LARGEST)).fill_null(False) for name in features]
+    cells = [finite(table[name]) for name in features]
     return every([table[FINITE].fill_null(False), *cells] if FINITE in table.columns else cells)
 
 
