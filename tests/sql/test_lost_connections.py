@@ -263,7 +263,7 @@ def test_what_the_server_quotes_of_a_row_is_not_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     postgres.run(
-        "CREATE TABLE patients (name text)", "INSERT INTO people VALUES ('Ada'), ('7')",
+        "CREATE TABLE patients (name text)", "INSERT INTO patients VALUES ('Ada'), ('7')",
         "CREATE FUNCTION told(name text) RETURNS float8 LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE WARNING 'warned of %', name; RAISE 'failed at %', name; END $$",
         f"CREATE VIEW seen AS {QUOTED[view]}",
