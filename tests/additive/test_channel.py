@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
+from cloister.core.errors import Refused
 from cloister.core.lattice import Bound
 from cloister.core.randomness import PublicRng
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts, MaskedGaussianSums
@@ -73,3 +75,13 @@ def test_gaussian_noise_is_never_called_pure(space: Space) -> None:
             DiscreteGaussianSums().open(space, BOUND, spend, SETTING),
         )
         assert [event.pure for channel in channels for event in channel.events] == [math.inf] * 2
+
+
+@pytest.mark.parametrize("space", [Space((7,)), Space((2**40,))])
+@pytest.mark.parametrize("bucket", [-1, 1])
+def test_totals_of_buckets_that_there_are_not_are_refused(space: Space, bucket: int) -> None:
+    """-1, which would be the last one; and the first beyond the last."""
+    channel = DiscreteGaussianCounts().open(space, GAUSSIAN, SETTING)
+    ids = np.array([bucket if bucket < 0 else space.sizes[0]])
+    with pytest.raises(Refused):
+        channel.totalled([(ids, np.array([1]))], 1)

@@ -71,3 +71,10 @@ def test_numbers_that_cannot_be_compared_are_refused() -> None:
         Labelling.of(np.eye(2)).labels(np.array([[0.0, 0.0], [np.nan, 0.0]]), before=7)
     with pytest.raises(InvalidInput, match="too large or too small"):
         Labelling.of(np.array([[0.0], [1e200]]))
+
+
+def test_centres_that_differ_by_the_smallest_of_doubles_have_the_labels_of_the_formula() -> None:
+    centers = np.random.default_rng(0).uniform(-1, 1, (5, 1)) * 2.0**-330
+    labelling = Labelling.of(centers, np.array([2.0**200]))
+    rows = np.random.default_rng(1).uniform(-1, 1, (50, 1)) * 2.0**-400
+    assert np.array_equal(labelling.labels(rows), labelling.scores(rows).argmin(axis=1))

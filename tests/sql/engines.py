@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import ibis
 import pyarrow as pa
+import pytest
 
 from tests.sql.postgres import Postgres, server
 from tests.sql.spark import Spark, folder
@@ -68,3 +69,8 @@ def started(name: str) -> Iterator[TestEngine]:
 
 
 ENGINES = ("duckdb", "postgres", "pyspark")
+
+
+def mostly(*quick: str) -> list[Any]:
+    """Engines for tests that take seconds on all but these: on the others they are ``long``. With ``indirect=True``."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.long) for name in ENGINES]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ UNUSABLE = (np.nan, np.inf, -np.inf)
 def hostile(
     seed: int,
     n: int,
-    lower: AnyArray,
-    upper: AnyArray,
+    lower: AnyArray | Sequence[float],
+    upper: AnyArray | Sequence[float],
     unit: float | AnyArray,
     points: Ints | None = None,
     unusable: float = 0.02,

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -187,3 +188,21 @@ def test_a_collation_that_takes_two_texts_for_one_changes_nothing(engine: TestEn
         population.check()
         population.keep(1, PublicRng.from_seed(1))
         assert population._reading.rows == 2
+
+
+def test_what_a_file_s_statistics_leave_out_is_missing_in_views_of_it(tmp_path: Path) -> None:
+    """Parquet's statistics say nothing of NaN, and DuckDB leaves comparisons out that they seem to answer."""
+    x, who, ward = np.linspace(-1, 1, 90), np.arange(90.0) % 9, np.arange(90.0) % 3
+    x[5], who[6], ward[7] = np.nan, np.nan, np.nan
+    pyarrow.parquet.write_table(pa.table({"x": x, "who": who, "ward": ward}), tmp_path / "rows.parquet")
+    view = ibis.duckdb.connect().read_parquet(str(tmp_path / "rows.parquet"))
+    for columns, options, usable in (
+        (["x"], {}, 89),
+        (["ward"], {"categories": {"ward": ["1", "2"]}}, 89),
+        (["x", "ward"], {"users": "who"}, 87),
+    ):
+        with SqlTable(view, columns, "drop", **options) as table:
+            table.check()
+            assert table.people == usable, columns
+        with SqlTable(view, columns, **options) as table, pytest.raises(InvalidInput, match="missing or infinite"):
+            table.check()

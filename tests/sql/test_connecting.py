@@ -62,8 +62,11 @@ def test_a_file_that_is_not_there_is_not_made(lake: Path) -> None:
     assert [path.name for path in lake.parent.iterdir()] == ["lake.db"]
 
 
-@pytest.mark.parametrize("scheme", ["duckdb", "sqlite"])
-def test_an_embedded_database_cannot_be_written(tmp_path: Path, scheme: str) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "settings"),
+    [("duckdb", ""), ("duckdb", "?read_only=false"), ("duckdb", "?access_mode=READ_WRITE"), ("sqlite", "")],
+)
+def test_an_embedded_database_cannot_be_written(tmp_path: Path, scheme: str, settings: str) -> None:
     import sqlite3
 
     path = tmp_path / "lake.db"
@@ -73,7 +76,7 @@ def test_an_embedded_database_cannot_be_written(tmp_path: Path, scheme: str) -> 
     else:
         with sqlite3.connect(path) as other:
             other.execute("CREATE TABLE visits AS SELECT 1.0 AS age")
-    backend = opened(f"{scheme}://{path}", "visits").get_backend()
+    backend = opened(f"{scheme}://{path}{settings}", "visits").get_backend()
     with pytest.raises((duckdb.InvalidInputException, sqlite3.OperationalError), match=r"read-?only"):
         backend.con.execute("DROP TABLE visits")
     backend.disconnect()
@@ -138,12 +141,19 @@ def test_a_driver_is_told_in_other_words_without_the_password(
 
 
 @pytest.mark.parametrize(
-    "address", ["postgres://u:secret@db:x/hospital", "nosuch://u:secret@db/x", "mysql://u:secret@db/x"]
-)
+    "address",
+    [
+        "postgres://u:secret@db:x/hospital", "nosuch://u:secret@db/x", "mysql://u:secret@db/x",
+        "postgres://u:12/secret@127.0.0.1:1/hospital", "postgres://u:77#secret@127.0.0.1:1/hospital",
+        "postgres://u:77?secret@127.0.0.1:1/hospital", "postgres://u:a@b/secret@127.0.0.1:1/hospital",
+        "postgres:u:secret@127.0.0.1:1/hospital://",
+    ],
+)  # fmt: skip
 def test_what_cannot_be_connected_to_never_shows_the_password(address: str) -> None:
     with pytest.raises((InvalidInput, MissingExtra)) as caught:
         opened(address, "visits")
     assert "secret" not in str(caught.value)
+    assert "77" not in str(caught.value)
 
 
 def test_threads_are_for_duckdb(lake: Path) -> None:

@@ -14,7 +14,7 @@ from cloister.core.questions import count, vector_sum
 from cloister.core.types import Floats
 from cloister.plugins.methods.zoom_ranges import Columns
 from tests.sql.asking import QUESTIONS, points
-from tests.sql.engines import TestEngine
+from tests.sql.engines import TestEngine, mostly
 from tests.sql.hostile import as_table, hostile
 from tests.sql.rounds import differences
 
@@ -49,6 +49,7 @@ def rows_for(domain: Any, seed: int, n: int = 400) -> Floats:
             return np.where(g.random(rows.shape) < 0.3, near, np.where(g.random(rows.shape) < 0.3, powers, rows))
 
 
+@pytest.mark.parametrize("engine", mostly("duckdb", "postgres"), indirect=True)
 @pytest.mark.parametrize("kind", sorted(QUESTIONS))
 def test_every_kind_of_question_gets_the_integers_of_rows_in_memory(engine: TestEngine, kind: str) -> None:
     rows = rows_for(BOX, 3)
@@ -69,6 +70,7 @@ DOMAINS = {
 }
 
 
+@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
 @pytest.mark.parametrize("name", sorted(DOMAINS))
 def test_rows_are_put_on_the_same_lattice_whatever_its_bounds(engine: TestEngine, name: str) -> None:
     domain = DOMAINS[name]
@@ -76,6 +78,7 @@ def test_rows_are_put_on_the_same_lattice_whatever_its_bounds(engine: TestEngine
     assert differences(engine.put("domains", as_table(rows)), rows, domain, *asked_of("grid", domain, 3, 6)) == []
 
 
+@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
 def test_columns_of_unknown_range_are_graded_and_counted_in_bins(engine: TestEngine) -> None:
     box = Box((UNKNOWN[0], -1.0, UNKNOWN[0]), (UNKNOWN[1], 1.0, UNKNOWN[1]))
     domain = Graded(box, (0, 2))
@@ -84,6 +87,7 @@ def test_columns_of_unknown_range_are_graded_and_counted_in_bins(engine: TestEng
     assert differences(engine.put("grades", as_table(rows)), rows, domain, (count, bins)) == []
 
 
+@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
 @pytest.mark.parametrize("bound", [Bound(300_000, 3), Bound(900_000, 3, 1_000_000), Bound(1, 3), Bound(2**25, 3, 1)])
 @pytest.mark.parametrize("kind", ["centers", "clipped", "weighted"])
 def test_vectors_beyond_their_bound_are_shrunk(engine: TestEngine, kind: str, bound: Bound) -> None:
@@ -108,6 +112,7 @@ class Tighter:
         return {**self._vectors.bundled(arrays), **self.bound.bundled}
 
 
+@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
 @pytest.mark.parametrize("rows", [np.zeros((1, 2)), np.full((50, 2), 0.25), np.array([[0.1, 0.5], [0.1, -0.5]])])
 def test_one_row_and_columns_of_one_value(engine: TestEngine, rows: Floats) -> None:
     domain = Box((-1.0, -1.0), (1.0, 1.0))

@@ -251,9 +251,9 @@ def test_the_command_line_says_how_to_go_on(
 
 
 QUOTED = {
-    "text": "SELECT name::float8 AS x0, 1.0 AS x1 FROM people",
-    "numbers": "SELECT (name || '1e999')::float8 AS x0, 1.0 AS x1 FROM people",
-    "functions": "SELECT told(name) AS x0, 1.0 AS x1 FROM people",
+    "text": "SELECT name::float8 AS x0, 1.0 AS x1 FROM patients",
+    "numbers": "SELECT (name || '1e999')::float8 AS x0, 1.0 AS x1 FROM patients",
+    "functions": "SELECT told(name) AS x0, 1.0 AS x1 FROM patients",
 }
 
 
@@ -263,7 +263,7 @@ def test_what_the_server_quotes_of_a_row_is_not_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     postgres.run(
-        "CREATE TABLE people (name text)", "INSERT INTO people VALUES ('Ada'), ('7')",
+        "CREATE TABLE patients (name text)", "INSERT INTO people VALUES ('Ada'), ('7')",
         "CREATE FUNCTION told(name text) RETURNS float8 LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE WARNING 'warned of %', name; RAISE 'failed at %', name; END $$",
         f"CREATE VIEW seen AS {QUOTED[view]}",
@@ -278,4 +278,4 @@ def test_what_the_server_quotes_of_a_row_is_not_told(
         said = done.stderr + done.stdout + caplog.text + "".join(capfd.readouterr())
         assert "Ada" not in said
     finally:
-        postgres.run("DROP TABLE people CASCADE", "DROP FUNCTION told")
+        postgres.run("DROP TABLE patients CASCADE", "DROP FUNCTION told")

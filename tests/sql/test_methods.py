@@ -23,7 +23,7 @@ from cloister.core.session import Session
 from cloister.core.types import Floats
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
-from tests.sql.engines import TestEngine
+from tests.sql.engines import TestEngine, mostly
 from tests.sql.hostile import as_table, hostile
 
 SEED = PublicRng.from_seed(90)
@@ -86,6 +86,7 @@ def compared(engine: TestEngine, name: str, of: str, n: int, terms: int | None =
     return told
 
 
+@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
 @pytest.mark.parametrize(
     ("name", "of"),
     [("fastlloyd", "adult"), ("fastlloyd", "hostile"), ("hst-means", "shuttle"), ("su-lloyd", "birch2")],
@@ -94,6 +95,7 @@ def test_methods_see_the_same_answers_and_nothing_leaves_the_engine(engine: Test
     assert compared(engine, name, of, 5000) == []
 
 
+@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
 def test_queries_that_would_be_slow_are_not_made_and_the_answers_are_the_same(engine: TestEngine) -> None:
     told = compared(engine, "tree-coreset", "shuttle", 5000, terms=100)
     assert told

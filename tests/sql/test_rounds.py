@@ -31,3 +31,12 @@ def test_the_nearest_centre_and_sums_around_it(engine: TestEngine, within: int |
     wanted = answers(Arrays(ROWS, missing="drop"), domain, *asked)
     assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
     assert told == []
+
+
+def test_a_row_as_far_away_as_may_be_is_near(engine: TestEngine) -> None:
+    domain = Box((-1.0,) * 2, (1.0,) * 2)
+    near = NearestCenter(domain.snap(np.zeros((1, 2))), domain.max_norm, int(domain.snap(np.array([[0.5, 0.0]]))[0, 0]))
+    table = engine.put("rows", pa.table({"x": [0.5, np.nextafter(0.5, 1), 0.51, 0.0], "y": [0.0, 0.0, 0.0, -0.5]}))
+    with SqlTable(table, "*") as population:
+        (found,) = answers(population, domain, (count, near))
+    assert found.tolist() == [3]

@@ -32,6 +32,9 @@ SMALL, LARGE = 2.0**-500, 2.0**500
 FLAT, STEEP = 2.0**-400, 2.0**400
 """Slopes of smaller size are 0; larger ones are refused."""
 
+TINY = 2.0**-900
+"""Squares of smaller size are 0, so that bits of scores are far from the smallest of doubles."""
+
 BLOCK = 2**17
 """Products that are held at once."""
 
@@ -57,7 +60,7 @@ class Labelling:
         middle = _without_small(_rounded_mean(centers), SMALL)
         with np.errstate(all="ignore"):
             c = (centers - middle) / units
-            slopes, squares = _without_small(-2 * c / units, FLAT), np.square(c)
+            slopes, squares = _without_small(-2 * c / units, FLAT), _without_small(np.square(c), TINY)
         offsets = np.array([math.fsum(row) if np.isfinite(row).all() else math.inf for row in squares])
         if not (np.abs(middle).max() <= LARGE and np.abs(slopes).max() <= STEEP and offsets.max() <= LARGE**1.5):
             raise InvalidInput(

@@ -83,7 +83,7 @@ def table_population(
     if isinstance(rows, (list, tuple)):
         if len(rows) > 1:
             raise InvalidInput("rows in a database are one table: give one address, and nothing beside it")
-        (rows,) = rows
+        rows = next(iter(rows))
     if not table:
         raise InvalidInput("the rows are in a database: say in which table, --table NAME (table=)")
     try:

@@ -8,6 +8,7 @@ an engine does with each operation is tried when it is connected (``sql.database
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -17,6 +18,9 @@ from cloister.core.types import Floats, Ints
 
 Expr: TypeAlias = Any
 """An expression of Ibis: one value per row of a table."""
+
+LARGEST = sys.float_info.max
+"""Of all doubles."""
 
 TO_EVEN = 3 * 2**51
 """Added to a double of at most 2^51 and taken away again, it leaves the nearest integer, ties to the even one."""
@@ -45,6 +49,11 @@ def _in_pairs(joined: Callable[[Expr, Expr], Expr], terms: Sequence[Expr]) -> Ex
         pairs = [joined(terms[i], terms[i + 1]) for i in range(0, len(terms) - 1, 2)]
         terms = [*pairs, *(terms[-1:] if len(terms) % 2 else [])]
     return terms[0]
+
+
+def finite(double: Expr) -> Expr:
+    """Whether it is there, a number, and not infinite."""
+    return double.between(number(-LARGEST), number(LARGEST)).fill_null(False)
 
 
 def product(factors: Sequence[float] | Ints | Floats, row: Sequence[Expr]) -> Expr:

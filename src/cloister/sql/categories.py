@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import ibis
 
 from cloister.core.categories import Category, canonical
-from cloister.sql.arithmetic import Expr, number
+from cloister.sql.arithmetic import Expr, finite, number
 
 WHOLE = re.compile("0|-?[1-9][0-9]*")
 """A whole number, as ``canonical`` writes it."""
-
-LARGEST = sys.float_info.max
 
 
 def one_hot(column: Expr, category: Category, text: Callable[[Expr], Expr]) -> list[Expr]:
@@ -36,7 +33,7 @@ def _compared(column: Expr, text: Callable[[Expr], Expr]) -> tuple[Expr, Callabl
         return column.notnull(), lambda value: _whole(column, value)
     if kind.is_floating():
         double = column.cast("float64")
-        return double.between(number(-LARGEST), number(LARGEST)).fill_null(False), lambda value: _float(double, value)
+        return finite(double), lambda value: _float(double, value)
     cells = text(column)
     there = cells.notnull()
     if kind.is_decimal():  # PostgreSQL's may be none

@@ -124,13 +124,17 @@ def _parts(address: str) -> SplitResult:
         raise InvalidInput(
             "the database's address cannot be read: write it as in postgres://user@host:5432/database"
         ) from None
+    if parts.scheme not in EMBEDDED and "@" in parts.path + parts.fragment + ("" if parts.path else parts.query):
+        raise InvalidInput(
+            "the database's address cannot be read, since it has an @ after the host: write @ / ? and # of a user's "
+            "name, password or database as %40 %2F %3F and %23"
+        )
     return parts
 
 
 def _duckdb(parts: SplitResult, threads: int | None, writable: bool) -> Any:
-    settings = {**duckdb.settings(threads), **dict(parse_qsl(parts.query))}
-    settings.pop("read_only", None)
-    return ibis.duckdb.connect(_file(parts), read_only=not writable, **settings)
+    given = {name: value for name, value in parse_qsl(parts.query) if name.lower() not in ("read_only", "access_mode")}
+    return ibis.duckdb.connect(_file(parts), read_only=not writable, **{**duckdb.settings(threads), **given})
 
 
 def _sqlite(parts: SplitResult, threads: int | None, writable: bool) -> Any:

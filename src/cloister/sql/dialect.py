@@ -43,7 +43,7 @@ def builtin(name: str, arguments: Sequence[Expr], kind: str) -> Expr:
     named = [Parameter(f"a{j}", Parameter.POSITIONAL_OR_KEYWORD) for j in range(len(arguments))]
     function.__signature__ = Signature(named)  # type: ignore[attr-defined]  # how Ibis is told of many arguments
     kinds = tuple(argument.type() for argument in arguments)
-    return ibis.udf.scalar.builtin(function, name=name, signature=(kinds, kind))(*arguments)
+    return ibis.udf.scalar.builtin(name=name, signature=(kinds, kind))(function)(*arguments)
 
 
 def weighed(cells: Sequence[Expr]) -> Expr:
@@ -73,6 +73,7 @@ class Dialect:
             drops it.
         double: numbers, booleans or their texts as doubles, correctly rounded; NULL for what no double holds.
         text: a column's text, whose equality is that of its characters, whatever the column's collation.
+        finite: whether a cell of a column of floats is neither NaN nor infinite, where comparisons do not tell.
         fence: keeps a step a step where an engine would write a computed column out wherever it is used.
         steps: which of many steps a number is on, ``stage.stepped``, in the engine's fastest form.
         statement: an expression in the engine's words, given Ibis' backend, connected or not.
@@ -88,6 +89,7 @@ class Dialect:
     materialise: Callable[[Any, Any], tuple[Any, End]] = temporary_table
     double: Callable[[Expr], Expr] = lambda column: column.cast("float64")
     text: Callable[[Expr], Expr] = as_text
+    finite: Callable[[Expr], Expr] | None = None
     fence: Fence = lambda table: table
     steps: Steps = stepped
     statement: Callable[[Any, Any], str] = lambda backend, expression: str(backend.compile(expression))

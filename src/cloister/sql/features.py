@@ -6,19 +6,19 @@ correct rounding. Values of a category become features of 0 and 1 by ``sql.categ
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 import ibis.expr.operations as ops
 
 from cloister.core.columns import Kind, Selection, TableColumn
-from cloister.sql.arithmetic import Expr, every, number
+from cloister.sql.arithmetic import Expr, every, finite
 from cloister.sql.categories import one_hot
 from cloister.sql.dialect import Dialect
 from cloister.sql.stage import Fence, Stage
 
-LARGEST = sys.float_info.max
+FINITE = "finite"
+"""The column that says whether all floats of a row are finite, of engines that have ``Dialect.finite``."""
 
 DIGITS = 15
 """Decimals of so many digits are quotients of two whole doubles, and engines divide those. Of longer ones some round
@@ -56,7 +56,9 @@ def featured(
     Args: beside, more columns of the answer, by names that are no feature's.
     """
     features = features_of(table, chosen, dialect)
-    return dialect.fence(table.select(**features, **(beside or {}))), tuple(features)
+    floats = [table[name] for name in chosen.used if table[name].type().is_floating()]
+    finite = {FINITE: every([dialect.finite(column) for column in floats])} if dialect.finite and floats else {}
+    return dialect.fence(table.select(**features, **finite, **(beside or {}))), tuple(features)
 
 
 def features_of(table: Any, chosen: Selection, dialect: Dialect) -> dict[str, Expr]:
@@ -78,7 +80,8 @@ def _number(column: Expr, dialect: Dialect) -> Expr:
 
 def usable(table: Any, features: tuple[str, ...]) -> Any:
     """Whether a row can be used: no cell is missing or infinite."""
-    return every([table[name].between(number(-LARGEST), number(LARGEST)).fill_null(False) for name in features])
+    cells = [finite(table[name]) for name in features]
+    return every([table[FINITE].fill_null(False), *cells] if FINITE in table.columns else cells)
 
 
 def used(table: Any, features: tuple[str, ...], fence: Fence) -> Stage:

@@ -16,9 +16,8 @@ import numpy as np
 
 from cloister.core.frames import GRADES, OCTAVES, STEPS
 from cloister.core.lattice import Bound
-from cloister.sql.arithmetic import Expr, clipped, floored, number, rounded, total
+from cloister.sql.arithmetic import LARGEST, Expr, clipped, floored, number, rounded, total
 from cloister.sql.bundles import Description, NotCompiled
-from cloister.sql.features import LARGEST
 from cloister.sql.shrinking import shrunk
 from cloister.sql.stage import Stage
 

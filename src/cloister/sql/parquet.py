@@ -11,8 +11,16 @@ import ibis
 from cloister.core.errors import InvalidInput
 from cloister.sql.duckdb import settings
 
-Columns: TypeAlias = Mapping[str, str | None]
-"""Names of columns, each with the SQL type that it is turned into; None for its own."""
+Group: TypeAlias = tuple[Sequence[str], Mapping[str, str | None]]
+"""Absolute paths of files that have the same columns of the same types, in any order, and the names of those that are
+used: each with how it becomes a double, one of ``DOUBLE``, or None if it stays what it is."""
+
+DOUBLE = {
+    "float": "CASE WHEN isfinite({0}) THEN CAST({0} AS DOUBLE) END",  # before anything that hides NaN
+    "decimal": "CAST(CAST({0} AS VARCHAR) AS DOUBLE)",  # which rounds once
+    "other": "CAST({0} AS DOUBLE)",
+}
+"""Columns whose types differ between files, as doubles."""
 
 
 @final
@@ -20,8 +28,7 @@ class ParquetTable:
     """A connection to a DuckDB of our own, in memory, and Parquet files as a view in it.
 
     Args:
-        groups: absolute paths of files; those of one group have the same columns of the same types, in any order.
-        columns: which of them the view has.
+        groups: the files.
         threads: how many work on a query.
 
     Attributes: table: of Ibis.
@@ -29,18 +36,18 @@ class ParquetTable:
     Raises: InvalidInput: DuckDB has no way to be told the name of some file.
     """
 
-    def __init__(self, groups: Sequence[Sequence[str]], columns: Columns, threads: int) -> None:
+    def __init__(self, groups: Sequence[Group], threads: int) -> None:
         self._backend = ibis.duckdb.connect(**settings(threads), enable_external_file_cache=False)
-        self._backend.raw_sql(f"CREATE TEMP VIEW rows AS {' UNION ALL '.join(_read(g, columns) for g in groups)}")
+        self._backend.raw_sql(f"CREATE TEMP VIEW rows AS {' UNION ALL '.join(_read(*group) for group in groups)}")
         self.table: Any = self._backend.table("rows")
 
     def close(self) -> None:
         self._backend.disconnect()
 
 
-def _read(paths: Sequence[str], columns: Columns) -> str:
+def _read(paths: Sequence[str], columns: Mapping[str, str | None]) -> str:
     chosen = ", ".join(
-        _name(name) if kind is None else f"CAST({_name(name)} AS {kind}) AS {_name(name)}"
+        _name(name) if kind is None else f"{DOUBLE[kind].format(_name(name))} AS {_name(name)}"
         for name, kind in columns.items()
     )
     files = ", ".join(f"'{_pattern(path)}'" for path in paths)

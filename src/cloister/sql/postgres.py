@@ -20,6 +20,9 @@ from cloister.sql.dialect import Dialect, End, as_text, builtin, weighed
 LEAST = Decimal(2) ** -1075
 """The nearest double of this decimal is 0."""
 
+LARGEST = Decimal(sys.float_info.max)
+"""No double is beyond."""
+
 REPEATABLE = ("repeatable read", "serializable")
 """Levels of isolation at which all questions of a transaction see the same rows."""
 
@@ -81,8 +84,8 @@ def _double(column: Expr) -> Expr:
     if not (kind.is_decimal() or kind.is_string()):
         return column.cast("float64")
     exact = column.cast("decimal")
-    least, most = (ibis.literal(value) for value in (LEAST, Decimal(sys.float_info.max)))
-    return ibis.cases((exact.between(-least, least), number(0)), (exact.between(-most, most), exact.cast("float64")))
+    size = exact.abs()
+    return ibis.cases((size <= LEAST, number(0)), (size <= LARGEST, exact.cast("float64")))
 
 
 def _text(column: Expr) -> Expr:

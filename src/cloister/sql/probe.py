@@ -2,7 +2,7 @@
 
 Rounds are exact if doubles are those of IEEE 754, with every operation rounded once, and integers have 64 bits, their
 sums too. An engine that computes in decimals, single precision or fused operations, or adds integers up in doubles, is
-refused, whatever its documentation says. On DuckDB that takes 40 ms.
+refused, whatever its documentation says.
 """
 
 from __future__ import annotations

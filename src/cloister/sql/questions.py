@@ -7,14 +7,18 @@ from typing import Any, final
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
 from cloister.core.questions import OpenedQuestion
 from cloister.core.types import Ints
 from cloister.sql.buckets import located
 from cloister.sql.bundles import Described
+from cloister.sql.database import EngineFailed
 from cloister.sql.located import Located
 from cloister.sql.stage import Stage
 from cloister.sql.vectors import Summed, summed
+
+WRONG = "the engine's answer is not one to what it was asked: nothing was answered, and no part of an answer is kept"
 
 
 @final
@@ -38,10 +42,15 @@ class Grouped:
 
     @classmethod
     def of(cls, answer: Any) -> Grouped:
-        """From an Arrow table of the columns id, rows, mark, s0, s1, ..."""
-        columns = [answer[name].to_numpy().astype(np.int64) for name in answer.column_names]
+        """From an Arrow table of the columns id, rows, mark, s0, s1, ...
+
+        Raises: EngineFailed: it is no answer to what was asked: a bucket comes twice, say, or a number is none.
+        """
+        columns = [_integers(column) for column in answer.columns]
         order = np.argsort(columns[0])
         ids, rows, marks, *sums = (column[order] for column in columns)
+        if not (np.diff(ids, prepend=-2) > 0).all() or not (rows > 0).all():
+            raise EngineFailed(WRONG)
         return cls(ids, rows, marks, np.stack(sums, axis=1) if sums else np.zeros((len(ids), 0), np.int64))
 
     @property
@@ -49,6 +58,14 @@ class Grouped:
         """Without the rows in no bucket."""
         there = self.ids >= 0
         return Grouped(self.ids[there], self.rows[there], self.marks[there], self.sums[there])
+
+
+def _integers(column: Any) -> Ints:
+    """Raises: EngineFailed: some are missing, or of another type; decimals without a fraction are integers."""
+    whole = pa.types.is_integer(column.type) or (pa.types.is_decimal(column.type) and column.type.scale == 0)
+    if not whole or column.null_count:
+        raise EngineFailed(WRONG)
+    return np.asarray(column.to_numpy().astype(np.int64))
 
 
 @final

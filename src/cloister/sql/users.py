@@ -25,7 +25,6 @@ so that equal names are equal cells of ``USER``: numbers, or texts by their char
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import ibis
@@ -44,36 +43,39 @@ EXACT = {16: 2**11, 32: 2**24, 64: 2**53}
 DIGITS = "0123456789"
 
 
-def named(column: Expr, text: Callable[[Expr], Expr]) -> dict[str, Expr] | None:
-    """``USER`` and ``ODD`` of a column that names users; None if its type names nobody. Args: text, of ``Dialect``."""
+def named(column: Expr, dialect: Dialect) -> dict[str, Expr] | None:
+    """``USER`` and ``ODD`` of a column that names users; None if its type names nobody."""
     kind = column.type()
     never = ibis.literal(value=False)
     if kind.is_integer():
         return {USER: column, ODD: never}
     if kind.is_floating():
-        return _of_float(column.cast("float64"), EXACT[8 * kind.nbytes])
+        return _of_float(column, EXACT[8 * kind.nbytes], dialect)
     if kind.is_decimal():
-        return _of_decimal(text(column))
+        return _of_decimal(dialect.text(column))
     if kind.is_string() or kind.is_uuid():
-        return {USER: _of_text(text(column)), ODD: never}
+        return {USER: _of_text(dialect.text(column)), ODD: never}
     return None
 
 
-def _of_float(double: Expr, exact: int) -> dict[str, Expr]:
-    inside = double.between(number(-exact), number(exact))
-    whole = ibis.ifelse(inside, floored(double) == double, False).fill_null(False)
-    missing = double.isnull() | double.isnan()
-    return {USER: ibis.ifelse(whole & ~missing, double, ibis.null("float64")).cast("int64"), ODD: ~(whole | missing)}
+def _of_float(column: Expr, exact: int, dialect: Dialect) -> dict[str, Expr]:
+    double: Expr = column.cast("float64")
+    if dialect.finite is not None:  # by which NaN is known
+        double = ibis.ifelse(dialect.finite(column) | column.isinf(), double, ibis.null("float64"))
+    inside: Expr = double.between(number(-exact), number(exact))
+    whole = inside.ifelse(floored(double) == double, False).fill_null(False)
+    there = double.notnull() & ~double.isnan()
+    return {USER: (whole & there).ifelse(double, ibis.null("float64")).cast("int64"), ODD: there & ~whole}
 
 
 def _of_decimal(text: Expr) -> dict[str, Expr]:
     """The digits before the point, if only zeros come after it. PostgreSQL's decimals may be NaN, or infinite."""
     point = text.find(".")
-    stem = ibis.ifelse(point < 0, text, text.substr(0, point))
-    zeros = ibis.ifelse(point < 0, True, text.replace("0", "") == stem.replace("0", "").concat("."))
+    stem = (point < 0).ifelse(text, text.substr(0, point))
+    zeros = (point < 0).ifelse(True, text.replace("0", "") == stem.replace("0", "").concat("."))
     missing = text.isnull() | (text == "NaN")
     whole = ~missing & zeros & text.notin(["Infinity", "-Infinity"])
-    return {USER: ibis.ifelse(whole, stem, ibis.null("string")), ODD: ~(whole | missing).fill_null(False)}
+    return {USER: whole.ifelse(stem, ibis.null("string")), ODD: ~(whole | missing).fill_null(False)}
 
 
 def _of_text(text: Expr) -> Expr:
@@ -81,7 +83,7 @@ def _of_text(text: Expr) -> Expr:
     rest = text.translate(DIGITS, "")
     digits = (rest == ".") & (text != ".0") | (rest == "-.") & text.startswith("-") & (text != "-.0")
     whole = text.endswith(".0") & digits
-    return ibis.ifelse(whole, text.substr(0, text.length() - 2), text).nullif("")
+    return whole.ifelse(text.substr(0, text.length() - 2), text).nullif("")
 
 
 def chosen(table: Any, features: tuple[str, ...], most: int, key: bytes, dialect: Dialect) -> Any:
@@ -93,7 +95,7 @@ def chosen(table: Any, features: tuple[str, ...], most: int, key: bytes, dialect
     most = min(most, CAP)
     mine = ibis.window(group_by=table[USER])
     ordered = ibis.window(group_by=table[USER], order_by=[table[name] for name in features])
-    start = dialect.hashed([ibis.literal(f"{key.hex()} ").concat(table[USER].cast("string"))])
+    start = dialect.hashed([table[USER].cast("string").concat(f" {key.hex()}")])
     place = ibis.row_number().over(ordered)
     placed = dialect.fence(table.mutate(place=place, many=table.count().over(mine), start=start))
     step = ibis.least(placed["many"], integer(most))  # all are kept where it is n; p m + s is below 2^63

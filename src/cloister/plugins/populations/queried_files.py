@@ -66,8 +66,7 @@ class QueriedFiles:
             from cloister.sql.parquet import ParquetTable
         except ImportError as error:
             raise MissingExtra("ibis", "sql", "engine 'duckdb'") from error
-        kinds = {name: None if self.selection.category(name) else "DOUBLE" for name in self.selection.used}
-        self._parquet = ParquetTable(_alike(self._files.paths, kinds), kinds, Threads(threads).many or allowed())
+        self._parquet = ParquetTable(_alike(self._files.paths, self.selection), Threads(threads).many or allowed())
         self._table = _component("sql")(
             self._parquet.table, self.selection.used, missing, categories=self.selection.recorded(), guarded=True,
             told=told,
@@ -166,19 +165,52 @@ def _component(name: str) -> Any:
     return registry().load(registry().spec("Population", name))
 
 
-def _alike(paths: Sequence[str], used: Mapping[str, Any]) -> list[list[str]]:
-    """Absolute paths of files, those together that have the same columns of the same types, in any order."""
+def _alike(paths: Sequence[str], selection: Selection) -> list[tuple[list[str], dict[str, str | None]]]:
+    """Absolute paths of files, those together that have the same columns of the same types, in any order; and how each
+    column in use becomes a double: by ``cloister.sql.parquet``.
+
+    Raises: InvalidInput: DuckDB would read some column otherwise than ``Files``.
+    """
     import pyarrow.parquet
 
     found = dict[tuple[Any, ...], list[str]]()
+    types = dict[str, set[str]]()
     for path in paths:
         columns = [(field.name, str(field.type)) for field in pyarrow.parquet.read_schema(path)]
-        names = [name.lower() for name, _ in columns]
-        twice = next((name for name in used if names.count(name.lower()) > 1), None)
-        if twice is not None:
+        _refuse_misread(path, columns, selection.used)
+        found.setdefault(tuple(sorted(columns)), []).append(os.path.abspath(path))
+        for name, kind in columns:
+            types.setdefault(name, set()).add(kind)
+    mixed = [name for name in selection.used if len(types[name]) > 1]
+    for name in mixed:
+        if selection.category(name) is not None:
+            raise InvalidInput(f"'{name}' is of different types in these files: {HELP}")
+    return [
+        (group, {name: _double(kinds[name]) if name in mixed else None for name in selection.used})
+        for group, kinds in ((group, dict(columns)) for columns, group in found.items())
+    ]
+
+
+HELP = "engine 'duckdb' cannot read such a column as it is meant, leave --engine out"
+
+
+def _refuse_misread(path: str, columns: Sequence[tuple[str, str]], used: Sequence[str]) -> None:
+    """Args: columns, with their types."""
+    names = [name.lower() for name, _ in columns]
+    for name, kind in columns:
+        if name in used and names.count(name.lower()) > 1:
             raise InvalidInput(
-                f"'{path}' has another column than '{twice}' whose name differs in capital letters alone: engine "
+                f"'{path}' has another column than '{name}' whose name differs in capital letters alone: engine "
                 f"'duckdb' cannot tell them apart, leave --engine out"
             )
-        found.setdefault(tuple(sorted(columns)), []).append(os.path.abspath(path))
-    return list(found.values())
+        if name in used and kind.startswith("decimal256"):
+            raise InvalidInput(f"'{name}' of '{path}' is of decimals of more than 38 digits: {HELP}")
+        if name in used and not name:
+            raise InvalidInput(f"'{path}' has a column without a name: {HELP}")
+
+
+def _double(kind: str) -> str:
+    """How a column of this type becomes a double."""
+    if kind in ("halffloat", "float", "double"):
+        return "float"
+    return "decimal" if kind.startswith("decimal") else "other"

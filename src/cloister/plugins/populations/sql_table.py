@@ -86,7 +86,7 @@ class SqlTable:
         self.columns = self.selection.features
         self._database = Database(table, materialise, guarded)
         dialect = self._database.dialect
-        naming = {} if users is None else named(table[users], dialect.text)
+        naming = {} if users is None else named(table[users], dialect)
         if naming is None:
             raise InvalidInput(NO_NAME)
         self._given, self._features = featured(table, self.selection, dialect, naming)
@@ -214,6 +214,8 @@ class SqlTable:
         """All rows as features, in their snapshot; or a copy, of those that are kept if some are not."""
         if self._rows is None:
             self._rows = self._database.begin(self._given)
+            if self._database.copies and self._seen is not None:
+                _refuse_other(self._counted()[1], self._seen)
             if self._limit is not None and self._database.copies:
                 self._rows = self._database.begin(self._kept(self._rows))
         return self._rows
@@ -274,11 +276,7 @@ class SqlTable:
 
     def _recognise(self, rows: int, mark: int, seen: Seen) -> None:
         """Raises: InvalidInput unless these are the rows that were seen before. Args: mark, the sum of their hashes."""
-        if not Seen(rows, mark if self._database.watched else None).same(seen):
-            raise InvalidInput(
-                "the rows are not what they were when this run began: nothing of this round is answered; copy them "
-                "first with --materialise (materialise=True), or leave the table alone while a run lasts"
-            )
+        _refuse_other(Seen(rows, mark if self._database.watched else None), seen)
 
     def _compiled(self, round: Round[Any], numbers: list[int]) -> Compiled | None:
         """The queries of questions about one bucketing; None where there are none."""
@@ -309,7 +307,8 @@ class SqlTable:
             start, rows = batch
             return summarise_rows(some, rows, user_numbers(start, len(rows)), rng.child("chunk", start))
 
-        numbered = round.trust not in (Central, Aggregated)
+        shared = any(part.user_share is not None for part in some.parts)
+        numbered = shared or round.trust not in (Central, Aggregated)
         return map_merge(self._batches(numbered), summary, merge_summaries)
 
     def _batches(self, numbered: bool) -> Iterator[tuple[int, Floats]]:
@@ -343,6 +342,14 @@ class Seen:
     def same(self, other: Seen) -> bool:
         """Whether they may be the rows of another, as far as is known of these."""
         return self.rows == other.rows and self.mark in (None, other.mark)
+
+
+def _refuse_other(found: Seen, seen: Seen) -> None:
+    if not found.same(seen):
+        raise InvalidInput(
+            "the rows are not what they were when this run began: nothing of this round is answered; copy them "
+            "first with --materialise (materialise=True), or leave the table alone while a run lasts"
+        )
 
 
 def _by_cells(round: Round[Any]) -> list[list[int]]:
