@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from functools import partial
 from itertools import count as numbers
 from pathlib import Path
 from typing import Any
 
+import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -96,3 +99,15 @@ def test_parties_whose_rows_are_in_databases_pool_the_sums_of_all(engine: TestEn
     with held[0], held[1]:
         found = pooled(*held)
     assert found.centers.tobytes() == pooled(*(Arrays(some) for some in shares)).centers.tobytes()
+
+
+def test_ctrl_c_while_duckdb_works_ends_the_run_as_one_that_was_interrupted() -> None:
+    endless = "SELECT CAST(a.range * b.range AS DOUBLE) AS x FROM range(1000000) a, range(1000000) b"
+    backend = ibis.duckdb.connect()
+    population = SqlTable(backend.sql(endless, schema={"x": "float64"}), "*")
+    timer = threading.Timer(1, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        population.check()
+    timer.join()
+    backend.disconnect()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -96,3 +98,12 @@ def test_engines_are_as_they_should_be(engine: TestEngine) -> None:
     with SqlTable(engine.put("tried", pa.table({"x": [1.0, 2.0]})), "*") as population:
         population.check()
         assert population.people == 2
+
+
+def test_an_engine_that_cannot_answer_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "old.db") as con:
+        con.execute("CREATE TABLE visits (age REAL)")
+    backend = ibis.sqlite.connect(tmp_path / "old.db")
+    with pytest.raises(InvalidInput, match=r"sqlite cannot be used.*; export the rows to Parquet"):
+        SqlTable(backend.table("visits"), "*").check()
+    backend.disconnect()

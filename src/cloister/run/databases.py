@@ -8,10 +8,25 @@ from typing import Any
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.registry.registry import registry
 
+KINDS = {
+    **dict.fromkeys(("postgres", "postgresql"), "postgres://user@host:5432/database"),
+    "duckdb": "duckdb:///lake.db",
+    "pyspark": "pyspark://",
+}
+"""What addresses look like, by what they begin with."""
+
 
 def is_address(rows: Any) -> bool:
     """Whether a text is a database's address, such as duckdb:///lake.db, and not a file's path."""
     return isinstance(rows, str) and "://" in rows
+
+
+def refuse_half_address(rows: Any) -> None:
+    """Raises: InvalidInput: a text is a database's address without its slashes, such as duckdb:lake.db."""
+    for each in rows if isinstance(rows, (list, tuple)) else [rows]:
+        kind = each.partition(":")[0] if isinstance(each, str) and ":" in each else None
+        if kind in KINDS and not is_address(each):
+            raise InvalidInput(f"'{kind}:' begins a database's address: write it as {KINDS[kind]}, with --table NAME")
 
 
 def is_ibis_table(rows: Any) -> bool:

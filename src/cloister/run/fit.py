@@ -70,9 +70,11 @@ def source(
     if databases.in_database(rows):
         common |= {"told": told} | ({"materialise": True} if materialise else {})
         return databases.table_population(rows, table, threads, given | written, common)
+    databases.refuse_half_address(rows)
     if table is not None or materialise:
         raise InvalidInput(
-            "table and materialise go with a database's address, such as duckdb:///lake.db: leave them out"
+            "table and materialise go with a database's address: give that, such as duckdb:///lake.db, or leave them "
+            "out"
         )
     paths = [rows] if isinstance(rows, (str, Path)) else rows
     files = isinstance(paths, (list, tuple)) and bool(paths) and all(isinstance(p, (str, Path)) for p in paths)

@@ -18,9 +18,8 @@ from cloister.sql.dialects import dialect_of
 SAID = {
     "there is no such host": ("resolve host", "translate host name", "name or service not known", "getaddrinfo"),
     "nobody answers there: is the server running?": ("connection refused", "timed out", "timeout", "unreachable"),
-    "the user or the password is wrong": (
-        "authentication failed", "access denied", "no password supplied", "role ", "login failed",
-    ),
+    "it asks for a password: give it as PGPASSWORD, or in ~/.pgpass": ("no password supplied",),
+    "the user or the password is wrong": ("authentication failed", "access denied", "role ", "login failed"),
     "another program has it open for writing: close it there, or give a copy": (
         "could not set lock", "database is locked",
     ),

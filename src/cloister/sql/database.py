@@ -7,7 +7,7 @@ from typing import Any, final
 
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.sql.dialect import End
-from cloister.sql.dialects import dialect_of
+from cloister.sql.dialects import DIALECTS, dialect_of
 from cloister.sql.probe import tried
 
 ANSWER = 2**16
@@ -48,7 +48,7 @@ class Database:
         Raises: InvalidInput: the engine's arithmetic is not what rounds need, or rows could change unseen.
         """
         if not self._tried:
-            tried(self.name, self.dialect, self.backend, self.answer)
+            self._try()
             self._tried = True
         if self.copies:
             return self._copied(rows)
@@ -83,10 +83,22 @@ class Database:
         while self._ends:
             self._asked(self._ends.pop())
 
+    def _try(self) -> None:
+        try:
+            tried(self.name, self.dialect, self.backend, self.answer)
+        except EngineFailed:
+            if self.name in DIALECTS:  # it can answer: it was lost
+                raise
+            raise InvalidInput(
+                f"{self.name} cannot be used: it does not answer the queries that try its arithmetic; export the rows "
+                f"to Parquet, and fit the files"
+            ) from None
+
     def _copied(self, rows: Any) -> Any:
         try:
             table, drop = self.dialect.materialise(self.backend, rows)
         except Exception as error:  # a driver's message may quote a row
+            _interrupted(error)
             raise EngineFailed(
                 f"{self.name} could not copy the rows to a temporary table ({type(error).__name__}): --materialise "
                 f"needs the right to make one, and room for it"
@@ -100,7 +112,14 @@ class Database:
         except CloisterError:
             raise
         except Exception as error:  # a driver's message may quote a row
+            _interrupted(error)
             why = self.dialect.why(error) or type(error).__name__
             raise EngineFailed(
                 f"{self.name} could not answer ({why}): nothing was answered, and no part of an answer is kept"
             ) from None
+
+
+def _interrupted(error: Exception) -> None:
+    """Raises: KeyboardInterrupt: that is what a driver's error stands for, as DuckDB's does after Ctrl-C."""
+    if type(error) is RuntimeError and str(error) == "Query interrupted":
+        raise KeyboardInterrupt from None

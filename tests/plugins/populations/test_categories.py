@@ -229,11 +229,20 @@ def test_what_is_no_delimiter_or_encoding_is_refused(given: Any, message: str, t
     ("name", "way"),
     [
         ("a.xlsx", r"pandas.read_excel\('a.xlsx'\)"), ("a.SQLITE", "pandas.read_sql"), ("a.db", "sqlite3.connect"),
-        ("a.duckdb", "duckdb.connect"), ("a.sas7bdat", "pandas.read_sas"), ("a.dta", "pandas.read_stata"),
+        ("a.duckdb", "duckdb:///.*a.duckdb, and --table NAME"),
+        ("a.sas7bdat", "pandas.read_sas"), ("a.dta", "pandas.read_stata"),
         ("a.tsv", "--delimiter tab"),
     ],
 )  # fmt: skip
 def test_other_formats_are_led_through_pandas(name: str, way: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"x")
     with pytest.raises(InvalidInput, match=way):
+        Files(tmp_path / name, "*")
+
+
+@pytest.mark.parametrize("name", ["lake.db", "lake", "lake.dat"])
+def test_a_file_of_duckdb_is_known_by_its_first_bytes_and_its_address_is_told(name: str, tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    duckdb.connect(str(tmp_path / name)).close()
+    with pytest.raises(InvalidInput, match=f"is a database: give its address, duckdb://{tmp_path}/{name}, and --table"):
         Files(tmp_path / name, "*")

@@ -25,7 +25,6 @@ FORMATS = {
 READERS = {
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), "pandas.read_excel('{}')"),
     **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "pandas.read_sql('SELECT ...', sqlite3.connect('{}'))"),
-    ".duckdb": "duckdb.connect('{}').sql('SELECT ...').df()",
     ".sas7bdat": "pandas.read_sas('{}')", ".xpt": "pandas.read_sas('{}')", ".dta": "pandas.read_stata('{}')",
     ".sav": "pandas.read_spss('{}')", ".orc": "pandas.read_orc('{}')",
     ".jsonl": "pandas.read_json('{}', lines=True)", ".h5": "pandas.read_hdf('{}')",
@@ -246,6 +245,8 @@ def _elsewhere(path: str) -> str:
     extension = os.path.splitext(path.lower())[1]
     if extension == ".tsv":
         return f"'{path}' has an extension that is not known: call it .csv, and give --delimiter tab"
+    if extension == ".duckdb" or _is_duckdb(path):
+        return f"'{path}' is a database: give its address, duckdb:///{path.lstrip('/')}, and --table NAME (table=)"
     if extension not in READERS:
         return f"'{path}' has an extension that is not known: {', '.join(FORMATS)}"
     name, reader = os.path.basename(path), READERS[extension]
@@ -253,3 +254,12 @@ def _elsewhere(path: str) -> str:
         f"'{path}' is read by pandas or polars first: {reader.format(name)}.to_parquet('rows.parquet') makes a file of "
         f"it, and cloister.KMeans takes the data frame itself"
     )
+
+
+def _is_duckdb(path: str) -> bool:
+    """Whether a file begins as DuckDB's databases do, whatever it is called."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(12)[8:] == b"DUCK"
+    except OSError:
+        return False
