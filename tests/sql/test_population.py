@@ -105,7 +105,7 @@ def test_ctrl_c_while_duckdb_works_ends_the_run_as_one_that_was_interrupted() ->
     endless = "SELECT CAST(a.range * b.range AS DOUBLE) AS x FROM range(1000000) a, range(1000000) b"
     backend = ibis.duckdb.connect()
     population = SqlTable(backend.sql(endless, schema={"x": "float64"}), "*")
-    timer = threading.Timer(1, signal.raise_signal, [signal.SIGINT])
+    timer = threading.Timer(1, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         population.check()

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -75,7 +76,21 @@ def _finite(column: Expr) -> Expr:
 
 def _batches(expression: Any, size: int) -> Any:
     backend = expression.get_backend()
-    return backend.con.sql(backend.compile(expression)).to_arrow_reader(size)
+    query = backend.compile(expression)
+    return _interruptible(backend.con, lambda: backend.con.sql(query).to_arrow_reader(size))
+
+
+def _interruptible(con: Any, work: Callable[[], Any]) -> Any:
+    """What DuckDB answers. In the main thread it loses about every second Ctrl-C, so it works in one of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(work)
+        try:
+            return answer.result()
+        except KeyboardInterrupt:
+            while not answer.done():
+                con.interrupt()
+                wait([answer], 0.1)
+            raise
 
 
 def _text(column: Expr) -> Expr:
